@@ -1,0 +1,213 @@
+"""Curves as tables: one row per threshold, all of them or as many as a chart needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc import inputs
+from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, totals
+from polars_wroc.inputs import FrameT, IntoColumn, IntoColumns
+
+ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
+AUC_CHANGE = "auc_change"
+
+
+def confusion_curve(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Weighted confusion matrix at every distinct score, per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and distinct score, sorted by the ``by`` columns, then by descending
+        threshold, after an origin row with ``threshold = +inf`` where nothing is predicted
+        positive. After the ``by`` columns (and ``model``) come the Float64 columns
+        ``threshold, tp, fp, fn, tn``, the last four in units of weight.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`.
+
+    Examples
+    --------
+    The example of R's WeightedROC:
+
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {"y": [-1, -1, 1, 1, 1], "w": [1, 1, 1, 4, 5], "s": [1, 2, 3, 1, 1]}
+    ... )
+    >>> wroc.confusion_curve(df, "y", "s", weight="w")
+    shape: (4, 5)
+    ┌───────────┬──────┬─────┬──────┬─────┐
+    │ threshold ┆ tp   ┆ fp  ┆ fn   ┆ tn  │
+    │ ---       ┆ ---  ┆ --- ┆ ---  ┆ --- │
+    │ f64       ┆ f64  ┆ f64 ┆ f64  ┆ f64 │
+    ╞═══════════╪══════╪═════╪══════╪═════╡
+    │ inf       ┆ 0.0  ┆ 0.0 ┆ 10.0 ┆ 2.0 │
+    │ 3.0       ┆ 1.0  ┆ 0.0 ┆ 9.0  ┆ 2.0 │
+    │ 2.0       ┆ 1.0  ┆ 1.0 ┆ 9.0  ┆ 1.0 │
+    │ 1.0       ┆ 10.0 ┆ 2.0 ┆ 0.0  ┆ 0.0 │
+    └───────────┴──────┴─────┴──────┴─────┘
+    """
+    rows = inputs.from_frame(
+        frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS
+    )
+    return inputs.deliver(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
+
+
+def roc_curve(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    drop_collinear: bool = False,
+    max_points: int | None = None,
+) -> FrameT:
+    """Weighted ROC curve per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    drop_collinear
+        Leave out points on the straight line between their neighbours: the curve drawn
+        through the rest is the same.
+    max_points
+        Keep at most so many points of each curve, evenly along its length. The AUC of what
+        is left differs by at most ``1 / (2 * (max_points - 1))``, and usually far less; the
+        column ``auc_change`` says by how much.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and distinct score, sorted by the ``by`` columns, then by descending
+        threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
+        ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
+        ``max_points`` also ``auc_change``, the AUC of the points kept less that of the whole
+        curve. The rate of a class without weight is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for ``max_points`` below 2.
+
+    Notes
+    -----
+    Points are joined by straight lines; a tie between classes is a sloping one. The area
+    under them is the AUC [1]_.
+
+    References
+    ----------
+    .. [1] Bamber, D. (1975), Journal of Mathematical Psychology 12, 387-415.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> wroc.roc_curve(df, "y", "s").select("threshold", "fpr", "tpr")
+    shape: (5, 3)
+    ┌───────────┬─────┬─────┐
+    │ threshold ┆ fpr ┆ tpr │
+    │ ---       ┆ --- ┆ --- │
+    │ f64       ┆ f64 ┆ f64 │
+    ╞═══════════╪═════╪═════╡
+    │ inf       ┆ 0.0 ┆ 0.0 │
+    │ 0.9       ┆ 0.0 ┆ 0.5 │
+    │ 0.8       ┆ 0.5 ┆ 0.5 │
+    │ 0.7       ┆ 0.5 ┆ 1.0 │
+    │ 0.1       ┆ 1.0 ┆ 1.0 │
+    └───────────┴─────┴─────┘
+    """
+    if max_points is not None:
+        inputs.number("max_points", max_points, low=2)
+    added = [] if max_points is None else [AUC_CHANGE]
+    rows = inputs.from_frame(
+        frame, label, score, weight, by, pos_label, result_columns=[*ROC_COLUMNS, *added]
+    )
+    positives, negatives = totals()
+    curve = curve_frame(rows).with_columns(
+        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
+        tpr=pl.when(positives > 0).then(pl.col("tp") / positives),
+    )
+    curve = curve.select(*rows.keys, *ROC_COLUMNS)
+    if drop_collinear:
+        curve = _drop_collinear(curve)
+    if max_points is not None:
+        curve = thin(curve, rows.keys, int(max_points))
+    return inputs.deliver(frame, curve)
+
+
+def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
+    """Keep at most ``max_points`` points of each ROC curve and say what that does to its AUC.
+
+    The curve's length, measured as fpr + tpr, is cut into equal parts and the last point of
+    each is kept. A part's chord and its curve enclose less than half the part's rectangle,
+    which bounds the change.
+    """
+    parts = max_points - 1
+    position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
+    part = (
+        pl.when(_is_origin())
+        .then(-1)
+        .otherwise((position / 2 * parts).ceil().cast(pl.Int64).clip(1, parts))
+    )
+    falling = ["threshold", "fn", "tn"]
+    kept = (
+        curve.with_columns(part.alias("__part"), _trapezoid().alias("__area"))
+        .group_by(*keys, "__part")
+        .agg(
+            *(
+                pl.col(name).min() if name in falling else pl.col(name).max()
+                for name in ROC_COLUMNS
+            ),
+            pl.col("__area").sum(),
+        )
+        .sort(*keys, "__part")
+    )
+    change = (_trapezoid() - pl.col("__area")).sum()
+    both = pl.col("fpr").is_not_null() & pl.col("tpr").is_not_null()
+    whole = change.over(keys) if keys else change
+    return kept.with_columns(pl.when(both).then(whole).alias(AUC_CHANGE)).drop("__part", "__area")
+
+
+def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:
+    tp, fp = pl.col("tp"), pl.col("fp")
+    ends = _is_origin().shift(-1, fill_value=True)
+    step_tp, step_fp = tp - tp.shift(1), fp - fp.shift(1)
+    turns = step_tp * step_fp.shift(-1) != step_fp * step_tp.shift(-1)
+    return curve.filter(_is_origin() | ends | turns)
+
+
+def _trapezoid() -> pl.Expr:
+    """Area under the line from the point before, on curves stacked one after another."""
+    fpr, tpr = pl.col("fpr"), pl.col("tpr")
+    area = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
+    return pl.when(~_is_origin()).then(area)
+
+
+def _is_origin() -> pl.Expr:
+    return (pl.col("tp") == 0) & (pl.col("fp") == 0)

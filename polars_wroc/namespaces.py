@@ -1,0 +1,70 @@
+"""The ``.wroc`` namespaces: an index of the functions, with the frame or score filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+import polars as pl
+
+from polars_wroc import curves, expressions, thresholds
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.summary import summary
+
+P = ParamSpec("P")
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+
+
+def _of_score(
+    function: Callable[Concatenate[IntoColumn, IntoColumn, P], pl.Expr],
+) -> Callable[Concatenate[ExprNamespace, IntoColumn, P], pl.Expr]:
+    @wraps(function)
+    def method(
+        self: ExprNamespace, label: IntoColumn, *args: P.args, **kwargs: P.kwargs
+    ) -> pl.Expr:
+        return function(label, self._score, *args, **kwargs)
+
+    return method
+
+
+def _of_frame(function: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[Any, P], Any]:
+    @wraps(function)
+    def method(self: _FrameNamespace[Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+        return function(self._frame, *args, **kwargs)
+
+    return method
+
+
+@pl.api.register_expr_namespace("wroc")
+class ExprNamespace:
+    """Metrics of the score that this is called on."""
+
+    def __init__(self, score: pl.Expr) -> None:
+        self._score = score
+
+    roc_auc = _of_score(expressions.roc_auc)
+    gini = _of_score(expressions.gini)
+    ks = _of_score(expressions.ks)
+    average_precision = _of_score(expressions.average_precision)
+    confusion_matrix = _of_score(thresholds.confusion_matrix)
+
+
+class _FrameNamespace(Generic[FrameT]):
+    def __init__(self, frame: FrameT) -> None:
+        self._frame = frame
+
+    confusion_curve = _of_frame(curves.confusion_curve)
+    roc_curve = _of_frame(curves.roc_curve)
+    threshold_metrics = _of_frame(thresholds.threshold_metrics)
+    summary = _of_frame(summary)
+
+
+@pl.api.register_dataframe_namespace("wroc")
+class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
+    """Tables from a DataFrame, as DataFrames."""
+
+
+@pl.api.register_lazyframe_namespace("wroc")
+class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
+    """Tables from a LazyFrame, as LazyFrames: nothing is computed."""

@@ -1,0 +1,127 @@
+"""One row per group: counts, weights and the numbers of its curve."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc import inputs, metrics
+from polars_wroc.confusion import Curve, fold_frame
+from polars_wroc.inputs import WEIGHT, FrameT, IntoColumn, IntoColumns
+
+SUMMARY_COLUMNS = (
+    "n",
+    "n_pos",
+    "n_neg",
+    "n_missing",
+    "w_pos",
+    "w_neg",
+    "auc",
+    "gini",
+    "ks",
+    "average_precision",
+)
+
+
+def summary(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Counts, weights, AUC, Gini, KS and average precision of each group, from one sort.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label
+        Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
+    score
+        Column name or numeric expression; higher means more positive. A sequence of them
+        adds a ``model`` column and its rows.
+    weight
+        Column name or expression of the row weights, zero or more; None weighs each row 1.
+        A row of weight 0 is as if it were not there.
+    by
+        One or several columns or expressions; a null key is a group of its own.
+    pos_label
+        The positive value of a label that is not Boolean, 0/1 or -1/1.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns. After them come
+        ``n, n_pos, n_neg, n_missing`` (Int64 rows; ``n`` leaves out the missing),
+        ``w_pos, w_neg`` (Float64 weight of each class) and ``auc, gini, ks,
+        average_precision`` (Float64, null where a class has no weight). A row is missing
+        when its label, score or weight is null or its score is NaN.
+
+    Raises
+    ------
+    TypeError
+        For an argument of the wrong kind, a text score, or a label that needs ``pos_label``.
+    ValueError
+        For a column named twice or a ``by`` column that takes a result column's name.
+    polars.exceptions.ColumnNotFoundError
+        For a column that does not exist.
+    polars.exceptions.InvalidOperationError
+        At collect, for a label or weight that is not allowed.
+
+    Notes
+    -----
+    AUC is the share of positive-negative weight ranked correctly, ties counting half [1]_;
+    Gini is ``2 * auc - 1``; KS the largest distance between tpr and fpr; average precision
+    is the step-wise area under the precision-recall curve.
+
+    References
+    ----------
+    .. [1] Hanley, J. A., McNeil, B. J. (1982), Radiology 143, 29-36.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a", "a", "a", "b", "b", "b"],
+    ...         "y": [1, 0, 0, 1, 0, 0],
+    ...         "s": [0.9, 0.4, 0.1, 0.5, 0.5, 0.8],
+    ...     }
+    ... )
+    >>> wroc.summary(df, "y", "s", by="g").select("g", "n", "n_pos", "auc", "gini")
+    shape: (2, 5)
+    ┌─────┬─────┬───────┬──────┬──────┐
+    │ g   ┆ n   ┆ n_pos ┆ auc  ┆ gini │
+    │ --- ┆ --- ┆ ---   ┆ ---  ┆ ---  │
+    │ str ┆ i64 ┆ i64   ┆ f64  ┆ f64  │
+    ╞═════╪═════╪═══════╪══════╪══════╡
+    │ a   ┆ 3   ┆ 1     ┆ 1.0  ┆ 1.0  │
+    │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
+    └─────┴─────┴───────┴──────┴──────┘
+    """
+    rows = inputs.from_frame(
+        frame, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS
+    )
+    return inputs.deliver(frame, fold_frame(rows, _numbers).select(*rows.keys, *SUMMARY_COLUMNS))
+
+
+def _numbers(curve: Curve) -> dict[str, pl.Expr]:
+    weight = pl.col(WEIGHT)
+    counts = {
+        "n": (weight != 0).sum(),
+        "n_pos": (weight > 0).sum(),
+        "n_neg": (weight < 0).sum(),
+        "n_missing": weight.null_count(),
+    }
+    return {
+        **{name: count.cast(pl.Int64) for name, count in counts.items()},
+        "w_pos": curve.positives.fill_null(0.0),
+        "w_neg": curve.negatives.fill_null(0.0),
+        "auc": metrics.roc_auc(curve),
+        "gini": metrics.gini(curve),
+        "ks": metrics.ks(curve),
+        "average_precision": metrics.average_precision(curve),
+    }

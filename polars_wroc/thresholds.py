@@ -1,0 +1,251 @@
+"""The confusion matrix at a threshold and the metrics that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import polars as pl
+
+from polars_wroc import inputs
+from polars_wroc.confusion import curve_frame, totals
+from polars_wroc.inputs import SCORE, WEIGHT, FrameT, IntoColumn, IntoColumns
+
+METRIC_COLUMNS = (
+    "threshold",
+    "tp",
+    "fp",
+    "fn",
+    "tn",
+    "tpr",
+    "fpr",
+    "tnr",
+    "fnr",
+    "ppv",
+    "npv",
+    "selection_rate",
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "mcc",
+    "youden",
+    "lift",
+)
+
+
+def confusion_matrix(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    threshold: float | pl.Expr,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted confusion matrix and its metrics at one threshold.
+
+    A row is predicted positive when ``score >= threshold``. Nothing is sorted.
+
+    Parameters
+    ----------
+    label
+        Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
+    score
+        Column name or numeric expression; higher means more positive.
+    threshold
+        A number, or an expression with one value per group.
+    weight
+        Column name or expression of the row weights, zero or more; None counts rows.
+    pos_label
+        The positive value of a label that is not Boolean, 0/1 or -1/1.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
+        the weights ``tp``, ``fp``, ``fn``, ``tn``; ``tpr``, ``fpr``, ``tnr``, ``fnr``,
+        ``ppv``, ``npv``, ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``,
+        ``mcc``, ``youden`` (tpr - fpr) and ``lift`` (ppv over prevalence). A rate with
+        nothing to divide by is null; with a null or NaN threshold all fields are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument of the wrong kind, when the expression is built or planned.
+    polars.exceptions.InvalidOperationError
+        At collect, for labels or weights that are not allowed or a threshold that varies
+        inside a group.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "w": [1, 2, 1, 1]})
+    >>> matrix = df.select(wroc.confusion_matrix("y", "s", threshold=0.5, weight="w"))
+    >>> matrix.unnest("confusion_matrix").select("tp", "fp", "fn", "tn", "ppv")
+    shape: (1, 5)
+    ┌─────┬─────┬─────┬─────┬─────┐
+    │ tp  ┆ fp  ┆ fn  ┆ tn  ┆ ppv │
+    │ --- ┆ --- ┆ --- ┆ --- ┆ --- │
+    │ f64 ┆ f64 ┆ f64 ┆ f64 ┆ f64 │
+    ╞═════╪═════╪═════╪═════╪═════╡
+    │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
+    └─────┴─────┴─────┴─────┴─────┘
+    """
+    if isinstance(threshold, pl.Expr):
+        value = threshold.cast(pl.Float64).fill_nan(None)
+    else:
+        value = pl.lit(_finite_or_infinite("threshold", threshold))
+    matrix = inputs.from_expressions(
+        label, score, weight, pos_label, partial(_matrix), __threshold=value
+    )
+    return matrix.alias("confusion_matrix")
+
+
+def threshold_metrics(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    thresholds: float | Sequence[float] | None = None,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Metrics at each threshold asked for, per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    thresholds
+        Numbers; None for every point of the confusion curve, its origin at +inf included.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and threshold, sorted by the ``by`` columns, then by descending
+        threshold. After the ``by`` columns (and ``model``) come the Float64 columns
+        ``threshold, tp, fp, fn, tn, tpr, fpr, tnr, fnr, ppv, npv, selection_rate, accuracy,
+        balanced_accuracy, f1, mcc, youden, lift``; a rate with nothing to divide by is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for thresholds that are not numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> metrics = wroc.threshold_metrics(df, "y", "s", thresholds=[0.5, 0.75])
+    >>> metrics.select("threshold", "tpr", "fpr", "accuracy")
+    shape: (2, 4)
+    ┌───────────┬─────┬─────┬──────────┐
+    │ threshold ┆ tpr ┆ fpr ┆ accuracy │
+    │ ---       ┆ --- ┆ --- ┆ ---      │
+    │ f64       ┆ f64 ┆ f64 ┆ f64      │
+    ╞═══════════╪═════╪═════╪══════════╡
+    │ 0.75      ┆ 0.5 ┆ 0.5 ┆ 0.5      │
+    │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
+    └───────────┴─────┴─────┴──────────┘
+    """
+    asked = _asked(thresholds)
+    rows = inputs.from_frame(
+        frame, label, score, weight, by, pos_label, result_columns=METRIC_COLUMNS
+    )
+    curve = curve_frame(rows, asked)
+    if asked:
+        # The origin's threshold is +inf too: it is told by what it predicts.
+        origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
+        curve = curve.filter(pl.col("threshold").is_in(asked) & ~origin)
+    columns = metrics_at_threshold(*(pl.col(name) for name in METRIC_COLUMNS[:5]), *totals())
+    metrics = curve.select(*rows.keys, *(column.alias(name) for name, column in columns.items()))
+    return inputs.deliver(frame, metrics)
+
+
+def metrics_at_threshold(
+    threshold: pl.Expr,
+    tp: pl.Expr,
+    fp: pl.Expr,
+    fn: pl.Expr,
+    tn: pl.Expr,
+    positives: pl.Expr,
+    negatives: pl.Expr,
+) -> dict[str, pl.Expr]:
+    """Write every metric of a confusion matrix, once."""
+    selected, total = tp + fp, positives + negatives
+    tpr, fpr = _ratio(tp, positives), _ratio(fp, negatives)
+    tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
+    ppv, npv = _ratio(tp, selected), _ratio(tn, tn + fn)
+    # phi = sqrt(markedness * informedness), written so that nothing overflows.
+    margins = [selected, positives, negatives, tn + fn]
+    mcc = tp * tn - fp * fn
+    for margin in margins:
+        mcc = _ratio(mcc, margin.sqrt())
+    return {
+        "threshold": threshold,
+        "tp": tp,
+        "fp": fp,
+        "fn": fn,
+        "tn": tn,
+        "tpr": tpr,
+        "fpr": fpr,
+        "tnr": tnr,
+        "fnr": fnr,
+        "ppv": ppv,
+        "npv": npv,
+        "selection_rate": _ratio(selected, total),
+        "accuracy": _ratio(tp + tn, total),
+        "balanced_accuracy": (tpr + tnr) / 2,
+        "f1": _ratio(2 * tp, 2 * tp + fp + fn),
+        "mcc": mcc,
+        "youden": tpr - fpr,
+        "lift": _ratio(ppv, _ratio(positives, total)),
+    }
+
+
+def _matrix(rows: pl.Expr) -> pl.Expr:
+    """Sum the four cells of each list of rows and derive the metrics from the sums."""
+    field = pl.element().struct.field
+    weight, threshold = field(WEIGHT), field("__threshold")
+    predicted = field(SCORE).cast(pl.Float64) >= threshold
+    positive, negative = weight > 0, weight < 0
+
+    def cell(where: pl.Expr) -> pl.Expr:
+        return pl.when(where).then(weight.abs()).sum()
+
+    known = inputs.one_per_group("threshold", threshold)
+    cells = {
+        "threshold": known,
+        "tp": cell(positive & predicted),
+        "fp": cell(negative & predicted),
+        "fn": cell(positive & ~predicted),
+        "tn": cell(negative & ~predicted),
+    }
+    sums = rows.list.eval(pl.struct(**{name: value for name, value in cells.items()}))
+    at = [pl.when(field("threshold").is_not_null()).then(field(name)) for name in cells]
+    metrics = metrics_at_threshold(*at, at[1] + at[3], at[2] + at[4])
+    return sums.list.agg(pl.struct(**{k: v.first() for k, v in metrics.items()}))
+
+
+def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    return pl.when(whole > 0).then(part / whole)
+
+
+def _asked(thresholds: float | Sequence[float] | None) -> list[float]:
+    if thresholds is None:
+        return []
+    listed = [thresholds] if isinstance(thresholds, int | float) else list(thresholds)
+    if not listed:
+        msg = "`thresholds` must hold at least one number; found none"
+        raise ValueError(msg)
+    return sorted({_finite_or_infinite("thresholds", value) for value in listed}, reverse=True)
+
+
+def _finite_or_infinite(argument: str, value: object) -> float:
+    checked = inputs.number(argument, value)
+    return math.copysign(checked, 1.0) if checked == 0 else checked
