@@ -1,6 +1,8 @@
 """Weighted ROC analysis as Polars queries."""
 
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
+from polars_wroc.audit import Audit, audit
+from polars_wroc.charts import roc_chart
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc
 from polars_wroc.summary import summary
@@ -9,12 +11,15 @@ from polars_wroc.thresholds import confusion_matrix, threshold_metrics
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
+    "audit",
     "average_precision",
     "confusion_curve",
     "confusion_matrix",
     "gini",
     "ks",
     "roc_auc",
+    "roc_chart",
     "roc_curve",
     "summary",
     "threshold_metrics",

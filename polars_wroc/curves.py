@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, totals
-from polars_wroc.inputs import FrameT, IntoColumn, IntoColumns
+from polars_wroc.inputs import FrameT, IntoColumn, IntoColumns, Rows
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 AUC_CHANGE = "auc_change"
@@ -144,10 +144,17 @@ def roc_curve(
     """
     if max_points is not None:
         inputs.number("max_points", max_points, low=2)
-    added = [] if max_points is None else [AUC_CHANGE]
+    added: list[str] = [] if max_points is None else [AUC_CHANGE]
     rows = inputs.from_frame(
         frame, label, score, weight, by, pos_label, result_columns=[*ROC_COLUMNS, *added]
     )
+    return inputs.deliver(frame, trace(rows, drop_collinear=drop_collinear, max_points=max_points))
+
+
+def trace(
+    rows: Rows, *, drop_collinear: bool = False, max_points: int | None = None
+) -> pl.LazyFrame:
+    """Lay out the ROC curve of checked rows."""
     positives, negatives = totals()
     curve = curve_frame(rows).with_columns(
         fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
@@ -158,7 +165,7 @@ def roc_curve(
         curve = _drop_collinear(curve)
     if max_points is not None:
         curve = thin(curve, rows.keys, int(max_points))
-    return inputs.deliver(frame, curve)
+    return curve
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
@@ -176,13 +183,14 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
         .otherwise((position / 2 * parts).ceil().cast(pl.Int64).clip(1, parts))
     )
     falling = ["threshold", "fn", "tn"]
+    carried = [name for name in ("auc",) if name in curve.collect_schema()]
     kept = (
         curve.with_columns(part.alias("__part"), _trapezoid().alias("__area"))
         .group_by(*keys, "__part")
         .agg(
             *(
                 pl.col(name).min() if name in falling else pl.col(name).max()
-                for name in ROC_COLUMNS
+                for name in (*ROC_COLUMNS, *carried)
             ),
             pl.col("__area").sum(),
         )
@@ -192,6 +200,16 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
     both = pl.col("fpr").is_not_null() & pl.col("tpr").is_not_null()
     whole = change.over(keys) if keys else change
     return kept.with_columns(pl.when(both).then(whole).alias(AUC_CHANGE)).drop("__part", "__area")
+
+
+def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Add the AUC of the whole of each curve as ``auc``, also where the curve was thinned."""
+    both = pl.col("fpr").is_not_null() & pl.col("tpr").is_not_null()
+    area = _trapezoid().sum()
+    whole = area.over(keys) if keys else area
+    if AUC_CHANGE in curve.collect_schema():
+        whole -= pl.col(AUC_CHANGE)
+    return curve.with_columns(pl.when(both).then(whole).alias("auc"))
 
 
 def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:

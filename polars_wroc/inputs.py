@@ -89,10 +89,12 @@ class Rows:
 
     frame: pl.LazyFrame
     keys: list[str]
-    models: list[str] = field(default_factory=list)
+    # The keys whose values keep the order in which the caller named them.
+    ordered: list[str] = field(default_factory=list)
 
     @property
     def observations(self) -> Observations:
+        """The checked columns as expressions."""
         columns = self.frame.collect_schema()
         zero = pl.col(ZERO_LABEL) if ZERO_LABEL in columns else None
         return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
@@ -106,9 +108,28 @@ class Rows:
         if not self.keys:
             return result
         result = result.sort(self.keys, maintain_order=True)
-        if self.models:
-            result = result.with_columns(pl.col(MODEL).cast(pl.String))
-        return result
+        return result.with_columns(pl.col(name).cast(pl.String) for name in self.ordered)
+
+    def stack_keys(self, whole: str) -> Rows:
+        """Repeat the rows for each key: the group becomes an ``attribute`` and a ``segment``.
+
+        The attribute ``whole`` comes first and has everybody in one segment.
+        """
+        attributes = [key for key in self.keys if key not in self.ordered]
+        values = [pl.col(key).cast(pl.String).fill_null("null") for key in attributes]
+        index = [name for name in self.frame.collect_schema() if name not in attributes]
+        stacked = (
+            self.frame.with_columns(pl.lit(whole).alias(whole), *values)
+            .unpivot(
+                on=[whole, *attributes],
+                index=index,
+                variable_name="attribute",
+                value_name="segment",
+            )
+            .with_columns(pl.col("attribute").cast(pl.Enum([whole, *attributes])))
+        )
+        keys = ["attribute", "segment", *self.ordered]
+        return Rows(stacked, keys, ["attribute", *self.ordered])
 
 
 def from_expressions(
@@ -197,7 +218,7 @@ def from_frame(
     observed = selected.select(columns)
     if weight is not None:
         observed = observed.filter(pl.col(WEIGHT).ne_missing(0.0))
-    return Rows(observed, key_names, list(models) if several else [])
+    return Rows(observed, key_names, [MODEL] if several else [])
 
 
 def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
@@ -222,9 +243,9 @@ def as_column(argument: str, value: IntoColumn) -> pl.Expr:
     """Read an argument that names a column or is an expression."""
     if isinstance(value, str):
         return pl.col(value)
-    if isinstance(value, pl.Expr):
-        return value
-    _reject_type(argument, "be a column name or a Polars expression", value)
+    if not isinstance(value, pl.Expr):
+        _reject_type(argument, "be a column name or a Polars expression", value)
+    return value
 
 
 def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
@@ -301,15 +322,16 @@ def _build(
     build: Callable[[pl.Expr], pl.Expr],
     beside: dict[str, pl.Expr],
 ) -> pl.Expr:
-    names = (LABEL, SCORE, ROW_WEIGHT)[: len(columns)]
-    # As fields of one list the columns are evaluated once, however often they are mentioned.
-    raw = pl.struct(
-        *(column.alias(name) for name, (column, _) in zip(names, columns, strict=True)),
-        **beside,
-    ).implode()
+    arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
     typed = [
-        Typed(name.strip("_"), pl.element().struct.field(name), dtype, _shown(column))
-        for name, (column, dtype) in zip(names, columns, strict=True)
+        Typed(argument, column, dtype, _shown(column))
+        for argument, (column, dtype) in zip(arguments, columns, strict=False)
+    ]
+    # As fields of one list the columns are evaluated once, however often they are mentioned.
+    named = {arguments[one.argument]: one.column for one in typed} | beside
+    raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
+    typed = [
+        one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
     ]
     rows = _observations(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
     observed = pl.struct(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -13,26 +14,36 @@ from polars_wroc.inputs import IntoColumn
 from polars_wroc.summary import summary
 
 P = ParamSpec("P")
-FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+M = TypeVar("M", bound=Callable[..., Any])
 
 
 def _of_score(
     function: Callable[Concatenate[IntoColumn, IntoColumn, P], pl.Expr],
 ) -> Callable[Concatenate[ExprNamespace, IntoColumn, P], pl.Expr]:
-    @wraps(function)
     def method(
-        self: ExprNamespace, label: IntoColumn, *args: P.args, **kwargs: P.kwargs
+        self: ExprNamespace, label: IntoColumn, /, *args: P.args, **kwargs: P.kwargs
     ) -> pl.Expr:
         return function(label, self._score, *args, **kwargs)
 
-    return method
+    return _described(method, function, "score")
 
 
-def _of_frame(function: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[Any, P], Any]:
-    @wraps(function)
-    def method(self: _FrameNamespace[Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+def _of_frame(
+    function: Callable[Concatenate[Any, P], Any],
+) -> Callable[Concatenate[_FrameNamespace, P], Any]:
+    def method(self: _FrameNamespace, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         return function(self._frame, *args, **kwargs)
 
+    return _described(method, function, "frame")
+
+
+def _described(method: M, function: Callable[..., Any], filled_in: str) -> M:
+    """Give a method the name, the documentation and the other arguments of its function."""
+    update_wrapper(method, function)
+    own = inspect.signature(function)
+    receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    others = [value for name, value in own.parameters.items() if name != filled_in]
+    vars(method)["__signature__"] = own.replace(parameters=[receiver, *others])
     return method
 
 
@@ -50,8 +61,8 @@ class ExprNamespace:
     confusion_matrix = _of_score(thresholds.confusion_matrix)
 
 
-class _FrameNamespace(Generic[FrameT]):
-    def __init__(self, frame: FrameT) -> None:
+class _FrameNamespace:
+    def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
 
     confusion_curve = _of_frame(curves.confusion_curve)
@@ -61,10 +72,10 @@ class _FrameNamespace(Generic[FrameT]):
 
 
 @pl.api.register_dataframe_namespace("wroc")
-class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
+class DataFrameNamespace(_FrameNamespace):
     """Tables from a DataFrame, as DataFrames."""
 
 
 @pl.api.register_lazyframe_namespace("wroc")
-class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
+class LazyFrameNamespace(_FrameNamespace):
     """Tables from a LazyFrame, as LazyFrames: nothing is computed."""

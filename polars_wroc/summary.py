@@ -6,7 +6,7 @@ import polars as pl
 
 from polars_wroc import inputs, metrics
 from polars_wroc.confusion import Curve, fold_frame
-from polars_wroc.inputs import WEIGHT, FrameT, IntoColumn, IntoColumns
+from polars_wroc.inputs import WEIGHT, FrameT, IntoColumn, IntoColumns, Rows
 
 SUMMARY_COLUMNS = (
     "n",
@@ -105,7 +105,12 @@ def summary(
     rows = inputs.from_frame(
         frame, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS
     )
-    return inputs.deliver(frame, fold_frame(rows, _numbers).select(*rows.keys, *SUMMARY_COLUMNS))
+    return inputs.deliver(frame, summarise(rows))
+
+
+def summarise(rows: Rows) -> pl.LazyFrame:
+    """Lay out the summary of checked rows."""
+    return fold_frame(rows, _numbers).select(*rows.keys, *SUMMARY_COLUMNS)
 
 
 def _numbers(curve: Curve) -> dict[str, pl.Expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from typing import NamedTuple
 
 import polars as pl
 
@@ -96,9 +96,7 @@ def confusion_matrix(
         value = threshold.cast(pl.Float64).fill_nan(None)
     else:
         value = pl.lit(_finite_or_infinite("threshold", threshold))
-    matrix = inputs.from_expressions(
-        label, score, weight, pos_label, partial(_matrix), __threshold=value
-    )
+    matrix = inputs.from_expressions(label, score, weight, pos_label, _matrix, __threshold=value)
     return matrix.alias("confusion_matrix")
 
 
@@ -162,21 +160,27 @@ def threshold_metrics(
         # The origin's threshold is +inf too: it is told by what it predicts.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(pl.col("threshold").is_in(asked) & ~origin)
-    columns = metrics_at_threshold(*(pl.col(name) for name in METRIC_COLUMNS[:5]), *totals())
+    cells = Cells(*(pl.col(name) for name in Cells._fields))
+    columns = metrics_at_threshold(cells, *totals())
     metrics = curve.select(*rows.keys, *(column.alias(name) for name, column in columns.items()))
     return inputs.deliver(frame, metrics)
 
 
+class Cells(NamedTuple):
+    """A threshold and the weights of its confusion matrix."""
+
+    threshold: pl.Expr
+    tp: pl.Expr
+    fp: pl.Expr
+    fn: pl.Expr
+    tn: pl.Expr
+
+
 def metrics_at_threshold(
-    threshold: pl.Expr,
-    tp: pl.Expr,
-    fp: pl.Expr,
-    fn: pl.Expr,
-    tn: pl.Expr,
-    positives: pl.Expr,
-    negatives: pl.Expr,
+    cells: Cells, positives: pl.Expr, negatives: pl.Expr
 ) -> dict[str, pl.Expr]:
     """Write every metric of a confusion matrix, once."""
+    threshold, tp, fp, fn, tn = cells
     selected, total = tp + fp, positives + negatives
     tpr, fpr = _ratio(tp, positives), _ratio(fp, negatives)
     tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
@@ -218,18 +222,18 @@ def _matrix(rows: pl.Expr) -> pl.Expr:
     def cell(where: pl.Expr) -> pl.Expr:
         return pl.when(where).then(weight.abs()).sum()
 
-    known = inputs.one_per_group("threshold", threshold)
-    cells = {
-        "threshold": known,
-        "tp": cell(positive & predicted),
-        "fp": cell(negative & predicted),
-        "fn": cell(positive & ~predicted),
-        "tn": cell(negative & ~predicted),
-    }
-    sums = rows.list.eval(pl.struct(**{name: value for name, value in cells.items()}))
-    at = [pl.when(field("threshold").is_not_null()).then(field(name)) for name in cells]
-    metrics = metrics_at_threshold(*at, at[1] + at[3], at[2] + at[4])
-    return sums.list.agg(pl.struct(**{k: v.first() for k, v in metrics.items()}))
+    cells = Cells(
+        threshold=inputs.one_per_group("threshold", threshold),
+        tp=cell(positive & predicted),
+        fp=cell(negative & predicted),
+        fn=cell(positive & ~predicted),
+        tn=cell(negative & ~predicted),
+    )
+    sums = rows.list.eval(pl.struct(**cells._asdict()))
+    known = field("threshold").is_not_null()
+    at = Cells(*(pl.when(known).then(field(name)) for name in Cells._fields))
+    metrics = metrics_at_threshold(at, at.tp + at.fn, at.fp + at.tn)
+    return sums.list.agg(pl.struct([value.first().alias(name) for name, value in metrics.items()]))
 
 
 def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

@@ -1,0 +1,380 @@
+"""Time weighted ROC analysis against the engine's floor and against other libraries.
+
+All contestants run in one process, one after the other, round after round, so that a slow
+moment of the machine falls on all of them. Before that each runs once, and those that
+compute the same thing must agree. What counts is the ratio of medians. Peak memory is
+measured apart, each time in a process of its own.
+
+The peers are in the extra ``bench``; one that is not installed is listed as such.
+
+    python benchmarks/speed.py --rows 200000
+    python benchmarks/speed.py --output speed.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import peers
+import polars as pl
+
+import polars_wroc as wroc
+
+SEGMENTS = 20
+ROWS_PER_SMALL_GROUP = 200
+COLUMNS = ["g", "y", "score", "weight"]
+AGREEMENT = 1e-9
+MEMORY_LIMIT = 120
+
+FLOOR = "floor: Polars sorts and gathers"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Something to time.
+
+    Those with the same ``answer`` compute the same numbers. The time is compared with that
+    of the contestant called ``against``; ``limit`` is what the ratio should be at most, or
+    for another library at least. ``module`` is the library that it needs.
+    """
+
+    name: str
+    run: Callable[[], pl.DataFrame]
+    answer: Literal["weighted", "unweighted", "small groups"] | None = None
+    against: str | None = None
+    limit: float | None = None
+    module: str | None = None
+    slow: bool = False
+
+    @property
+    def installed(self) -> bool:
+        """Whether the library that this needs is there."""
+        return self.module is None or find_spec(self.module) is not None
+
+    @property
+    def target(self) -> str:
+        """The limit in words."""
+        if self.limit is None:
+            return "-"
+        return f"at {'least' if self.module else 'most'} {self.limit:g}"
+
+    def meets(self, ratio: float) -> str:
+        """Whether a ratio is on the right side of the limit."""
+        if self.limit is None:
+            return "-"
+        return "yes" if (ratio >= self.limit if self.module else ratio <= self.limit) else "no"
+
+
+def main() -> None:
+    """Make the data, check, measure and report."""
+    options = _options()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.parquet"
+        synthetic(options.rows, options.seed).write_parquet(file)
+        memory = memory_table(file, options.rows)
+        contestants = field(pl.read_parquet(file), file)
+        _say("warm-up and comparison of the answers")
+        compare_answers(contestants)
+        seconds = measure(contestants, options.rounds, options.peer_rounds)
+    report = "\n\n".join([setting(options), speed_table(contestants, seconds), memory])
+    print(report)
+    if options.output:
+        options.output.write_text(report + "\n", encoding="utf-8")
+
+
+def synthetic(rows: int, seed: int) -> pl.DataFrame:
+    """Scored rows in a few large segments and in many small groups."""
+    random = np.random.default_rng(seed)
+    label = random.random(rows) < 0.3
+    return pl.DataFrame(
+        {
+            "g": random.integers(0, SEGMENTS, rows),
+            "g_many": random.permutation(rows) // ROWS_PER_SMALL_GROUP,
+            "y": label,
+            "score": random.normal(0.5 * label),
+            "weight": random.lognormal(size=rows),
+        }
+    )
+
+
+def field(df: pl.DataFrame, file: Path) -> list[Contestant]:
+    """List the contestants, ours and the others."""
+    return [*our_contestants(df, file), *other_contestants(df, file)]
+
+
+def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
+    """List the engine's floor and what this package does."""
+    weighted = wroc.roc_auc("y", "score", weight="weight").alias("auc")
+    unweighted = wroc.roc_auc("y", "score").alias("auc")
+    floor = [pl.col("score").sort(), pl.col("weight").sort_by("score")]
+
+    def summary(by: str) -> pl.DataFrame:
+        return wroc.summary(df, "y", "score", weight="weight", by=by)
+
+    def summary_of_scan() -> pl.DataFrame:
+        scan = pl.scan_parquet(file)
+        return wroc.summary(scan, "y", "score", weight="weight", by="g").collect()
+
+    def scanned(by: str, auc: pl.Expr) -> pl.DataFrame:
+        return pl.scan_parquet(file).group_by(by).agg(auc).collect()
+
+    return [
+        Contestant(
+            FLOOR,
+            lambda: df.lazy().group_by("g").agg(floor).collect(engine="in-memory"),
+        ),
+        Contestant(
+            "roc_auc",
+            lambda: df.group_by("g").agg(weighted),
+            "weighted",
+            FLOOR,
+            1.4,
+        ),
+        Contestant("summary", lambda: summary("g"), "weighted", "roc_auc", 1.5),
+        Contestant(
+            "roc_auc, unweighted",
+            lambda: df.group_by("g").agg(unweighted),
+            "unweighted",
+            FLOOR,
+        ),
+        Contestant(
+            "roc_auc, small groups",
+            lambda: df.group_by("g_many").agg(weighted),
+            "small groups",
+            "roc_auc",
+            2.5,
+        ),
+        Contestant(
+            "roc_auc, small groups, Parquet",
+            lambda: scanned("g_many", weighted),
+            "small groups",
+            "roc_auc, small groups",
+        ),
+        Contestant("summary, small groups", lambda: summary("g_many"), "small groups", "roc_auc"),
+        Contestant("roc_auc, Parquet", lambda: scanned("g", weighted), "weighted", "roc_auc"),
+        Contestant("summary, Parquet", summary_of_scan, "weighted", "summary"),
+        Contestant(
+            "roc_auc, unweighted, Parquet",
+            lambda: scanned("g", unweighted),
+            "unweighted",
+            "roc_auc, unweighted",
+        ),
+    ]
+
+
+def other_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
+    """List what other libraries do."""
+    return [
+        Contestant(
+            "scikit-learn, loop over groups",
+            lambda: peers.scikit_learn(df),
+            "weighted",
+            "roc_auc",
+            4,
+            "sklearn",
+            slow=True,
+        ),
+        Contestant(
+            "polarbearings",
+            lambda: peers.polarbearings(df),
+            "weighted",
+            "roc_auc",
+            6,
+            "polarbearings",
+            slow=True,
+        ),
+        Contestant(
+            "polars_ds, unweighted",
+            lambda: peers.polars_ds(df),
+            "unweighted",
+            "roc_auc, unweighted",
+            1.5,
+            "polars_ds",
+        ),
+        Contestant(
+            "DuckDB window SQL, Parquet",
+            lambda: peers.duckdb(file, "g"),
+            "weighted",
+            "roc_auc, Parquet",
+            1,
+            "duckdb",
+        ),
+        Contestant(
+            "DuckDB window SQL, small groups, Parquet",
+            lambda: peers.duckdb(file, "g_many"),
+            "small groups",
+            "roc_auc, small groups, Parquet",
+            module="duckdb",
+        ),
+        Contestant(
+            "chdb arrayROCAUC, unweighted, Parquet",
+            lambda: peers.chdb(file),
+            "unweighted",
+            "roc_auc, unweighted, Parquet",
+            module="chdb",
+        ),
+    ]
+
+
+def compare_answers(contestants: list[Contestant]) -> None:
+    """Run each contestant once; raise when two that compute the same thing do not agree."""
+    first: dict[str, tuple[str, pl.DataFrame]] = {}
+    for contestant in contestants:
+        if not contestant.installed:
+            continue
+        result = contestant.run()
+        if contestant.answer is None:
+            continue
+        found = result.select("auc", key=result.columns[0]).sort("key")
+        name, expected = first.setdefault(contestant.answer, (contestant.name, found))
+        if not _agree(found, expected):
+            msg = f"{contestant.name} does not agree with {name} to {AGREEMENT:g}"
+            raise ValueError(msg)
+
+
+def measure(contestants: list[Contestant], rounds: int, peer_rounds: int) -> dict[str, list[float]]:
+    """Time each contestant once a round."""
+    seconds: dict[str, list[float]] = {c.name: [] for c in contestants if c.installed}
+    for turn in range(rounds):
+        _say(f"round {turn + 1} of {rounds}")
+        for contestant in contestants:
+            if contestant.installed and not (contestant.slow and turn >= peer_rounds):
+                start = time.perf_counter()
+                contestant.run()
+                seconds[contestant.name].append(time.perf_counter() - start)
+    return seconds
+
+
+def speed_table(contestants: list[Contestant], seconds: dict[str, list[float]]) -> str:
+    """Write the times as a Markdown table."""
+    header = ("contestant", "median s", "range s", "ratio", "to", "target", "met")
+    return _markdown(header, [_speed_row(c, seconds) for c in contestants])
+
+
+def _speed_row(contestant: Contestant, seconds: dict[str, list[float]]) -> tuple[str, ...]:
+    against, name = contestant.against, contestant.name
+    if not contestant.installed:
+        return (name, "not installed", "-", "-", against or "-", contestant.target, "-")
+    own = seconds[name]
+    times = (f"{statistics.median(own):.3f}", f"{min(own):.3f} - {max(own):.3f}")
+    if against is None:
+        return (name, *times, "-", "-", "-", "-")
+    ratio = statistics.median(own) / statistics.median(seconds[against])
+    return (name, *times, f"{ratio:.2f}", against, contestant.target, contestant.meets(ratio))
+
+
+def memory_table(file: Path, rows: int) -> str:
+    """Measure the peak memory of each task and write it as a Markdown table."""
+    body = []
+    for task in ("read the file", "roc_auc", "summary"):
+        _say(f"memory: {task}")
+        size = peak_memory(task, file) / rows
+        target, met = "-", "-"
+        if task == "roc_auc":
+            target, met = f"under {MEMORY_LIMIT}", "yes" if size < MEMORY_LIMIT else "no"
+        body.append((task, f"{size:.0f}", target, met))
+    return _markdown(("peak memory, with the DataFrame", "bytes per row", "target", "met"), body)
+
+
+def peak_memory(task: str, file: Path) -> int:
+    """Peak memory of reading the file and doing a task, in a new process."""
+    # A child started in any other way inherits the peak of this process.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([])
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_grow, task, file).result()
+
+
+def _grow(task: str, file: Path) -> int:
+    imported = _peak_rss()
+    df = pl.read_parquet(file, columns=COLUMNS)
+    if task == "roc_auc":
+        df.group_by("g").agg(wroc.roc_auc("y", "score", weight="weight"))
+    elif task == "summary":
+        wroc.summary(df, "y", "score", weight="weight", by="g")
+    return _peak_rss() - imported
+
+
+def _peak_rss() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def setting(options: argparse.Namespace) -> str:
+    """Describe the machine, the versions and the data."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    installed = [package for module, package in peers.PACKAGES.items() if find_spec(module)]
+    versions = ", ".join(
+        f"{name} {version(name)}" for name in ("polars-wroc", "polars", *installed)
+    )
+    groups = -(-options.rows // ROWS_PER_SMALL_GROUP)
+    return (
+        f"{datetime.now(tz=UTC).date()}; {os.cpu_count()} cores, {memory:.0f} GB memory; "
+        f"Python {platform.python_version()}, {versions}.\n\n"
+        f"{options.rows:,} rows; {SEGMENTS} segments, or {groups:,} small groups of "
+        f"{ROWS_PER_SMALL_GROUP} rows; float64 scores, all distinct; float64 weights. "
+        f"{options.rounds} rounds after a warm-up, {min(options.rounds, options.peer_rounds)} of "
+        f"them with scikit-learn and polarbearings. A ratio is the median over that of the "
+        f"contestant in the next column. All answers agree to {AGREEMENT:g}."
+    )
+
+
+def _agree(found: pl.DataFrame, expected: pl.DataFrame) -> bool:
+    if not found["key"].equals(expected["key"]):
+        return False
+    # A null becomes NaN, which is not below any bound.
+    gap = np.abs(found["auc"].to_numpy() - expected["auc"].to_numpy())
+    return bool((gap <= AGREEMENT).all())
+
+
+def _markdown(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _say(progress: str) -> None:
+    print(progress, file=sys.stderr, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Time polars-wroc and its peers.")
+    parser.add_argument("--rows", type=_positive, default=10_000_000)
+    parser.add_argument("--rounds", type=_positive, default=5)
+    parser.add_argument(
+        "--peer-rounds",
+        type=_positive,
+        default=5,
+        help="rounds of the slow peers, scikit-learn and polarbearings",
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="Markdown file to write the report to")
+    return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        msg = f"must be 1 or more; found {number}"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+if __name__ == "__main__":
+    main()

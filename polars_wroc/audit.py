@@ -1,0 +1,159 @@
+"""The audit: every segment of every attribute, beside everybody, in one result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc import files, inputs
+from polars_wroc.curves import ROC_COLUMNS, trace
+from polars_wroc.inputs import IntoColumn, IntoColumns
+from polars_wroc.summary import SUMMARY_COLUMNS, summarise
+
+if TYPE_CHECKING:
+    import altair as alt
+
+OVERALL = "overall"
+SUFFIXES = (".html", ".json", ".parquet", ".csv")
+_CURVE_POINTS = 200
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What `audit` found.
+
+    Attributes
+    ----------
+    segments
+        One row per attribute and segment (and model), everybody first: ``attribute,
+        segment`` and the columns of `summary`.
+    curves
+        The ROC curve of each of them, thinned to at most 200 points, with ``auc_change``.
+    settings
+        What was asked for.
+    """
+
+    segments: pl.DataFrame
+    curves: pl.DataFrame
+    settings: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Audit of {self.settings['score']} by {self.settings['by']}\n{self.segments}"
+
+    def _repr_html_(self) -> str:
+        return self.segments._repr_html_()
+
+    def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
+        """Draw the ROC curves of one attribute's segments; None draws everybody's."""
+        # Only a chart should cost the import of Altair.
+        from polars_wroc.charts import roc_chart  # noqa: PLC0415
+
+        if attribute is None:
+            return roc_chart(self.curves.filter(attribute=OVERALL).drop("attribute", "segment"))
+        if attribute not in self.settings["by"]:
+            msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
+            raise ValueError(msg)
+        shown = self.curves.filter(attribute=attribute).drop("attribute")
+        return roc_chart(shown.rename({"segment": attribute}), facet=attribute)
+
+    def save(self, path: str | Path) -> None:
+        """Write the audit as its suffix says.
+
+        ``.html`` is one file that opens without a network, with tables and charts;
+        ``.json`` holds the settings and the segments; ``.parquet`` and ``.csv`` the segments.
+        The file is written whole or not at all.
+        """
+        suffix = files.check_suffix(path, SUFFIXES)
+        if suffix == ".html":
+            from polars_wroc.report import render  # noqa: PLC0415
+
+            page = render(self)
+            files.write(path, lambda part: part.write_text(page, encoding="utf-8"))
+        elif suffix == ".json":
+            text = self.to_json()
+            files.write(path, lambda part: part.write_text(text, encoding="utf-8"))
+        else:
+            files.save_table(self.segments, path)
+
+    def to_json(self) -> str:
+        """Settings and segments as JSON."""
+        result = {"settings": self.settings, "segments": self.segments.to_dicts()}
+        return json.dumps(result, indent=2, allow_nan=False, default=str) + "\n"
+
+
+def audit(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> Audit:
+    """Measure a score for everybody and for each segment of each attribute.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a lazy one is collected.
+    label, score, weight, pos_label
+        As for `summary`.
+    by
+        The attributes: one or several columns or expressions. Each is audited by itself; a
+        null is a segment of its own, written ``null``.
+
+    Returns
+    -------
+    Audit
+        The tables, a chart and ``save``.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
+    >>> wroc.audit(df, "y", "s", by="sex").segments.select("attribute", "segment", "n", "auc")
+    shape: (3, 4)
+    ┌───────────┬─────────┬─────┬──────┐
+    │ attribute ┆ segment ┆ n   ┆ auc  │
+    │ ---       ┆ ---     ┆ --- ┆ ---  │
+    │ str       ┆ str     ┆ i64 ┆ f64  │
+    ╞═══════════╪═════════╪═════╪══════╡
+    │ overall   ┆ overall ┆ 4   ┆ 0.75 │
+    │ sex       ┆ f       ┆ 2   ┆ 1.0  │
+    │ sex       ┆ m       ┆ 2   ┆ 1.0  │
+    └───────────┴─────────┴─────┴──────┘
+    """
+    taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS]
+    rows = inputs.from_frame(frame, label, score, weight, by, pos_label, result_columns=taken)
+    stacked = rows.stack_keys(OVERALL)
+    segments = inputs.collect(summarise(stacked))
+    curves = inputs.collect(trace(stacked, max_points=_CURVE_POINTS))
+    settings = {
+        "label": _shown(label),
+        "pos_label": pos_label,
+        "score": _listed(score),
+        "weight": None if weight is None else _shown(weight),
+        "by": [key for key in rows.keys if key not in rows.ordered],
+        "polars_wroc": version("polars-wroc"),
+    }
+    return Audit(segments, curves, settings)
+
+
+def _listed(columns: IntoColumns) -> list[str]:
+    several = [columns] if isinstance(columns, str | pl.Expr) else columns
+    return [_shown(column) for column in several]
+
+
+def _shown(column: IntoColumn) -> str:
+    return column if isinstance(column, str) else str(column)

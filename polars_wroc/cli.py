@@ -1,0 +1,181 @@
+"""The ``polars-wroc`` command: files in, tables, charts and reports out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import polars as pl
+
+from polars_wroc import __version__, files, inputs
+from polars_wroc.audit import SUFFIXES, audit
+from polars_wroc.curves import roc_curve
+from polars_wroc.summary import summary
+
+DONE, BAD_INPUT = 0, 2
+_CHART_SUFFIXES = (".html", ".png", ".svg")
+_TABLE_SUFFIXES = (".parquet", ".csv", ".json")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        options.run(options)
+    except _UsageError as error:
+        return _complain(str(error))
+    except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
+        return _complain(inputs.sentence_of(error) or _first_line(error))
+    except BrokenPipeError:
+        return DONE
+    return DONE
+
+
+class _UsageError(Exception):
+    """The command line does not fit its grammar."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        msg = f"{message}; see {self.prog} --help"
+        raise _UsageError(msg)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="polars-wroc", description="Weighted ROC curves and AUCs of scored rows, per segment."
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    audited = _command(commands, "audit", _audit, "each segment of each attribute, as a report")
+    audited.add_argument("--by", action="append", metavar="A", default=[], help="an attribute")
+    audited.add_argument(
+        "-o", "--output", metavar="FILE", help=f"{', '.join(SUFFIXES)}; - prints JSON"
+    )
+
+    measured = _command(commands, "auc", _auc, "one line of numbers per group")
+    measured.add_argument("--by", action="append", metavar="A", default=[], help="a group column")
+    measured.add_argument(
+        "-o", "--output", metavar="FILE", help=f"{', '.join(_TABLE_SUFFIXES)}; - prints JSON"
+    )
+
+    drawn = _command(commands, "curve", _curve, "ROC curves, as a table or a chart")
+    drawn.add_argument("--by", action="append", metavar="A", default=[], help="a group column")
+    drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
+    drawn.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help=", ".join((*_TABLE_SUFFIXES, *_CHART_SUFFIXES)),
+    )
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, description: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=description, description=description.capitalize() + "."
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="Parquet, Arrow, CSV or NDJSON; glob, folder, URL"
+    )
+    parser.add_argument("--label", required=True, metavar="L", help="column of the outcomes")
+    parser.add_argument(
+        "--score", required=True, action="append", metavar="S", help="column of a score; repeatable"
+    )
+    parser.add_argument("--weight", metavar="W", help="column of the row weights")
+    parser.add_argument("--pos-label", metavar="X", help="the label's positive value")
+    return parser
+
+
+def _audit(options: argparse.Namespace) -> None:
+    if options.output not in (None, "-"):
+        files.check_suffix(options.output, SUFFIXES)
+    if not options.by:
+        msg = "audit needs at least one --by"
+        raise _UsageError(msg)
+    result = audit(by=options.by, **_inputs(options))
+    if options.output == "-":
+        sys.stdout.write(result.to_json())
+        return
+    _print(result.segments)
+    if options.output:
+        result.save(options.output)
+        sys.stdout.write(f"wrote {options.output}\n")
+
+
+def _auc(options: argparse.Namespace) -> None:
+    if options.output not in (None, "-"):
+        files.check_suffix(options.output, _TABLE_SUFFIXES)
+    table = inputs.collect(summary(by=options.by or None, **_inputs(options)))
+    if options.output == "-":
+        sys.stdout.write(table.write_json() + "\n")
+    elif options.output:
+        files.save_table(table, options.output)
+    else:
+        _print(table)
+
+
+def _curve(options: argparse.Namespace) -> None:
+    suffix = files.check_suffix(options.output, (*_TABLE_SUFFIXES, *_CHART_SUFFIXES))
+    table = inputs.collect(
+        roc_curve(by=options.by or None, max_points=options.max_points, **_inputs(options))
+    )
+    if suffix in _TABLE_SUFFIXES:
+        files.save_table(table, options.output)
+        return
+    # Only a chart should cost the import of Altair.
+    from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
+
+    save_chart(roc_chart(table, facet=options.by[0] if options.by else None), options.output)
+
+
+def _inputs(options: argparse.Namespace) -> dict[str, Any]:
+    frame = files.scan(options.files)
+    scores = options.score
+    return {
+        "frame": frame,
+        "label": options.label,
+        "score": scores if len(scores) > 1 else scores[0],
+        "weight": options.weight,
+        "pos_label": _pos_label(frame, options.label, options.pos_label),
+    }
+
+
+def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
+    """Read the text of --pos-label as a value of the label's type."""
+    dtype = frame.collect_schema().get(label)
+    if text is None or dtype is None or not (dtype.is_numeric() or dtype == pl.Boolean):
+        return text
+    words = {"true": True, "false": False}
+    try:
+        return words[text.lower()] if dtype == pl.Boolean else float(text)
+    except (KeyError, ValueError):
+        msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
+        raise ValueError(msg) from None
+
+
+def _print(table: pl.DataFrame) -> None:
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=-1,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_formatting="MARKDOWN",
+        float_precision=4,
+    ):
+        sys.stdout.write(f"{table}\n")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _complain(message: str) -> int:
+    sys.stderr.write(f"polars-wroc: {message}\n")
+    return BAD_INPUT

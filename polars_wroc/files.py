@@ -1,0 +1,87 @@
+"""Files in, lazily, and files out, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+_SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
+    ".parquet": pl.scan_parquet,
+    ".pq": pl.scan_parquet,
+    ".arrow": pl.scan_ipc,
+    ".ipc": pl.scan_ipc,
+    ".feather": pl.scan_ipc,
+    ".csv": pl.scan_csv,
+    ".ndjson": pl.scan_ndjson,
+    ".jsonl": pl.scan_ndjson,
+}
+
+
+def scan(sources: Sequence[str]) -> pl.LazyFrame:
+    """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
+    suffixes = {_suffix(source) for source in sources}
+    if len(suffixes) > 1:
+        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
+        raise ValueError(msg)
+    for source in sources:
+        if "://" not in source and "*" not in source and not Path(source).exists():
+            msg = f"`files` must exist; found no {source!r}"
+            raise ValueError(msg)
+    return _SCANS[suffixes.pop()](list(sources))
+
+
+def write(path: str | Path, save: Callable[[Path], object]) -> None:
+    """Let ``save`` write a file beside the target, then put it in the target's place."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
+        raise ValueError(msg)
+    handle, name = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
+    )
+    os.close(handle)
+    partial = Path(name)
+    try:
+        save(partial)
+        # A temporary file is for its owner alone; what is kept follows the user's mask.
+        mask = os.umask(0)
+        os.umask(mask)
+        partial.chmod(0o666 & ~mask)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def save_table(table: pl.DataFrame, path: str | Path) -> None:
+    """Write a table as its suffix says: .parquet, .csv or .json."""
+    suffix = Path(path).suffix.lower()
+    savers: dict[str, Callable[[Path], object]] = {
+        ".parquet": table.write_parquet,
+        ".csv": table.write_csv,
+        ".json": table.write_json,
+    }
+    check_suffix(path, list(savers))
+    write(path, savers[suffix])
+
+
+def check_suffix(path: str | Path, allowed: Sequence[str]) -> str:
+    """Return the suffix of an output file, if it is one that can be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in allowed:
+        msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
+        raise ValueError(msg)
+    return suffix
+
+
+def _suffix(source: str) -> str:
+    if "://" not in source and Path(source).is_dir():
+        return ".parquet"
+    suffix = Path(source).suffix.lower()
+    if suffix not in _SCANS:
+        msg = f"`files` must end in one of {', '.join(_SCANS)}; found {source!r}"
+        raise ValueError(msg)
+    return suffix

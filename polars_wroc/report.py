@@ -1,0 +1,139 @@
+"""An audit as one HTML page that opens without a network."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import altair as alt
+import jinja2
+import polars as pl
+
+from polars_wroc.audit import OVERALL, Audit
+from polars_wroc.curves import AUC_CHANGE
+
+_HEADINGS = {
+    "segment": "Segment",
+    "model": "Score",
+    "n": "Rows",
+    "n_pos": "Positive",
+    "n_neg": "Negative",
+    "n_missing": "Missing",
+    "w_pos": "Positive weight",
+    "w_neg": "Negative weight",
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "average_precision": "Average precision",
+}
+
+
+def render(audit: Audit) -> str:
+    """Render an audit as a self-contained page.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("polars_wroc"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["script"] = _in_script
+    attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
+    sections = [_section(audit, attribute) for attribute in attributes]
+    overall = audit.segments.filter(attribute=attributes[0])
+    return environment.get_template("report.html").render(
+        settings=audit.settings,
+        sections=sections,
+        rows=overall["n"][0],
+        missing=overall["n_missing"][0],
+        findings=_findings(audit.segments, attributes),
+        moved=audit.curves[AUC_CHANGE].abs().max() or 0.0,
+        script=_bundle(),
+    )
+
+
+def _section(audit: Audit, attribute: str) -> dict[str, Any]:
+    table = audit.segments.filter(attribute=attribute).drop("attribute")
+    return {
+        "attribute": attribute,
+        "headings": [_HEADINGS[name] for name in table.columns],
+        "rows": [
+            [_cell(name, value) for name, value in row.items()]
+            for row in table.iter_rows(named=True)
+        ],
+        "chart": audit.chart(None if attribute == OVERALL else attribute).to_dict(),
+        "text_columns": sum(dtype == pl.String for dtype in table.dtypes),
+    }
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return "\N{EN DASH}"
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,.1f}" if name in ("w_pos", "w_neg") else f"{value:.3f}"
+
+
+def _findings(segments: pl.DataFrame, attributes: list[str]) -> list[str]:
+    """Say in words what the tables show."""
+    found = []
+    models = (
+        segments["model"].unique(maintain_order=True) if "model" in segments.columns else [None]
+    )
+    for model in models:
+        of_model = segments if model is None else segments.filter(model=model)
+        name = (
+            "The score"
+            if model is None
+            else f"The score \N{LEFT DOUBLE QUOTATION MARK}{model}\N{RIGHT DOUBLE QUOTATION MARK}"
+        )
+        auc = of_model["auc"][0]
+        if auc is None:
+            found.append(f"{name} has no AUC: the rows are all of one class.")
+            continue
+        found.append(
+            f"{name} has an AUC of {auc:.3f}: it ranks {auc:.1%} of the pairs of a positive and "
+            "a negative correctly."
+        )
+        found += [
+            text
+            for attribute in attributes[1:]
+            if (text := _range(of_model.filter(attribute=attribute), attribute))
+        ]
+    return found
+
+
+def _range(segments: pl.DataFrame, attribute: str) -> str | None:
+    ranked = segments.drop_nulls("auc").sort("auc").to_dicts()
+    undefined = segments.height - len(ranked)
+    beside = f" {undefined} without one, having one class only." if undefined else ""
+    if len(ranked) < 2:  # noqa: PLR2004  (a range needs two)
+        return None
+    low, high = ranked[0], ranked[-1]
+    return (
+        f"By {attribute} it runs from {low['auc']:.3f} ({low['segment']}, {low['n']:,} rows) to "
+        f"{high['auc']:.3f} ({high['segment']}, {high['n']:,} rows).{beside}"
+    )
+
+
+def _bundle() -> str:
+    try:
+        import vl_convert  # noqa: PLC0415  (an extra)
+    except ImportError as error:
+        msg = "an HTML report needs vl-convert-python: pip install 'polars-wroc[report]'"
+        raise ImportError(msg) from error
+    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version))
+
+
+def _in_script(value: Any) -> str:
+    """Write code or data so that it cannot close the script element around it."""
+    if isinstance(value, str):
+        # Only where a tag would begin: in code "</" may also be the end of a pattern.
+        return re.sub(r"<(?=/script|!--)", r"\\x3c", value, flags=re.IGNORECASE)
+    return json.dumps(value, allow_nan=False).replace("<", r"\u003c")

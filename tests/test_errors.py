@@ -1,0 +1,311 @@
+"""Every refusal names the argument, the rule and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+import pytest
+from polars.exceptions import ColumnNotFoundError, InvalidOperationError
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+Call: TypeAlias = Callable[[Any], Any]
+
+DATA = pl.DataFrame(
+    {
+        "y": [0, 1, 0, 1],
+        "s": [0.1, 0.2, 0.3, 0.4],
+        "w": [1.0, 2.0, 1.0, 1.0],
+        "g": ["a", "a", "b", "b"],
+        "text": ["no", "yes", "no", "yes"],
+        "level": pl.Series(["no", "yes", "no", "yes"], dtype=pl.Enum(["no", "yes"])),
+        "two": [0, 1, 2, 1],
+        "mixed": [0, 1, -1, 1],
+        "half": [0.0, 1.0, 0.5, 1.0],
+        "negative": [1.0, -2.0, 1.0, 1.0],
+        "nan": [1.0, float("nan"), 1.0, 1.0],
+        "infinite": [1.0, float("inf"), 1.0, 1.0],
+        "varying": [0.1, 0.2, 0.3, 0.4],
+    }
+)
+
+LABEL = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`; "
+WEIGHT = "`weight` must be finite and zero or more; "
+
+# Refused when the plan is made, for a DataFrame and for a LazyFrame alike.
+AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
+    "text label": (
+        lambda f: wroc.summary(f, "text", "s"),
+        TypeError,
+        LABEL + r"found column 'text' of type String$",
+    ),
+    "label of no column": (
+        lambda f: wroc.summary(f, 1, "s"),
+        TypeError,
+        r"^`label` must be a column name or a Polars expression; found 1 of type int$",
+    ),
+    "label of two columns": (
+        lambda f: wroc.summary(f, pl.col("y", "two"), "s"),
+        ValueError,
+        r"^`label` must be one column; found 2: y, two$",
+    ),
+    "positive label of another type": (
+        lambda f: wroc.summary(f, "text", "s", pos_label=1),
+        TypeError,
+        r"^`pos_label` must be a possible value of the label; "
+        r"found 1 for column 'text' of type String$",
+    ),
+    "positive label that is no category": (
+        lambda f: wroc.summary(f, "level", "s", pos_label="maybe"),
+        TypeError,
+        r"^`pos_label` must be a possible value of the label; found 'maybe' for column 'level'",
+    ),
+    "text score": (
+        lambda f: wroc.summary(f, "y", "text"),
+        TypeError,
+        r"^`score` must be numeric; found column 'text' of type String$",
+    ),
+    "text score among several": (
+        lambda f: wroc.summary(f, "y", ["s", "text"]),
+        TypeError,
+        r"^`score` must be numeric; found column 'text' of type String$",
+    ),
+    "score twice": (
+        lambda f: wroc.summary(f, "y", ["s", "s"]),
+        ValueError,
+        r"^`score` must not name a column twice; found 's' twice$",
+    ),
+    "no score": (
+        lambda f: wroc.summary(f, "y", []),
+        TypeError,
+        r"^`score` must be one or several column names or expressions; found \[\] of type list$",
+    ),
+    "text weight": (
+        lambda f: wroc.summary(f, "y", "s", weight="text"),
+        TypeError,
+        r"^`weight` must be numeric; found column 'text' of type String$",
+    ),
+    "weight of no column": (
+        lambda f: wroc.summary(f, "y", "s", weight=1),
+        TypeError,
+        r"^`weight` must be a column name or a Polars expression; found 1 of type int$",
+    ),
+    "by twice": (
+        lambda f: wroc.summary(f, "y", "s", by=["g", pl.col("text").alias("g")]),
+        ValueError,
+        r"^`by` must not name a column twice; found 'g' twice$",
+    ),
+    "by nothing": (
+        lambda f: wroc.summary(f, "y", "s", by=[]),
+        TypeError,
+        r"^`by` must be one or several column names or expressions; found \[\] of type list$",
+    ),
+    "by named like the models": (
+        lambda f: wroc.summary(f, "y", ["s"], by=pl.col("g").alias("model")),
+        ValueError,
+        r"^`by` must not take the name of a result column; found 'model'",
+    ),
+    "one point": (
+        lambda f: wroc.roc_curve(f, "y", "s", max_points=1),
+        ValueError,
+        r"^`max_points` must be 2 or more; found 1$",
+    ),
+    "half a point": (
+        lambda f: wroc.roc_curve(f, "y", "s", max_points=2.5),
+        TypeError,
+        r"^`max_points` must .*found 2\.5",
+    ),
+    "points in words": (
+        lambda f: wroc.roc_curve(f, "y", "s", max_points="ten"),
+        TypeError,
+        r"^`max_points` must be .*; found 'ten' of type str$",
+    ),
+    "no thresholds": (
+        lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=[]),
+        ValueError,
+        r"^`thresholds` must hold at least one number; found none$",
+    ),
+    "NaN threshold": (
+        lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=[0.5, float("nan")]),
+        ValueError,
+        r"^`thresholds` must be a number; found nan$",
+    ),
+    "null threshold": (
+        lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=[None]),
+        TypeError,
+        r"^`thresholds` must be a number; found None of type NoneType$",
+    ),
+    "text threshold": (
+        lambda f: f.select(wroc.confusion_matrix("y", "s", threshold="varying")),
+        TypeError,
+        r"^`threshold` must be a number; found 'varying' of type str$",
+    ),
+    "NaN threshold of an expression": (
+        lambda f: f.select(wroc.confusion_matrix("y", "s", threshold=float("nan"))),
+        ValueError,
+        r"^`threshold` must be a number; found nan$",
+    ),
+}
+
+TABLES: dict[str, tuple[Callable[..., Any], str]] = {
+    "summary": (wroc.summary, "average_precision"),
+    "confusion_curve": (wroc.confusion_curve, "fn"),
+    "roc_curve": (wroc.roc_curve, "fpr"),
+    "threshold_metrics": (wroc.threshold_metrics, "lift"),
+}
+
+# Refused when the plan runs, because the values decide.
+AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
+    "label 2": ({"label": "two"}, LABEL + r"column 'two' holds 2(\.0)?"),
+    "label one half": ({"label": "half"}, LABEL + r"column 'half' holds 0\.5"),
+    "label of an expression": ({"label": pl.col("y") + 3}, LABEL + r"column 'y' holds [34](\.0)?"),
+    "label 0 and -1": ({"label": "mixed"}, r"`label` must hold 0 and 1 or -1 and 1; it holds -1"),
+    "negative weight": ({"weight": "negative"}, WEIGHT + r"column 'negative' holds -2\.0"),
+    "NaN weight": ({"weight": "nan"}, WEIGHT + r"column 'nan' holds NaN"),
+    "infinite weight": ({"weight": "infinite"}, WEIGHT + r"column 'infinite' holds inf"),
+}
+
+# Refused when the expression meets the columns.
+AT_SELECT: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "text label": ({"label": "text"}, TypeError, LABEL + "found column 'text' of type String"),
+    "text score": (
+        {"score": "text"},
+        TypeError,
+        "`score` must be numeric; found column 'text' of type String",
+    ),
+    "text weight": (
+        {"weight": "text"},
+        TypeError,
+        "`weight` must be numeric; found column 'text' of type String",
+    ),
+    "positive label of another type": (
+        {"label": "text", "pos_label": True},
+        TypeError,
+        "`pos_label` must be a possible value of the label; found True for column 'text'",
+    ),
+    "missing column": ({"label": "nothing"}, ColumnNotFoundError, "nothing"),
+}
+
+METRICS = ["roc_auc", "gini", "ks", "average_precision"]
+
+
+def _arguments(**changed: Any) -> dict[str, Any]:
+    return {"label": "y", "score": "s"} | changed
+
+
+@pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_wrong_argument_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, name: str) -> None:
+    call, error, message = AT_ONCE[name]
+    with pytest.raises(error, match=message):
+        call(frame)
+
+
+@pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize("argument", ["label", "score", "weight", "by"])
+@pytest.mark.parametrize("name", TABLES)
+def test_missing_column_is_refused_at_once(
+    frame: pl.DataFrame | pl.LazyFrame, name: str, argument: str
+) -> None:
+    message = (
+        f"^`{argument}` must name a column of the frame; found no column 'nothing' among .*'y'"
+    )
+    with pytest.raises(ColumnNotFoundError, match=message):
+        TABLES[name][0](frame, **_arguments(**{argument: "nothing"}))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_by_named_like_a_result_column_is_refused(name: str) -> None:
+    table, taken = TABLES[name]
+    message = f"^`by` must not take the name of a result column; found '{taken}': rename it"
+    with pytest.raises(ValueError, match=message):
+        table(DATA, "y", "s", by=["w", pl.col("g").alias(taken)])
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("frame", [{"y": [1]}, DATA["y"], None], ids=["dict", "Series", "None"])
+def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
+    message = r"^`frame` must be a Polars DataFrame or LazyFrame; found .* of type \w+$"
+    with pytest.raises(TypeError, match=f"(?s){message}"):
+        TABLES[name][0](frame, "y", "s")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_is_refused_with_one_sentence(case: str, name: str) -> None:
+    changed, message = AT_COLLECT[case]
+    with pytest.raises(InvalidOperationError, match=f'^{message}[^\n"]*$'):
+        TABLES[name][0](DATA, **_arguments(**changed))
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_of_a_lazy_frame_is_refused_at_collect(
+    case: str, name: str, engine: Engine
+) -> None:
+    changed, message = AT_COLLECT[case]
+    plan = TABLES[name][0](DATA.lazy(), **_arguments(**changed))
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_is_refused_by_expressions(case: str, name: str, engine: Engine) -> None:
+    changed, message = AT_COLLECT[case]
+    plan = DATA.lazy().select(getattr(wroc, name)(**_arguments(**changed)))
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_is_refused_at_a_threshold(case: str, engine: Engine) -> None:
+    changed, message = AT_COLLECT[case]
+    matrix = wroc.confusion_matrix(**_arguments(**changed), threshold=0.2)
+    with pytest.raises(InvalidOperationError, match=message):
+        DATA.lazy().select(matrix).collect(engine=engine)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("case", AT_SELECT)
+def test_wrong_column_is_refused_by_expressions(case: str, name: str, engine: Engine) -> None:
+    changed, error, message = AT_SELECT[case]
+    expression = getattr(wroc, name)(**_arguments(**changed))
+    with pytest.raises(error, match=message):
+        DATA.select(expression)
+    with pytest.raises(error, match=message):
+        DATA.lazy().select(expression).collect(engine=engine)
+
+
+@pytest.mark.parametrize("argument", ["label", "score", "weight"])
+@pytest.mark.parametrize("name", METRICS)
+def test_what_is_no_column_is_refused_by_expressions(name: str, argument: str) -> None:
+    message = f"^`{argument}` must be a column name or a Polars expression; found 0.5 of type float"
+    with pytest.raises(TypeError, match=message):
+        getattr(wroc, name)(**_arguments(**{argument: 0.5}))
+
+
+def test_threshold_that_varies_in_a_group_is_refused(engine: Engine) -> None:
+    message = r"`threshold` must be one value per group; found 0\.1 to 0\.4"
+    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("varying"))
+    with pytest.raises(InvalidOperationError, match=message):
+        DATA.lazy().select(matrix).collect(engine=engine)
+    with pytest.raises(InvalidOperationError, match=r"found 0\.[13] to 0\.[24]"):
+        DATA.lazy().group_by("g").agg(matrix).collect(engine=engine)
+
+
+def test_labels_0_and_minus_1_are_refused_in_different_groups_too() -> None:
+    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1 or -1 and 1"):
+        wroc.summary(DATA, "mixed", "s", by="g")
+
+
+def test_options_are_keyword_only() -> None:
+    table: Any = wroc.summary
+    metric: Any = wroc.roc_auc
+    with pytest.raises(TypeError, match="positional argument"):
+        table(DATA, "y", "s", "w")
+    with pytest.raises(TypeError, match="positional argument"):
+        metric("y", "s", "w")

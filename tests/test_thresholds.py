@@ -1,0 +1,250 @@
+"""Confusion matrices and metrics at thresholds, against scikit-learn and plain counting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sklearn import metrics as sklearn_metrics
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
+Metrics: TypeAlias = dict[str, float | None]
+
+INFINITY = float("inf")
+
+COLUMNS = [
+    "threshold",
+    "tp",
+    "fp",
+    "fn",
+    "tn",
+    "tpr",
+    "fpr",
+    "tnr",
+    "fnr",
+    "ppv",
+    "npv",
+    "selection_rate",
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "mcc",
+    "youden",
+    "lift",
+]
+
+# The scores of the people are tenths from -2 to 4 or so.
+PLACES = {
+    "at a score": 0.5,
+    "between scores": 0.55,
+    "at another score": -1.0,
+    "above all": 50.0,
+    "below all": -50.0,
+    "at +inf": INFINITY,
+    "at -inf": -INFINITY,
+}
+
+SKLEARN_METRICS: dict[str, Callable[..., float]] = {
+    "tpr": sklearn_metrics.recall_score,
+    "tnr": lambda *args, **weights: sklearn_metrics.recall_score(*args, pos_label=0, **weights),
+    "ppv": sklearn_metrics.precision_score,
+    "npv": lambda *args, **weights: sklearn_metrics.precision_score(*args, pos_label=0, **weights),
+    "accuracy": sklearn_metrics.accuracy_score,
+    "balanced_accuracy": sklearn_metrics.balanced_accuracy_score,
+    "f1": sklearn_metrics.f1_score,
+    "mcc": sklearn_metrics.matthews_corrcoef,
+    "youden": lambda *args, **weights: sklearn_metrics.balanced_accuracy_score(
+        *args, adjusted=True, **weights
+    ),
+}
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _difference(left: float | None, right: float | None) -> float | None:
+    return None if left is None or right is None else left - right
+
+
+def _counted(rows: pl.DataFrame, threshold: float) -> Metrics:
+    """Every metric from its definition, row by row."""
+    tp = fp = fn = tn = 0.0
+    for positive, score, weight in rows.select("y", "s", "w").rows():
+        selected = score >= threshold
+        tp += weight * (positive and selected)
+        fp += weight * (not positive and selected)
+        fn += weight * (positive and not selected)
+        tn += weight * (not positive and not selected)
+    tpr, fpr = _ratio(tp, tp + fn), _ratio(fp, fp + tn)
+    ppv = _ratio(tp, tp + fp)
+    youden = _difference(tpr, fpr)
+    prevalence = _ratio(tp + fn, tp + fp + fn + tn)
+    mcc_square = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return {
+        "threshold": threshold,
+        "tp": tp,
+        "fp": fp,
+        "fn": fn,
+        "tn": tn,
+        "tpr": tpr,
+        "fpr": fpr,
+        "tnr": _ratio(tn, fp + tn),
+        "fnr": _ratio(fn, tp + fn),
+        "ppv": ppv,
+        "npv": _ratio(tn, tn + fn),
+        "selection_rate": _ratio(tp + fp, tp + fp + fn + tn),
+        "accuracy": _ratio(tp + tn, tp + fp + fn + tn),
+        "balanced_accuracy": None if youden is None else (1 + youden) / 2,
+        "f1": _ratio(2 * tp, 2 * tp + fp + fn),
+        "mcc": _ratio(tp * tn - fp * fn, float(np.sqrt(mcc_square))),
+        "youden": youden,
+        "lift": None if ppv is None or not prevalence else ppv / prevalence,
+    }
+
+
+def _same_as_counted(ours: pl.DataFrame, expected: Sequence[Metrics]) -> None:
+    counted = pl.DataFrame(expected, schema=dict.fromkeys(COLUMNS, pl.Float64))
+    assert_frame_equal(ours, counted, rel_tol=1e-11, abs_tol=1e-11)
+
+
+def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
+    ours = wroc.threshold_metrics(seven, "y", "s", weight="w", thresholds=0.6).row(0, named=True)
+    expected = {
+        "threshold": 0.6,
+        "tp": 4,
+        "fp": 3,
+        "fn": 0,
+        "tn": 2,
+        "tpr": 1,
+        "fpr": 3 / 5,
+        "tnr": 2 / 5,
+        "fnr": 0,
+        "ppv": 4 / 7,
+        "npv": 1,
+        "selection_rate": 7 / 9,
+        "accuracy": 6 / 9,
+        "balanced_accuracy": 7 / 10,
+        "f1": 8 / 11,
+        "mcc": 8 / np.sqrt(7 * 4 * 5 * 2),
+        "youden": 2 / 5,
+        "lift": (4 / 7) / (4 / 9),
+    }
+    assert ours == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SKLEARN_METRICS)
+def test_metric_equals_scikit_learn_at_every_threshold(people: pl.DataFrame, name: str) -> None:
+    metrics = wroc.threshold_metrics(people, "y", "s", weight="w")
+    inner = metrics.filter(pl.col("threshold").is_finite())[:-1]
+    theirs = [
+        SKLEARN_METRICS[name](people["y"], people["s"] >= threshold, sample_weight=people["w"])
+        for threshold in inner["threshold"]
+    ]
+    assert len(theirs) > 30
+    assert inner[name].to_list() == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_metrics_equal_plain_counting_in_each_group(
+    people: pl.DataFrame, groups: Groups, place: str, engine: Engine
+) -> None:
+    threshold = PLACES[place]
+    expected = [_counted(part, threshold) for _, part in groups(people)]
+    table = wroc.threshold_metrics(
+        people.lazy(), "y", "s", weight="w", by="g", thresholds=threshold
+    ).collect(engine=engine)
+    assert table.columns == ["g", *COLUMNS]
+    _same_as_counted(table.drop("g"), expected)
+    matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w")
+    aggregated = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
+    _same_as_counted(aggregated.select("confusion_matrix").unnest("confusion_matrix"), expected)
+
+
+def test_infinite_scores_at_infinite_thresholds() -> None:
+    rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [INFINITY, 2.0, 1.0, -INFINITY]})
+    table = wroc.threshold_metrics(rows, "y", "s", thresholds=[INFINITY, -INFINITY])
+    assert table.select("threshold", "tp", "fp").rows() == [
+        (INFINITY, 1.0, 0.0),
+        (-INFINITY, 2.0, 2.0),
+    ]
+    matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=INFINITY)).item()
+    assert (matrix["tp"], matrix["fp"]) == (1.0, 0.0)
+
+
+def test_threshold_zero_selects_minus_zero() -> None:
+    rows = pl.DataFrame({"y": [1, 0, 0], "s": [-0.0, 0.0, -1.0]})
+    for threshold in (0, -0.0):
+        table = wroc.threshold_metrics(rows, "y", "s", thresholds=threshold)
+        assert table.select("tp", "fp").rows() == [(1.0, 1.0)]
+        matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=threshold)).item()
+        assert (matrix["tp"], matrix["fp"]) == (1.0, 1.0)
+
+
+def test_thresholds_come_once_each_in_descending_order(people: pl.DataFrame) -> None:
+    table = wroc.threshold_metrics(people, "y", "s", by="g", thresholds=[0.5, 2, 0.5, -1.25])
+    assert table["g"].to_list() == [g for g in "abcd" for _ in range(3)]
+    assert table["threshold"].to_list() == [2.0, 0.5, -1.25] * 4
+
+
+def test_every_point_of_the_curve_by_default(people: pl.DataFrame) -> None:
+    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g")
+    curve = wroc.confusion_curve(people, "y", "s", weight="w", by="g")
+    assert_frame_equal(table.select(curve.columns), curve, rel_tol=1e-12)
+    assert table.filter(pl.col("threshold") == INFINITY)["selection_rate"].to_list() == [0.0] * 4
+
+
+@pytest.mark.parametrize(
+    "threshold",
+    [pl.col("limit"), pl.col("limit").first(), pl.col("s").median(), pl.lit(0.5)],
+    ids=["column", "first", "median", "literal"],
+)
+def test_threshold_of_each_group(
+    people: pl.DataFrame, groups: Groups, threshold: pl.Expr, engine: Engine
+) -> None:
+    matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w")
+    ours = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
+    expected = [_counted(part, part.select(threshold.first()).item()) for _, part in groups(people)]
+    _same_as_counted(ours.select("confusion_matrix").unnest("confusion_matrix"), expected)
+
+
+@pytest.mark.parametrize("threshold", [pl.lit(None), pl.lit(float("nan"))], ids=["null", "NaN"])
+def test_unknown_threshold_makes_every_field_null(people: pl.DataFrame, threshold: pl.Expr) -> None:
+    matrix = people.select(wroc.confusion_matrix("y", "s", threshold=threshold)).item()
+    assert matrix == dict.fromkeys(COLUMNS)
+
+
+def test_expression_equals_the_table(people: pl.DataFrame) -> None:
+    limits = [1.0, 0.25]
+    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g", thresholds=limits)
+    score: Any = pl.col("s")
+    for limit in limits:
+        matrix = score.wroc.confusion_matrix("y", threshold=limit, weight="w")
+        ours = people.group_by("g").agg(matrix).sort("g").unnest("confusion_matrix")
+        assert_frame_equal(ours, table.filter(pl.col("threshold") == limit), rel_tol=1e-12)
+
+
+def test_expression_over_a_group_is_on_every_row(people: pl.DataFrame) -> None:
+    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), weight="w")
+    aggregated = people.group_by("g").agg(matrix)
+    expected = people.select("g").join(aggregated, on="g", how="left", maintain_order="left")
+    over = people.select("g", matrix.over("g"))
+    assert_frame_equal(
+        over.unnest("confusion_matrix"), expected.unnest("confusion_matrix"), rel_tol=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-6, 1e6, 1e170])
+def test_rates_do_not_depend_on_the_scale_of_the_weights(seven: pl.DataFrame, scale: float) -> None:
+    scaled = seven.with_columns(pl.col("w") * scale)
+    rates = COLUMNS[5:]
+    ours = wroc.threshold_metrics(scaled, "y", "s", weight="w").select(rates)
+    expected = wroc.threshold_metrics(seven, "y", "s", weight="w").select(rates)
+    assert_frame_equal(ours, expected, rel_tol=1e-12)
