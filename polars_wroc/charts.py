@@ -164,23 +164,22 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     """Thin the curves until all fit into one chart, and write down what that changed."""
     curves = table.select(keys).n_unique() if keys else 1
     most = MAX_ROWS // curves
-    if curves > MAX_ROWS // 2:
-        msg = f"`curves` must hold at most {MAX_ROWS // 2} curves to be drawn; found {curves}"
+    if curves > MAX_ROWS // 3:
+        msg = f"`curves` must hold at most {MAX_ROWS // 3} curves to be drawn; found {curves}"
         raise ValueError(msg)
-    points = with_auc(table.lazy(), keys)
-    if table.height <= MAX_ROWS:
-        if AUC_CHANGE not in table.columns:
-            return points.collect(), None
-        thinned, change = points.collect(), table[AUC_CHANGE]
-        shown = f"{table.height:,} points"
+    if table.height > MAX_ROWS:
+        points = thin(table.lazy(), keys, most).collect()
+        shown = f"{points.height:,} of {table.height:,} points"
     else:
-        thinned = thin(points, keys, most).collect()
-        change = thinned[AUC_CHANGE]
-        shown = f"{thinned.height:,} of {table.height:,} points"
+        points = with_auc(table.lazy(), keys).collect()
+        shown = f"{points.height:,} points"
+    if AUC_CHANGE not in points.columns:
+        return points, None
+    change = points[AUC_CHANGE]
     largest = change.abs().max()
     if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
-        return thinned, None
-    return thinned, f"{shown}; no AUC moves by more than {largest:.1g}"
+        return points, None
+    return points, f"{shown}; no AUC moves by more than {largest:.1g}"
 
 
 def _styles(color: str | None, table: pl.DataFrame) -> dict[str, Any]:

@@ -138,14 +138,18 @@ def fold_frame(rows: Rows, formulas: Callable[[Curve], dict[str, pl.Expr]]) -> p
     The formulas may also aggregate the columns of ``rows``.
     """
     aggregates = formulas(frame_curve())
-    steps = _windowed(rows)
+    on_curve = pl.col(_LAST) & pl.col(SCORE).is_not_null()
+    # Other rows stay, to be counted, but are no part of the curve.
+    steps = _windowed(rows).with_columns(
+        pl.when(on_curve).then(pl.col(name)).alias(name) for name in (_TP, _FP, _DP, _DN)
+    )
     if not rows.keys:
         return steps.select(**aggregates)
     return rows.arrange(steps.group_by(rows.keys).agg(**aggregates))
 
 
 def _windowed(rows: Rows) -> pl.LazyFrame:
-    """Add the curve's columns to the rows; they are null but on the last row of each tie.
+    """Add the curve's columns to the rows; they hold on the last row of each tie.
 
     Missing rows have a null score. They sort first, so that the place where nothing is
     predicted positive is theirs.
@@ -175,10 +179,8 @@ def _windowed(rows: Rows) -> pl.LazyFrame:
         .with_columns(columns.alias("__curve"))
         .unnest("__curve")
         .with_columns(
-            pl.when(_LAST).then(_TP).alias(_TP),
-            pl.when(_LAST).then(_FP).alias(_FP),
-            pl.when(_LAST).then(pl.col(_TP) - pl.col(_DP).fill_null(0.0)).alias(_DP),
-            pl.when(_LAST).then(pl.col(_FP) - pl.col(_DN).fill_null(0.0)).alias(_DN),
+            (pl.col(_TP) - pl.col(_DP).fill_null(0.0)).alias(_DP),
+            (pl.col(_FP) - pl.col(_DN).fill_null(0.0)).alias(_DN),
         )
     )
 

@@ -97,8 +97,8 @@ def roc_curve(
         through the rest is the same.
     max_points
         Keep at most so many points of each curve, evenly along its length. The AUC of what
-        is left differs by at most ``1 / (2 * (max_points - 1))``, and usually far less; the
-        column ``auc_change`` says by how much.
+        is left differs by at most ``1 / (max_points - 2)``, and usually far less; the column
+        ``auc_change`` says by how much.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def roc_curve(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``max_points`` below 2.
+        As for `summary`; also for ``max_points`` below 3.
 
     Notes
     -----
@@ -143,7 +143,7 @@ def roc_curve(
     └───────────┴─────┴─────┘
     """
     if max_points is not None:
-        inputs.number("max_points", max_points, low=2)
+        inputs.whole_number("max_points", max_points, low=3)
     added: list[str] = [] if max_points is None else [AUC_CHANGE]
     rows = inputs.from_frame(
         frame, label, score, weight, by, pos_label, result_columns=[*ROC_COLUMNS, *added]
@@ -164,67 +164,49 @@ def trace(
     if drop_collinear:
         curve = _drop_collinear(curve)
     if max_points is not None:
-        curve = thin(curve, rows.keys, int(max_points))
+        curve = thin(curve, rows.keys, max_points).drop("auc")
     return curve
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
     """Keep at most ``max_points`` points of each ROC curve and say what that does to its AUC.
 
-    The curve's length, measured as fpr + tpr, is cut into equal parts and the last point of
-    each is kept. A part's chord and its curve enclose less than half the part's rectangle,
-    which bounds the change.
+    The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
+    last point in each are kept. The curve leaves the line between them by less than half
+    their rectangle, which bounds the change.
     """
-    parts = max_points - 1
+    parts = (max_points - 1) // 2
     position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
-    part = (
-        pl.when(_is_origin())
-        .then(-1)
-        .otherwise((position / 2 * parts).ceil().cast(pl.Int64).clip(1, parts))
-    )
-    falling = ["threshold", "fn", "tn"]
-    carried = [name for name in ("auc",) if name in curve.collect_schema()]
-    kept = (
-        curve.with_columns(part.alias("__part"), _trapezoid().alias("__area"))
-        .group_by(*keys, "__part")
-        .agg(
-            *(
-                pl.col(name).min() if name in falling else pl.col(name).max()
-                for name in (*ROC_COLUMNS, *carried)
-            ),
-            pl.col("__area").sum(),
-        )
-        .sort(*keys, "__part")
-    )
-    change = (_trapezoid() - pl.col("__area")).sum()
-    both = pl.col("fpr").is_not_null() & pl.col("tpr").is_not_null()
-    whole = change.over(keys) if keys else change
-    return kept.with_columns(pl.when(both).then(whole).alias(AUC_CHANGE)).drop("__part", "__area")
+    # The origin is a part by itself, so that stacked curves never share one.
+    part = pl.when(~_is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
+    first, last = part != part.shift(1, fill_value=-1), part != part.shift(-1, fill_value=-1)
+    kept = with_auc(curve, keys).filter(first | last)
+    change = _area(keys) - pl.col("auc")
+    return kept.with_columns(change.alias(AUC_CHANGE))
 
 
 def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Add the AUC of the whole of each curve as ``auc``, also where the curve was thinned."""
-    both = pl.col("fpr").is_not_null() & pl.col("tpr").is_not_null()
-    area = _trapezoid().sum()
-    whole = area.over(keys) if keys else area
+    auc = _area(keys)
     if AUC_CHANGE in curve.collect_schema():
-        whole -= pl.col(AUC_CHANGE)
-    return curve.with_columns(pl.when(both).then(whole).alias("auc"))
+        auc -= pl.col(AUC_CHANGE)
+    return curve.with_columns(auc.alias("auc"))
 
 
 def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:
     tp, fp = pl.col("tp"), pl.col("fp")
+    slope = (tp - tp.shift(1)) / (fp - fp.shift(1))
     ends = _is_origin().shift(-1, fill_value=True)
-    step_tp, step_fp = tp - tp.shift(1), fp - fp.shift(1)
-    turns = step_tp * step_fp.shift(-1) != step_fp * step_tp.shift(-1)
-    return curve.filter(_is_origin() | ends | turns)
+    return curve.filter(_is_origin() | ends | (slope != slope.shift(-1)))
 
 
-def _trapezoid() -> pl.Expr:
-    """Area under the line from the point before, on curves stacked one after another."""
+def _area(keys: Sequence[str]) -> pl.Expr:
+    """Area under each of the curves stacked one after another; null where a class is missing."""
     fpr, tpr = pl.col("fpr"), pl.col("tpr")
-    area = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
-    return pl.when(~_is_origin()).then(area)
+    trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
+    area = pl.when(~_is_origin()).then(trapezoid).sum()
+    both = fpr.is_not_null() & tpr.is_not_null()
+    return pl.when(both).then(area.over(keys) if keys else area)
 
 
 def _is_origin() -> pl.Expr:

@@ -190,17 +190,22 @@ def from_frame(
         *([typed_weight.column.alias(ROW_WEIGHT)] if typed_weight else []),
         *(typed.column.alias(name) for typed, name in zip(typed_scores, score_names, strict=True)),
     )
+    if typed_weight:
+        # As if the row were not there, whatever else it holds.
+        selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     key_names = list(keys)
     if several:
-        model = pl.col(MODEL).replace_strict(
-            score_names, list(models), return_dtype=pl.Enum(list(models))
-        )
+        # Not replace_strict, which the streaming engine hands to the other one.
+        model = pl.coalesce(
+            pl.when(pl.col(MODEL) == internal).then(pl.lit(name))
+            for internal, name in zip(score_names, models, strict=True)
+        ).cast(pl.Enum(list(models)))
         selected = selected.unpivot(
             on=score_names,
             index=[*key_names, LABEL, *([ROW_WEIGHT] if typed_weight else [])],
             variable_name=MODEL,
             value_name=SCORE,
-        ).with_columns(model)
+        ).with_columns(model.alias(MODEL))
         key_names.append(MODEL)
     else:
         selected = selected.rename({score_names[0]: SCORE})
@@ -216,8 +221,6 @@ def from_frame(
     if rows.zero_label is not None:
         columns.append(rows.zero_label.alias(ZERO_LABEL))
     observed = selected.select(columns)
-    if weight is not None:
-        observed = observed.filter(pl.col(WEIGHT).ne_missing(0.0))
     return Rows(observed, key_names, [MODEL] if several else [])
 
 
@@ -292,6 +295,14 @@ def number(
     return float(value)
 
 
+def whole_number(argument: str, value: object, *, low: int) -> int:
+    """Check a number of things."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        _reject_type(argument, "be a whole number", value)
+    number(argument, value, low=low)
+    return value
+
+
 def option(argument: str, value: object, allowed: Sequence[str]) -> None:
     """Check a word that must be one of a few."""
     if value not in allowed:
@@ -344,13 +355,14 @@ def _build(
 def _observations(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
     positive, negative, zero = _classes(label, pos_label)
     value = _numeric(score)
-    row_weight = _weights(weight)
     missing = value.is_null()
     if score.dtype.is_float():
         missing = missing | value.is_nan()
-    signed = (
-        pl.when(missing).then(None).when(positive).then(row_weight).when(negative).then(-row_weight)
-    )
+    # Factors, since the engine may skip a branch, and with it the check of a value there.
+    side = pl.when(positive).then(1.0).when(negative).then(-1.0)
+    signed = pl.when(~missing).then(1.0) * side
+    if weight is not None:
+        signed *= _weights(weight)
     return Observations(pl.when(signed.is_not_null()).then(value), signed, zero)
 
 
@@ -400,9 +412,7 @@ def _numeric(typed: Typed) -> pl.Expr:
     raise TypeError(msg)
 
 
-def _weights(weight: Typed | None) -> pl.Expr:
-    if weight is None:
-        return pl.lit(1.0)
+def _weights(weight: Typed) -> pl.Expr:
     value = _numeric(weight).cast(pl.Float64)
     bad = ~((value >= 0) & value.is_finite())
     return _checked(value, bad, "`weight` must be finite and zero or more", weight)

@@ -185,11 +185,8 @@ def metrics_at_threshold(
     tpr, fpr = _ratio(tp, positives), _ratio(fp, negatives)
     tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
     ppv, npv = _ratio(tp, selected), _ratio(tn, tn + fn)
-    # phi = sqrt(markedness * informedness), written so that nothing overflows.
-    margins = [selected, positives, negatives, tn + fn]
-    mcc = tp * tn - fp * fn
-    for margin in margins:
-        mcc = _ratio(mcc, margin.sqrt())
+    # In rates, so that no product of four weights overflows.
+    mcc = (ppv * tpr * tnr * npv).sqrt() - ((1 - ppv) * fnr * fpr * (1 - npv)).sqrt()
     return {
         "threshold": threshold,
         "tp": tp,

@@ -18,17 +18,22 @@ Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 EARLY, LATE = date(2020, 1, 1), date(2021, 1, 1)
 
-SKLEARN_NUMBERS: dict[str, Callable[..., float]] = {
-    "roc_auc": sklearn_metrics.roc_auc_score,
-    "gini": lambda *args, **weights: 2 * sklearn_metrics.roc_auc_score(*args, **weights) - 1,
-    "ks": lambda *args, **weights: _largest_distance(*args, **weights),
-    "average_precision": sklearn_metrics.average_precision_score,
-}
+
+def _gini(*args: Any, **weights: Any) -> float:
+    return 2 * float(sklearn_metrics.roc_auc_score(*args, **weights)) - 1
 
 
-def _largest_distance(*args: Any, **weights: Any) -> float:
+def _ks(*args: Any, **weights: Any) -> float:
     fpr, tpr, _ = sklearn_metrics.roc_curve(*args, drop_intermediate=False, **weights)
     return float(np.max(np.abs(tpr - fpr)))
+
+
+SKLEARN_NUMBERS: dict[str, Callable[..., float]] = {
+    "roc_auc": sklearn_metrics.roc_auc_score,
+    "gini": _gini,
+    "ks": _ks,
+    "average_precision": sklearn_metrics.average_precision_score,
+}
 
 
 def _tied(frame: pl.DataFrame, decimals: int | None) -> pl.DataFrame:

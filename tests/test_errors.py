@@ -14,6 +14,9 @@ import polars_wroc as wroc
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
 
+# Arguments of the wrong type are the subject here.
+UNTYPED: Any = wroc
+
 DATA = pl.DataFrame(
     {
         "y": [0, 1, 0, 1],
@@ -38,113 +41,112 @@ WEIGHT = "`weight` must be finite and zero or more; "
 # Refused when the plan is made, for a DataFrame and for a LazyFrame alike.
 AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
     "text label": (
-        lambda f: wroc.summary(f, "text", "s"),
+        lambda f: UNTYPED.summary(f, "text", "s"),
         TypeError,
         LABEL + r"found column 'text' of type String$",
     ),
     "label of no column": (
-        lambda f: wroc.summary(f, 1, "s"),
+        lambda f: UNTYPED.summary(f, 1, "s"),
         TypeError,
         r"^`label` must be a column name or a Polars expression; found 1 of type int$",
     ),
     "label of two columns": (
-        lambda f: wroc.summary(f, pl.col("y", "two"), "s"),
+        lambda f: UNTYPED.summary(f, pl.col("y", "two"), "s"),
         ValueError,
         r"^`label` must be one column; found 2: y, two$",
     ),
     "positive label of another type": (
-        lambda f: wroc.summary(f, "text", "s", pos_label=1),
+        lambda f: UNTYPED.summary(f, "text", "s", pos_label=1),
         TypeError,
-        r"^`pos_label` must be a possible value of the label; "
-        r"found 1 for column 'text' of type String$",
+        r"^`pos_label` must be a possible value of the label; found 1 for column 'text' of type St",
     ),
     "positive label that is no category": (
-        lambda f: wroc.summary(f, "level", "s", pos_label="maybe"),
+        lambda f: UNTYPED.summary(f, "level", "s", pos_label="maybe"),
         TypeError,
         r"^`pos_label` must be a possible value of the label; found 'maybe' for column 'level'",
     ),
     "text score": (
-        lambda f: wroc.summary(f, "y", "text"),
+        lambda f: UNTYPED.summary(f, "y", "text"),
         TypeError,
         r"^`score` must be numeric; found column 'text' of type String$",
     ),
     "text score among several": (
-        lambda f: wroc.summary(f, "y", ["s", "text"]),
+        lambda f: UNTYPED.summary(f, "y", ["s", "text"]),
         TypeError,
         r"^`score` must be numeric; found column 'text' of type String$",
     ),
     "score twice": (
-        lambda f: wroc.summary(f, "y", ["s", "s"]),
+        lambda f: UNTYPED.summary(f, "y", ["s", "s"]),
         ValueError,
         r"^`score` must not name a column twice; found 's' twice$",
     ),
     "no score": (
-        lambda f: wroc.summary(f, "y", []),
+        lambda f: UNTYPED.summary(f, "y", []),
         TypeError,
         r"^`score` must be one or several column names or expressions; found \[\] of type list$",
     ),
     "text weight": (
-        lambda f: wroc.summary(f, "y", "s", weight="text"),
+        lambda f: UNTYPED.summary(f, "y", "s", weight="text"),
         TypeError,
         r"^`weight` must be numeric; found column 'text' of type String$",
     ),
     "weight of no column": (
-        lambda f: wroc.summary(f, "y", "s", weight=1),
+        lambda f: UNTYPED.summary(f, "y", "s", weight=1),
         TypeError,
         r"^`weight` must be a column name or a Polars expression; found 1 of type int$",
     ),
     "by twice": (
-        lambda f: wroc.summary(f, "y", "s", by=["g", pl.col("text").alias("g")]),
+        lambda f: UNTYPED.summary(f, "y", "s", by=["g", pl.col("text").alias("g")]),
         ValueError,
         r"^`by` must not name a column twice; found 'g' twice$",
     ),
     "by nothing": (
-        lambda f: wroc.summary(f, "y", "s", by=[]),
+        lambda f: UNTYPED.summary(f, "y", "s", by=[]),
         TypeError,
         r"^`by` must be one or several column names or expressions; found \[\] of type list$",
     ),
     "by named like the models": (
-        lambda f: wroc.summary(f, "y", ["s"], by=pl.col("g").alias("model")),
+        lambda f: UNTYPED.summary(f, "y", ["s"], by=pl.col("g").alias("model")),
         ValueError,
         r"^`by` must not take the name of a result column; found 'model'",
     ),
     "one point": (
-        lambda f: wroc.roc_curve(f, "y", "s", max_points=1),
+        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points=1),
         ValueError,
-        r"^`max_points` must be 2 or more; found 1$",
+        r"^`max_points` must be 3 or more; found 1$",
     ),
     "half a point": (
-        lambda f: wroc.roc_curve(f, "y", "s", max_points=2.5),
+        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points=2.5),
         TypeError,
         r"^`max_points` must .*found 2\.5",
     ),
     "points in words": (
-        lambda f: wroc.roc_curve(f, "y", "s", max_points="ten"),
+        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points="ten"),
         TypeError,
         r"^`max_points` must be .*; found 'ten' of type str$",
     ),
     "no thresholds": (
-        lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=[]),
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[]),
         ValueError,
         r"^`thresholds` must hold at least one number; found none$",
     ),
     "NaN threshold": (
-        lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=[0.5, float("nan")]),
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[0.5, float("nan")]),
         ValueError,
         r"^`thresholds` must be a number; found nan$",
     ),
     "null threshold": (
-        lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=[None]),
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[None]),
         TypeError,
         r"^`thresholds` must be a number; found None of type NoneType$",
     ),
     "text threshold": (
-        lambda f: f.select(wroc.confusion_matrix("y", "s", threshold="varying")),
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold="varying")),
         TypeError,
         r"^`threshold` must be a number; found 'varying' of type str$",
     ),
     "NaN threshold of an expression": (
-        lambda f: f.select(wroc.confusion_matrix("y", "s", threshold=float("nan"))),
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=float("nan"))),
         ValueError,
         r"^`threshold` must be a number; found nan$",
     ),
@@ -166,6 +168,14 @@ AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
     "negative weight": ({"weight": "negative"}, WEIGHT + r"column 'negative' holds -2\.0"),
     "NaN weight": ({"weight": "nan"}, WEIGHT + r"column 'nan' holds NaN"),
     "infinite weight": ({"weight": "infinite"}, WEIGHT + r"column 'infinite' holds inf"),
+}
+
+# A row that is missing for another reason does not hide a bad value.
+BAD_AND_MISSING: dict[str, tuple[dict[str, Any], str]] = {
+    "label 2 without a score": ({"y": 2, "s": None, "w": 1.0}, LABEL + "column 'y' holds 2"),
+    "label 2 without a weight": ({"y": 2, "s": 0.5, "w": None}, LABEL + "column 'y' holds 2"),
+    "weight -1 without a label": ({"y": None, "s": 0.5, "w": -1.0}, WEIGHT + "column 'w' holds -1"),
+    "weight -1 without a score": ({"y": 1, "s": None, "w": -1.0}, WEIGHT + "column 'w' holds -1"),
 }
 
 # Refused when the expression meets the columns.
@@ -261,6 +271,20 @@ def test_bad_value_is_refused_by_expressions(case: str, name: str, engine: Engin
         plan.collect(engine=engine)
 
 
+@pytest.mark.parametrize("form", ["table", "expression"])
+@pytest.mark.parametrize("case", BAD_AND_MISSING)
+def test_bad_value_is_refused_in_a_missing_row(case: str, form: str, engine: Engine) -> None:
+    row, message = BAD_AND_MISSING[case]
+    complete = DATA.lazy().select("y", "s", "w")
+    rows = pl.concat([complete, pl.LazyFrame([row], schema=complete.collect_schema())])
+    if form == "table":
+        plan = wroc.summary(rows, "y", "s", weight="w")
+    else:
+        plan = rows.select(wroc.roc_auc("y", "s", weight="w"))
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
 @pytest.mark.parametrize("case", AT_COLLECT)
 def test_bad_value_is_refused_at_a_threshold(case: str, engine: Engine) -> None:
     changed, message = AT_COLLECT[case]
@@ -295,11 +319,6 @@ def test_threshold_that_varies_in_a_group_is_refused(engine: Engine) -> None:
         DATA.lazy().select(matrix).collect(engine=engine)
     with pytest.raises(InvalidOperationError, match=r"found 0\.[13] to 0\.[24]"):
         DATA.lazy().group_by("g").agg(matrix).collect(engine=engine)
-
-
-def test_labels_0_and_minus_1_are_refused_in_different_groups_too() -> None:
-    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1 or -1 and 1"):
-        wroc.summary(DATA, "mixed", "s", by="g")
 
 
 def test_options_are_keyword_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -103,8 +104,8 @@ def test_expressions_read_only_their_columns(scan: pl.LazyFrame) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> None:
     plan = TABLES[name](scan.filter(pl.col("extra") == 1)).explain()
-    assert 'SELECTION: col("extra") == 1' in plan
-    assert plan.count("Parquet SCAN") == plan.count("SELECTION: ")
+    pushed = re.findall(r'SELECTION: .*col\("extra"\)', plan)
+    assert plan.count("Parquet SCAN") == len(pushed) >= 1
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -134,5 +135,6 @@ def test_import_imports_neither_altair_nor_pyarrow() -> None:
 
 def test_import_registers_the_namespaces() -> None:
     frame: Any = pl.DataFrame({"y": [1, 0], "s": [2, 1]})
-    for owner in (frame, frame.lazy(), pl.col("s")):
+    owners: list[Any] = [frame, frame.lazy(), pl.col("s")]
+    for owner in owners:
         assert type(owner.wroc).__module__ == "polars_wroc.namespaces"

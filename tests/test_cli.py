@@ -1,0 +1,187 @@
+"""The command line: the same numbers, one line for every mistake, no file half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+from polars_wroc.cli import main
+
+PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
+COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]
+
+
+@pytest.fixture
+def expected() -> pl.DataFrame:
+    return wroc.summary(pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex")
+
+
+def test_auc_prints_the_summary(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
+    assert main(["auc", str(PATIENTS), *COLUMNS, "--by", "sex"]) == 0
+    printed = capsys.readouterr().out
+    for auc in expected["auc"]:
+        assert f"{auc:.4f}" in printed
+
+
+@pytest.mark.parametrize("source", ["parquet", "csv", "ndjson", "arrow", "folder", "glob"])
+def test_reads_what_polars_scans(tmp_path: Path, source: str, expected: pl.DataFrame) -> None:
+    data = pl.read_parquet(PATIENTS)
+    target = tmp_path / f"rows.{source}"
+    if source == "parquet":
+        data.write_parquet(target)
+    elif source == "csv":
+        data.write_csv(target)
+    elif source == "ndjson":
+        data.write_ndjson(target)
+    elif source == "arrow":
+        data.write_ipc(target)
+    else:
+        folder = tmp_path / "rows"
+        folder.mkdir()
+        data.head(200).write_parquet(folder / "a.parquet")
+        data.tail(-200).write_parquet(folder / "b.parquet")
+        target = folder if source == "folder" else folder / "*.parquet"
+    output = tmp_path / "auc.parquet"
+    assert main(["auc", str(target), *COLUMNS, "--by", "sex", "-o", str(output)]) == 0
+    assert_frame_equal(pl.read_parquet(output), expected, abs_tol=1e-12)
+
+
+def test_audit_as_json_on_standard_output(
+    capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
+) -> None:
+    assert main(["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "-"]) == 0
+    segments = pl.DataFrame(json.loads(capsys.readouterr().out)["segments"])
+    found = segments.filter(attribute="sex").drop("attribute").rename({"segment": "sex"})
+    assert_frame_equal(found, expected, abs_tol=1e-12)
+
+
+def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["auc", str(PATIENTS), *COLUMNS, "-o", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["n"] == 442
+
+
+@pytest.mark.parametrize("suffix", ["html", "png", "svg", "csv", "parquet", "json"])
+def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
+    output = tmp_path / f"curve.{suffix}"
+    assert main(["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", str(output)]) == 0
+    content = output.read_bytes()
+    if suffix == "png":
+        assert content.startswith(b"\x89PNG")
+    elif suffix == "svg":
+        assert ET.fromstring(content).tag.endswith("svg")  # noqa: S314  (our own file)
+    elif suffix == "html":
+        assert b"vegaEmbed" in content
+        assert b"https://cdn" not in content
+    else:
+        curve = pl.read_csv(output) if suffix == "csv" else None
+        curve = pl.read_parquet(output) if suffix == "parquet" else curve
+        curve = pl.read_json(output) if suffix == "json" else curve
+        assert curve is not None
+        assert curve.columns[:4] == ["sex", "threshold", "fpr", "tpr"]
+
+
+def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(
+        {"text": ["b", "g"], "whole": [1, 2], "flag": [True, False], "s": [0.2, 0.8]}
+    ).write_parquet(path)
+    for label, positive in (("text", "g"), ("whole", "2"), ("flag", "false")):
+        call = ["auc", str(path), "--label", label, "--score", "s", "--pos-label", positive]
+        assert main([*call, "-o", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["auc"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["auc"], "the following arguments are required: FILE, --label, --score"),
+        (["frob"], "invalid choice: 'frob'"),
+        (["auc", "none.parquet", *COLUMNS], "`files` must exist; found no 'none.parquet'"),
+        (["auc", "rows.xls", *COLUMNS], "`files` must end in one of"),
+        (["auc", str(PATIENTS), "x.csv", *COLUMNS], "`files` must be of one format"),
+        (["auc", str(PATIENTS), "--label", "no", "--score", "score"], "no column 'no'"),
+        (["auc", str(PATIENTS), "--label", "sex", "--score", "score"], "come with `pos_label`"),
+        (["auc", str(PATIENTS), "--label", "age", "--score", "score"], "column 'age' holds "),
+        (["auc", str(PATIENTS), "--label", "progressed", "--score", "sex"], "must be numeric"),
+        (["auc", str(PATIENTS), *COLUMNS, "--pos-label", "x"], "`pos_label` must be a value"),
+        (["audit", str(PATIENTS), *COLUMNS], "audit needs at least one --by"),
+        (["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "a.txt"], "must end in one of"),
+        (["curve", str(PATIENTS), *COLUMNS, "-o", "c.png", "--max-points", "1"], "be 3 or more"),
+        (
+            [
+                "curve",
+                str(PATIENTS),
+                *COLUMNS,
+                "--by",
+                "age",
+                "--by",
+                "sex",
+                "--by",
+                "weight",
+                "-o",
+                "c.png",
+            ],
+            "must tell all groups apart",
+        ),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.startswith("polars-wroc: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 this is no Parquet file"])
+def test_unreadable_file(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.parquet"
+    path.write_bytes(content)
+    assert main(["auc", str(path), *COLUMNS]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_bad_weights_found_while_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"y": [1, 0], "s": [0.5, 0.1], "w": [1.0, -2.0]}).write_parquet(path)
+    output = tmp_path / "out.parquet"
+    call = ["auc", str(path), "--label", "y", "--score", "s", "--weight", "w", "-o", str(output)]
+    assert main(call) == 2
+    assert capsys.readouterr().err == (
+        "polars-wroc: `weight` must be finite and zero or more; column 'w' holds -2.0\n"
+    )
+    assert not output.exists()
+
+
+def test_help_imports_no_charts() -> None:
+    code = (
+        "import sys; from polars_wroc.cli import main\n"
+        "try: main(['audit', '--help'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "assert not {'altair', 'pyarrow', 'jinja2'} & set(sys.modules)"
+    )
+    done = subprocess.run(  # noqa: S603  (our own code)
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "--by" in done.stdout

@@ -1,0 +1,34 @@
+"""Notebooks run, and are committed with pictures that show without running them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_runs_to_the_end(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    )
+    client.execute()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_committed_with_pictures(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    kinds = [
+        kind
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        for kind in output.get("data", {})
+    ]
+    assert "image/png" in kinds
+    assert all(cell.get("outputs") for cell in notebook.cells[-1:])

@@ -1,0 +1,132 @@
+"""The audit's tables and the files it leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+
+PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
+
+
+@pytest.fixture(scope="module")
+def result() -> wroc.Audit:
+    return wroc.audit(
+        pl.scan_parquet(PATIENTS),
+        "progressed",
+        ["score", "score_b"],
+        weight="weight",
+        by=["sex", "age_band"],
+    )
+
+
+class Page(HTMLParser):
+    """Collects what a page would load, its table cells and its scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.cells: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags[-1:] in (["td"], ["th"]) and data.strip():
+            self.cells.append(data)
+
+
+def test_segments_are_the_summary_of_each_attribute(result: wroc.Audit) -> None:
+    for attribute in ("sex", "age_band"):
+        expected = wroc.summary(
+            pl.read_parquet(PATIENTS),
+            "progressed",
+            ["score", "score_b"],
+            weight="weight",
+            by=attribute,
+        ).rename({attribute: "segment"})
+        found = result.segments.filter(attribute=attribute).drop("attribute")
+        assert_frame_equal(found, expected, abs_tol=1e-12)
+
+
+def test_everybody_comes_first(result: wroc.Audit) -> None:
+    assert result.segments["attribute"].unique(maintain_order=True).to_list() == [
+        "overall",
+        "sex",
+        "age_band",
+    ]
+    assert result.segments["n"][0] == 442
+
+
+def test_null_and_number_segments() -> None:
+    data = pl.DataFrame({"a": [1, 1, None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]})
+    segments = wroc.audit(data, "y", "s", by="a").segments
+    assert segments["segment"].to_list() == ["overall", "1", "null"]
+    assert segments["auc"].to_list() == [0.75, 1.0, 0.0]
+
+
+def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    result.save(path)
+    text = path.read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert page.loads == []
+    for auc in result.segments["auc"]:
+        assert f"{auc:.3f}" in page.cells
+    assert page.tags.count("table") == page.tags.count("figure") == 3
+    assert len(re.findall(r'vegaEmbed\("#chart-', text)) == 3
+    assert len(text) < 2_000_000
+
+
+def test_text_from_the_data_cannot_become_markup(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script>"
+    data = pl.DataFrame({"a": [evil] * 2, "y": [1, 0], "s": [0.9, 0.1]})
+    path = tmp_path / "report.html"
+    wroc.audit(data, "y", "s", by="a").save(path)
+    text = path.read_text(encoding="utf-8")
+    assert "alert(1)" in text
+    assert "<script>alert" not in text
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+def test_same_numbers_in_every_format(result: wroc.Audit, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"audit.{suffix}"
+    result.save(path)
+    if suffix == "json":
+        found = pl.DataFrame(json.loads(path.read_text())["segments"])
+    else:
+        found = pl.read_csv(path) if suffix == "csv" else pl.read_parquet(path)
+    assert_frame_equal(found, result.segments, check_dtypes=False)
+
+
+def test_bad_paths_leave_nothing(result: wroc.Audit, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`path` must end in one of .*; found 'x.pdf'"):
+        result.save("x.pdf")
+    with pytest.raises(ValueError, match="`path` must be in a folder that exists"):
+        result.save(tmp_path / "none" / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_extra_says_what_to_install(
+    result: wroc.Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(ImportError, match=r"pip install 'polars-wroc\[report\]'"):
+        result.save(tmp_path / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_attribute_in_chart(result: wroc.Audit) -> None:
+    with pytest.raises(ValueError, match="`attribute` must be one of"):
+        result.chart("height")
