@@ -21,7 +21,7 @@ from polars_wroc.inputs import SCORE, WEIGHT, Rows
 
 _TP, _FP, _DP, _DN = "__tp", "__fp", "__dp", "__dn"
 _POSITIVES, _NEGATIVES = "__positives", "__negatives"
-_THRESHOLD, _LAST = "__threshold", "__last"
+_LAST = "__last"
 
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 
@@ -30,17 +30,16 @@ CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 class Curve:
     """The confusion curve as expressions, in whatever layout it is.
 
-    One value per distinct score: ``threshold``, ``tp``, ``fp``, ``dp``, ``dn``, the rates
-    ``tpr`` and ``fpr``, and ``tpr_middle`` and ``fpr_middle``, the rates halfway through the
+    One value per distinct score: ``tp``, ``fp``, ``dp``, ``dn``, the rates ``tpr`` and
+    ``fpr``, and ``tpr_middle`` and ``fpr_middle``, the rates halfway through the
     tie, which are the placements of a negative and of a positive with that score. One value
     per group: ``positives`` and ``negatives``, the two totals, which are the last cumulative
     sums, so that the curve ends at exactly (1, 1).
 
     A formula combines per-score values with each other before it aggregates, and totals
-    only with aggregates: then it streams.
+    only with aggregates: then it streams. It takes no notice of points without mass.
     """
 
-    threshold: pl.Expr
     tp: pl.Expr
     fp: pl.Expr
     dp: pl.Expr
@@ -57,31 +56,21 @@ class Curve:
         return pl.when((self.positives > 0) & (self.negatives > 0)).then(value)
 
 
-def fold(
-    rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, thresholds: bool = False
-) -> pl.Expr:
+def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
     """Reduce each list of rows to ``formula`` of its curve.
 
     Each step is a list that is evaluated once, so that a formula may mention a cumulative
     sum as often as it likes: an aggregation would sort and sum again at every mention.
-    ``thresholds`` keeps the scores on the curve, which costs a tenth of the time.
     """
     descending = pl.element().sort_by(_field(SCORE), descending=True)
     positive, negative = _class_weights(_field(WEIGHT))
-    kept = [_THRESHOLD, _TP, _FP] if thresholds else [_TP, _FP]
     cumulative = pl.struct(
-        *([_field(SCORE).alias(_THRESHOLD)] if thresholds else []),
         positive.cum_sum().alias(_TP),
         negative.cum_sum().alias(_FP),
         _ends_tie(_field(SCORE)).alias(_LAST),
     )
-    distinct = pl.struct(_field(*kept)).filter(_field(_LAST))
-    masses = pl.struct(
-        _field(*kept),
-        (_field(_TP) - _field(_TP).shift(1, fill_value=0.0)).alias(_DP),
-        (_field(_FP) - _field(_FP).shift(1, fill_value=0.0)).alias(_DN),
-    )
-    curve = rows.list.eval(descending).list.eval(cumulative).list.eval(distinct).list.eval(masses)
+    distinct = pl.struct(_field(_TP, _FP)).filter(_field(_LAST))
+    curve = rows.list.eval(descending).list.eval(cumulative).list.eval(distinct)
     return curve.list.agg(formula(_list_curve()))
 
 
@@ -201,26 +190,29 @@ def _field(*names: str) -> pl.Expr:
 
 def _list_curve() -> Curve:
     """Refer to the fields of the list that `fold` makes."""
-    fields = {name: _field(name) for name in (_THRESHOLD, _TP, _FP, _DP, _DN)}
-    totals = fields[_TP].last(), fields[_FP].last()
-    return _curve(fields, totals, totals)
+    tp, fp = _field(_TP), _field(_FP)
+    masses = (sums - sums.shift(1, fill_value=0.0) for sums in (tp, fp))
+    totals = tp.last(), fp.last()
+    return _curve(tp, fp, *masses, per_score=totals, per_group=totals)
 
 
 def frame_curve() -> Curve:
     """Refer to the columns that `_windowed` adds."""
-    fields = {name: pl.col(name) for name in (_TP, _FP, _DP, _DN)} | {_THRESHOLD: pl.col(SCORE)}
+    columns = (pl.col(name) for name in (_TP, _FP, _DP, _DN))
     totals = pl.col(_POSITIVES), pl.col(_NEGATIVES)
-    return _curve(fields, totals, (totals[0].first(), totals[1].first()))
+    return _curve(*columns, per_score=totals, per_group=(totals[0].first(), totals[1].first()))
 
 
 def _curve(
-    fields: dict[str, pl.Expr],
+    tp: pl.Expr,
+    fp: pl.Expr,
+    dp: pl.Expr,
+    dn: pl.Expr,
+    *,
     per_score: tuple[pl.Expr, pl.Expr],
     per_group: tuple[pl.Expr, pl.Expr],
 ) -> Curve:
-    tp, fp, dp, dn = fields[_TP], fields[_FP], fields[_DP], fields[_DN]
     return Curve(
-        threshold=fields[_THRESHOLD],
         tp=tp,
         fp=fp,
         dp=dp,

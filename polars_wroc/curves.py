@@ -177,10 +177,10 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
     """
     parts = (max_points - 1) // 2
     position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
-    # The origin is a part by itself, so that stacked curves never share one.
+    # The origin is a part by itself: the curve before it must not share one.
     part = pl.when(~_is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
     first, last = part != part.shift(1, fill_value=-1), part != part.shift(-1, fill_value=-1)
-    kept = with_auc(curve, keys).filter(first | last)
+    kept = with_auc(curve, keys).filter(_is_origin() | first | last)
     change = _area(keys) - pl.col("auc")
     return kept.with_columns(change.alias(AUC_CHANGE))
 

@@ -143,7 +143,7 @@ def from_expressions(
     """Build an expression on the list of a group's rows, once the columns' types are known.
 
     ``build`` gets a list of structs with `SCORE`, `WEIGHT` and the columns ``beside`` them,
-    one for each row that is neither missing nor of weight zero.
+    one for each row. A missing row has weight zero and whatever score it has.
     """
     columns = [as_column("label", label), as_column("score", score)]
     if weight is not None:
@@ -346,10 +346,10 @@ def _build(
     ]
     rows = _observations(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
     observed = pl.struct(
-        pl.element().struct.field(SCORE, *beside), rows.signed_weight.alias(WEIGHT)
+        pl.element().struct.field(SCORE, *beside),
+        rows.signed_weight.fill_null(0.0).alias(WEIGHT),
     )
-    present = pl.element().filter(pl.element().struct.field(WEIGHT) != 0)
-    return build(raw.list.eval(observed).list.eval(present))
+    return build(raw.list.eval(observed))
 
 
 def _observations(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:

@@ -30,5 +30,5 @@ def ks(curve: Curve) -> pl.Expr:
 
 def average_precision(curve: Curve) -> pl.Expr:
     """Precision averaged over the positive weight, as a step function."""
-    precision = curve.tp / (curve.tp + curve.fp)
+    precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
     return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import polars as pl
 
 from polars_wroc import curves, expressions, thresholds
+from polars_wroc.audit import audit
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.summary import summary
 
@@ -69,6 +70,7 @@ class _FrameNamespace:
     roc_curve = _of_frame(curves.roc_curve)
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
+    audit = _of_frame(audit)
 
 
 @pl.api.register_dataframe_namespace("wroc")

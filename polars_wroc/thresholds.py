@@ -220,7 +220,7 @@ def _matrix(rows: pl.Expr) -> pl.Expr:
         return pl.when(where).then(weight.abs()).sum()
 
     cells = Cells(
-        threshold=inputs.one_per_group("threshold", threshold),
+        threshold=inputs.one_per_group("threshold", threshold.filter(weight != 0)),
         tp=cell(positive & predicted),
         fp=cell(negative & predicted),
         fn=cell(positive & ~predicted),

@@ -142,6 +142,12 @@ def test_auc_equals_the_weighted_share_of_pairs(
     assert ours["auc"].to_list() == pytest.approx(counted, abs=1e-12)
 
 
+def test_auc_of_equal_scores_is_exactly_one_half(people: pl.DataFrame) -> None:
+    tied = people.with_columns(s=0.1)
+    assert tied.select(wroc.roc_auc("y", "s", weight="w")).item() == 0.5
+    assert wroc.summary(tied, "y", "s", weight="w", by="g")["auc"].to_list() == [0.5] * 4
+
+
 def test_auc_close_to_one_against_exact_fractions() -> None:
     """One negative of a million beats one positive of tiny weight."""
     frame = pl.DataFrame(

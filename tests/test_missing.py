@@ -141,6 +141,16 @@ def test_group_of_only_missing_rows_is_kept(engine: Engine) -> None:
     assert dict(aggregated.rows()) == {"a": 1.0, "b": None}
 
 
+@pytest.mark.parametrize("options", [{}, {"drop_collinear": True}, {"max_points": 3}])
+def test_neighbouring_groups_of_only_missing_rows_keep_their_origins(
+    options: dict[str, Any],
+) -> None:
+    rows = pl.DataFrame({"y": [None, None, None, 1, 0], "s": [1, 2, 3, 2, 1], "g": list("abcdd")})
+    curve = wroc.roc_curve(rows, "y", "s", by="g", **options)
+    assert curve["g"].to_list() == list("abcddd")
+    assert curve["threshold"].to_list() == [INFINITY] * 4 + [2.0, 1.0]
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_group_of_only_weight_zero_is_absent(table: Callable[..., pl.DataFrame]) -> None:
     rows = pl.DataFrame(COMPLETE).with_columns(g=pl.lit("a"))
