@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc import files, inputs
+from polars_wroc import files
 from polars_wroc.curves import ROC_COLUMNS, trace
-from polars_wroc.inputs import IntoColumn, IntoColumns
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.rows import OVERALL, IntoColumns, collect, read_rows
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 
 if TYPE_CHECKING:
     import altair as alt
 
-OVERALL = "overall"
 SUFFIXES = (".html", ".json", ".parquet", ".csv")
 _CURVE_POINTS = 200
 
@@ -51,15 +51,12 @@ class Audit:
     def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
         """Draw the ROC curves of one attribute's segments; None draws everybody's."""
         # Only a chart should cost the import of Altair.
-        from polars_wroc.charts import roc_chart  # noqa: PLC0415
+        from polars_wroc.charts import segments_chart  # noqa: PLC0415
 
-        if attribute is None:
-            return roc_chart(self.curves.filter(attribute=OVERALL).drop("attribute", "segment"))
-        if attribute not in self.settings["by"]:
+        if attribute is not None and attribute not in self.settings["by"]:
             msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
             raise ValueError(msg)
-        shown = self.curves.filter(attribute=attribute).drop("attribute")
-        return roc_chart(shown.rename({"segment": attribute}), facet=attribute)
+        return segments_chart(self.curves, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
         """Write the audit as its suffix says.
@@ -72,7 +69,7 @@ class Audit:
         if suffix == ".html":
             from polars_wroc.report import render  # noqa: PLC0415
 
-            page = render(self)
+            page = render(self.segments, self.curves, self.settings)
             files.write(path, lambda part: part.write_text(page, encoding="utf-8"))
         elif suffix == ".json":
             text = self.to_json()
@@ -135,10 +132,10 @@ def audit(
     └───────────┴─────────┴─────┴──────┘
     """
     taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS]
-    rows = inputs.from_frame(frame, label, score, weight, by, pos_label, result_columns=taken)
-    stacked = rows.stack_keys(OVERALL)
-    segments = inputs.collect(summarise(stacked))
-    curves = inputs.collect(trace(stacked, max_points=_CURVE_POINTS))
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    stacked = rows.stack_keys()
+    segments = collect(summarise(stacked))
+    curves = collect(trace(stacked, max_points=_CURVE_POINTS))
     settings = {
         "label": _shown(label),
         "pos_label": pos_label,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc import files, inputs
+from polars_wroc import files
 from polars_wroc.curves import AUC_CHANGE, ROC_COLUMNS, thin, with_auc
+from polars_wroc.rows import OVERALL, collect
 
 if TYPE_CHECKING:
     import altair as alt
@@ -118,6 +119,14 @@ def roc_chart(
     return faceted.properties(title=caption) if note else faceted
 
 
+def segments_chart(curves: pl.DataFrame, attribute: str) -> alt.LayerChart | alt.FacetChart:
+    """Draw the segments of one attribute from the curves of an audit."""
+    shown = curves.filter(attribute=attribute).drop("attribute")
+    if attribute == OVERALL:
+        return roc_chart(shown.drop("segment"))
+    return roc_chart(shown.rename({"segment": attribute}), facet=attribute)
+
+
 def _groups(
     argument: str, table: pl.DataFrame | pl.LazyFrame, expected: tuple[str, ...]
 ) -> tuple[pl.DataFrame, list[str]]:
@@ -125,7 +134,7 @@ def _groups(
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
         msg = f"`{argument}` must be a table of this package; found {type(table).__name__}"
         raise TypeError(msg)
-    collected = inputs.collect(table) if isinstance(table, pl.LazyFrame) else table
+    collected = collect(table) if isinstance(table, pl.LazyFrame) else table
     missing = [name for name in expected if name not in collected.columns]
     if missing:
         msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}"

@@ -12,6 +12,7 @@ import polars as pl
 from polars_wroc import __version__, files, inputs
 from polars_wroc.audit import SUFFIXES, audit
 from polars_wroc.curves import roc_curve
+from polars_wroc.rows import collect
 from polars_wroc.summary import summary
 
 DONE, BAD_INPUT = 0, 2
@@ -111,7 +112,7 @@ def _audit(options: argparse.Namespace) -> None:
 def _auc(options: argparse.Namespace) -> None:
     if options.output not in (None, "-"):
         files.check_suffix(options.output, _TABLE_SUFFIXES)
-    table = inputs.collect(summary(by=options.by or None, **_inputs(options)))
+    table = collect(summary(by=options.by or None, **_inputs(options)))
     if options.output == "-":
         sys.stdout.write(table.write_json() + "\n")
     elif options.output:
@@ -122,7 +123,7 @@ def _auc(options: argparse.Namespace) -> None:
 
 def _curve(options: argparse.Namespace) -> None:
     suffix = files.check_suffix(options.output, (*_TABLE_SUFFIXES, *_CHART_SUFFIXES))
-    table = inputs.collect(
+    table = collect(
         roc_curve(by=options.by or None, max_points=options.max_points, **_inputs(options))
     )
     if suffix in _TABLE_SUFFIXES:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.inputs import SCORE, WEIGHT, Rows
+from polars_wroc.inputs import SCORE, WEIGHT
+from polars_wroc.rows import Rows
 
 _TP, _FP, _DP, _DN = "__tp", "__fp", "__dp", "__dn"
 _POSITIVES, _NEGATIVES = "__positives", "__negatives"

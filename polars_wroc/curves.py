@@ -8,7 +8,8 @@ import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, totals
-from polars_wroc.inputs import FrameT, IntoColumn, IntoColumns, Rows
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 AUC_CHANGE = "auc_change"
@@ -67,10 +68,8 @@ def confusion_curve(
     │ 1.0       ┆ 10.0 ┆ 2.0 ┆ 0.0  ┆ 0.0 │
     └───────────┴──────┴─────┴──────┴─────┘
     """
-    rows = inputs.from_frame(
-        frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS
-    )
-    return inputs.deliver(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS)
+    return deliver(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
 
 
 def roc_curve(
@@ -145,10 +144,10 @@ def roc_curve(
     if max_points is not None:
         inputs.whole_number("max_points", max_points, low=3)
     added: list[str] = [] if max_points is None else [AUC_CHANGE]
-    rows = inputs.from_frame(
+    rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=[*ROC_COLUMNS, *added]
     )
-    return inputs.deliver(frame, trace(rows, drop_collinear=drop_collinear, max_points=max_points))
+    return deliver(frame, trace(rows, drop_collinear=drop_collinear, max_points=max_points))
 
 
 def trace(

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import polars as pl
 
-FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 IntoColumn: TypeAlias = str | pl.Expr
-IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
 # What a failing check writes in front of its sentence, so that it can be found again
 # inside the engine's own message.
@@ -34,7 +32,6 @@ ROW_WEIGHT = "__weight"
 # The row's weight, negative in a negative row.
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
-MODEL = "model"
 
 
 class Typed(NamedTuple):
@@ -80,58 +77,6 @@ class Observations:
         return self.weight if check is None else self.weight + check
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Checked rows of a frame: the key columns, then `SCORE`, `WEIGHT`, perhaps `ZERO_LABEL`.
-
-    Rows of weight zero are gone; missing rows are there with a null score and weight.
-    """
-
-    frame: pl.LazyFrame
-    keys: list[str]
-    # The keys whose values keep the order in which the caller named them.
-    ordered: list[str] = field(default_factory=list)
-
-    @property
-    def observations(self) -> Observations:
-        """The checked columns as expressions."""
-        columns = self.frame.collect_schema()
-        zero = pl.col(ZERO_LABEL) if ZERO_LABEL in columns else None
-        return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
-
-    def key_values(self) -> pl.LazyFrame:
-        """One row per group."""
-        return self.frame.select(self.keys).unique()
-
-    def arrange(self, result: pl.LazyFrame) -> pl.LazyFrame:
-        """Sort a result by the keys, keeping the order inside a group."""
-        if not self.keys:
-            return result
-        result = result.sort(self.keys, maintain_order=True)
-        return result.with_columns(pl.col(name).cast(pl.String) for name in self.ordered)
-
-    def stack_keys(self, whole: str) -> Rows:
-        """Repeat the rows for each key: the group becomes an ``attribute`` and a ``segment``.
-
-        The attribute ``whole`` comes first and has everybody in one segment.
-        """
-        attributes = [key for key in self.keys if key not in self.ordered]
-        values = [pl.col(key).cast(pl.String).fill_null("null") for key in attributes]
-        index = [name for name in self.frame.collect_schema() if name not in attributes]
-        stacked = (
-            self.frame.with_columns(pl.lit(whole).alias(whole), *values)
-            .unpivot(
-                on=[whole, *attributes],
-                index=index,
-                variable_name="attribute",
-                value_name="segment",
-            )
-            .with_columns(pl.col("attribute").cast(pl.Enum([whole, *attributes])))
-        )
-        keys = ["attribute", "segment", *self.ordered]
-        return Rows(stacked, keys, ["attribute", *self.ordered])
-
-
 def from_expressions(
     label: IntoColumn,
     score: IntoColumn,
@@ -152,123 +97,13 @@ def from_expressions(
     return pl.pipe_with_dtype(columns, resolve)
 
 
-def from_frame(
-    frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn,
-    score: IntoColumns,
-    weight: IntoColumn | None,
-    by: IntoColumns | None,
-    pos_label: object,
-    *,
-    result_columns: Sequence[str],
-) -> Rows:
-    """Check the arguments against the frame's schema and lay out its rows.
-
-    Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
-    are the names that a group column must not take.
-    """
-    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        _reject_type("frame", "be a Polars DataFrame or LazyFrame", frame)
-    lazy = frame.lazy()
-    keys = named_columns("by", by, lazy) if by is not None else {}
-    several = not isinstance(score, str | pl.Expr)
-    models = named_columns("score", score, lazy)
-    _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
-
-    typed_scores = [_typed("score", column, lazy) for column in models.values()]
-    for typed in typed_scores:
-        _numeric(typed)
-    typed_label = _typed("label", as_column("label", label), lazy)
-    typed_weight = (
-        _typed("weight", as_column("weight", weight), lazy) if weight is not None else None
-    )
-
-    score_names = [f"{SCORE}_{i}" for i in range(len(typed_scores))]
-    selected = lazy.select(
-        *(column.alias(name) for name, column in keys.items()),
-        typed_label.column.alias(LABEL),
-        *([typed_weight.column.alias(ROW_WEIGHT)] if typed_weight else []),
-        *(typed.column.alias(name) for typed, name in zip(typed_scores, score_names, strict=True)),
-    )
-    if typed_weight:
-        # As if the row were not there, whatever else it holds.
-        selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
-    key_names = list(keys)
-    if several:
-        # Not replace_strict, which the streaming engine hands to the other one.
-        model = pl.coalesce(
-            pl.when(pl.col(MODEL) == internal).then(pl.lit(name))
-            for internal, name in zip(score_names, models, strict=True)
-        ).cast(pl.Enum(list(models)))
-        selected = selected.unpivot(
-            on=score_names,
-            index=[*key_names, LABEL, *([ROW_WEIGHT] if typed_weight else [])],
-            variable_name=MODEL,
-            value_name=SCORE,
-        ).with_columns(model.alias(MODEL))
-        key_names.append(MODEL)
-    else:
-        selected = selected.rename({score_names[0]: SCORE})
-    typed_score = typed_scores[0]._replace(
-        column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
-    )
-    if typed_weight:
-        typed_weight = typed_weight._replace(column=pl.col(ROW_WEIGHT))
-    rows = _observations(
-        typed_label._replace(column=pl.col(LABEL)), typed_score, typed_weight, pos_label
-    )
-    columns = [*key_names, rows.score.alias(SCORE), rows.weight.alias(WEIGHT)]
-    if rows.zero_label is not None:
-        columns.append(rows.zero_label.alias(ZERO_LABEL))
-    observed = selected.select(columns)
-    return Rows(observed, key_names, [MODEL] if several else [])
-
-
-def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
-    """Hand a result back as the kind of frame that came in."""
-    if isinstance(frame, pl.LazyFrame):
-        return plan
-    return collect(plan)
-
-
-def collect(plan: pl.LazyFrame) -> pl.DataFrame:
-    """Run a plan; a failed check raises its sentence alone."""
-    try:
-        return plan.collect()
-    except pl.exceptions.InvalidOperationError as error:
-        sentence = sentence_of(error)
-        if sentence is None:
-            raise
-        raise pl.exceptions.InvalidOperationError(sentence) from None
-
-
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
     """Read an argument that names a column or is an expression."""
     if isinstance(value, str):
         return pl.col(value)
     if not isinstance(value, pl.Expr):
-        _reject_type(argument, "be a column name or a Polars expression", value)
+        reject_type(argument, "be a column name or a Polars expression", value)
     return value
-
-
-def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """Read an argument that holds one or several columns; expand selectors and patterns."""
-    values = [value] if isinstance(value, str | pl.Expr) else value
-    if not isinstance(values, Sequence) or not values:
-        _reject_type(argument, "be one or several column names or expressions", value)
-    columns: dict[str, pl.Expr] = {}
-    for item in values:
-        column = as_column(argument, item)
-        names = _schema(frame, argument, column).names()
-        if len(names) > 1 and not column.meta.is_column_selection():
-            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
-            raise ValueError(msg)
-        for name in names:
-            if name in columns:
-                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
-                raise ValueError(msg)
-            columns[name] = column if len(names) == 1 else pl.col(name)
-    return columns
 
 
 def number(
@@ -281,7 +116,7 @@ def number(
 ) -> float:
     """Check a number and the range that it must lie in."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _reject_type(argument, "be a number", value)
+        reject_type(argument, "be a number", value)
     inside = low < value < high if open_ends else low <= value <= high
     if not inside:
         if math.isinf(low) and math.isinf(high):
@@ -298,7 +133,7 @@ def number(
 def whole_number(argument: str, value: object, *, low: int) -> int:
     """Check a number of things."""
     if isinstance(value, bool) or not isinstance(value, int):
-        _reject_type(argument, "be a whole number", value)
+        reject_type(argument, "be a whole number", value)
     number(argument, value, low=low)
     return value
 
@@ -335,7 +170,7 @@ def _build(
 ) -> pl.Expr:
     arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
     typed = [
-        Typed(argument, column, dtype, _shown(column))
+        Typed(argument, column, dtype, shown_as(column))
         for argument, (column, dtype) in zip(arguments, columns, strict=False)
     ]
     # As fields of one list the columns are evaluated once, however often they are mentioned.
@@ -344,7 +179,7 @@ def _build(
     typed = [
         one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
     ]
-    rows = _observations(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
+    rows = observe(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
     observed = pl.struct(
         pl.element().struct.field(SCORE, *beside),
         rows.signed_weight.fill_null(0.0).alias(WEIGHT),
@@ -352,9 +187,10 @@ def _build(
     return build(raw.list.eval(observed))
 
 
-def _observations(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
+def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
+    """Check the types, and say how rows become scores and signed weights."""
     positive, negative, zero = _classes(label, pos_label)
-    value = _numeric(score)
+    value = numeric(score)
     missing = value.is_null()
     if score.dtype.is_float():
         missing = missing | value.is_nan()
@@ -402,7 +238,8 @@ def _check_pos_label(label: Typed, pos_label: Any) -> None:
         raise TypeError(msg)
 
 
-def _numeric(typed: Typed) -> pl.Expr:
+def numeric(typed: Typed) -> pl.Expr:
+    """Check that an argument holds numbers."""
     if typed.dtype == pl.Null or typed.dtype.is_decimal() or typed.dtype.is_float():
         return typed.column.cast(pl.Float64)
     # Integers keep their type, so that large ones are not rounded into ties.
@@ -413,7 +250,7 @@ def _numeric(typed: Typed) -> pl.Expr:
 
 
 def _weights(weight: Typed) -> pl.Expr:
-    value = _numeric(weight).cast(pl.Float64)
+    value = numeric(weight).cast(pl.Float64)
     bad = ~((value >= 0) & value.is_finite())
     return _checked(value, bad, "`weight` must be finite and zero or more", weight)
 
@@ -430,40 +267,13 @@ def _raise(sentence: pl.Expr) -> pl.Expr:
     return sentence.cast(pl.Float64, strict=True)
 
 
-def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
-    for name in keys:
-        if name in taken:
-            msg = (
-                f"`by` must not take the name of a result column; found {name!r}: "
-                f"rename it, as in pl.col({name!r}).alias(...)"
-            )
-            raise ValueError(msg)
-
-
-def _typed(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
-    schema = _schema(frame, argument, column)
-    if len(schema) != 1:
-        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
-        raise ValueError(msg)
-    return Typed(argument, column, schema.dtypes()[0], _shown(column))
-
-
-def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
-    try:
-        return frame.select(column).collect_schema()
-    except pl.exceptions.ColumnNotFoundError as error:
-        names = frame.collect_schema().names()
-        missing = [name for name in column.meta.root_names() if name not in names]
-        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
-        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
-        raise pl.exceptions.ColumnNotFoundError(msg) from error
-
-
-def _shown(column: pl.Expr) -> str:
+def shown_as(column: pl.Expr) -> str:
+    """Say how messages call a column."""
     names = column.meta.root_names()
     return f"column '{names[0]}'" if len(names) == 1 else "the expression"
 
 
-def _reject_type(argument: str, rule: str, value: object) -> NoReturn:
+def reject_type(argument: str, rule: str, value: object) -> NoReturn:
+    """Raise for an argument of the wrong kind."""
     msg = f"`{argument}` must {rule}; found {value!r} of type {type(value).__name__}"
     raise TypeError(msg)

@@ -10,7 +10,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.audit import OVERALL, Audit
+from polars_wroc.charts import segments_chart
 from polars_wroc.curves import AUC_CHANGE
 
 _HEADINGS = {
@@ -29,8 +29,8 @@ _HEADINGS = {
 }
 
 
-def render(audit: Audit) -> str:
-    """Render an audit as a self-contained page.
+def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any]) -> str:
+    """Render the tables of an audit as a self-contained page.
 
     Raises
     ------
@@ -43,22 +43,22 @@ def render(audit: Audit) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["script"] = _in_script
-    attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
-    sections = [_section(audit, attribute) for attribute in attributes]
-    overall = audit.segments.filter(attribute=attributes[0])
+    attributes = segments["attribute"].unique(maintain_order=True).to_list()
+    sections = [_section(segments, curves, attribute) for attribute in attributes]
+    overall = segments.filter(attribute=attributes[0])
     return environment.get_template("report.html").render(
-        settings=audit.settings,
+        settings=settings,
         sections=sections,
         rows=overall["n"][0],
         missing=overall["n_missing"][0],
-        findings=_findings(audit.segments, attributes),
-        moved=audit.curves[AUC_CHANGE].abs().max() or 0.0,
+        findings=_findings(segments, attributes),
+        moved=curves[AUC_CHANGE].abs().max() or 0.0,
         script=_bundle(),
     )
 
 
-def _section(audit: Audit, attribute: str) -> dict[str, Any]:
-    table = audit.segments.filter(attribute=attribute).drop("attribute")
+def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> dict[str, Any]:
+    table = segments.filter(attribute=attribute).drop("attribute")
     return {
         "attribute": attribute,
         "headings": [_HEADINGS[name] for name in table.columns],
@@ -66,7 +66,7 @@ def _section(audit: Audit, attribute: str) -> dict[str, Any]:
             [_cell(name, value) for name, value in row.items()]
             for row in table.iter_rows(named=True)
         ],
-        "chart": audit.chart(None if attribute == OVERALL else attribute).to_dict(),
+        "chart": segments_chart(curves, attribute).to_dict(),
         "text_columns": sum(dtype == pl.String for dtype in table.dtypes),
     }
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc import inputs, metrics
+from polars_wroc import metrics
 from polars_wroc.confusion import Curve, fold_frame
-from polars_wroc.inputs import WEIGHT, FrameT, IntoColumn, IntoColumns, Rows
+from polars_wroc.inputs import WEIGHT, IntoColumn
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
 
 SUMMARY_COLUMNS = (
     "n",
@@ -102,10 +103,8 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    rows = inputs.from_frame(
-        frame, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS
-    )
-    return inputs.deliver(frame, summarise(rows))
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS)
+    return deliver(frame, summarise(rows))
 
 
 def summarise(rows: Rows) -> pl.LazyFrame:

@@ -10,7 +10,8 @@ import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.confusion import curve_frame, totals
-from polars_wroc.inputs import SCORE, WEIGHT, FrameT, IntoColumn, IntoColumns
+from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
+from polars_wroc.rows import FrameT, IntoColumns, deliver, read_rows
 
 METRIC_COLUMNS = (
     "threshold",
@@ -152,9 +153,7 @@ def threshold_metrics(
     └───────────┴─────┴─────┴──────────┘
     """
     asked = _asked(thresholds)
-    rows = inputs.from_frame(
-        frame, label, score, weight, by, pos_label, result_columns=METRIC_COLUMNS
-    )
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=METRIC_COLUMNS)
     curve = curve_frame(rows, asked)
     if asked:
         # The origin's threshold is +inf too: it is told by what it predicts.
@@ -163,7 +162,7 @@ def threshold_metrics(
     cells = Cells(*(pl.col(name) for name in Cells._fields))
     columns = metrics_at_threshold(cells, *totals())
     metrics = curve.select(*rows.keys, *(column.alias(name) for name, column in columns.items()))
-    return inputs.deliver(frame, metrics)
+    return deliver(frame, metrics)
 
 
 class Cells(NamedTuple):

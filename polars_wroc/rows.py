@@ -1,0 +1,222 @@
+"""The rows of a frame, checked and laid out: what every frame function starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+import polars as pl
+
+from polars_wroc.inputs import (
+    LABEL,
+    ROW_WEIGHT,
+    SCORE,
+    WEIGHT,
+    ZERO_LABEL,
+    IntoColumn,
+    Observations,
+    Typed,
+    as_column,
+    numeric,
+    observe,
+    reject_type,
+    sentence_of,
+    shown_as,
+)
+
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
+
+MODEL = "model"
+# The segment of everybody, and the attribute that it stands for.
+OVERALL = "overall"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows of a frame: the key columns, then `SCORE`, `WEIGHT`, perhaps `ZERO_LABEL`.
+
+    Rows of weight zero are gone; missing rows are there with a null score and weight.
+    """
+
+    frame: pl.LazyFrame
+    keys: list[str]
+    # The keys whose values keep the order in which the caller named them.
+    ordered: list[str] = field(default_factory=list)
+
+    @property
+    def observations(self) -> Observations:
+        """The checked columns as expressions."""
+        columns = self.frame.collect_schema()
+        zero = pl.col(ZERO_LABEL) if ZERO_LABEL in columns else None
+        return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
+
+    def key_values(self) -> pl.LazyFrame:
+        """One row per group."""
+        return self.frame.select(self.keys).unique()
+
+    def arrange(self, result: pl.LazyFrame) -> pl.LazyFrame:
+        """Sort a result by the keys, keeping the order inside a group."""
+        if not self.keys:
+            return result
+        result = result.sort(self.keys, maintain_order=True)
+        return result.with_columns(pl.col(name).cast(pl.String) for name in self.ordered)
+
+    def stack_keys(self) -> Rows:
+        """Repeat the rows for each key: the group becomes an ``attribute`` and a ``segment``.
+
+        The attribute `OVERALL` comes first and has everybody in one segment.
+        """
+        attributes = [key for key in self.keys if key not in self.ordered]
+        values = [pl.col(key).cast(pl.String).fill_null("null") for key in attributes]
+        index = [name for name in self.frame.collect_schema() if name not in attributes]
+        stacked = (
+            self.frame.with_columns(pl.lit(OVERALL).alias(OVERALL), *values)
+            .unpivot(
+                on=[OVERALL, *attributes],
+                index=index,
+                variable_name="attribute",
+                value_name="segment",
+            )
+            .with_columns(pl.col("attribute").cast(pl.Enum([OVERALL, *attributes])))
+        )
+        keys = ["attribute", "segment", *self.ordered]
+        return Rows(stacked, keys, ["attribute", *self.ordered])
+
+
+def read_rows(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    *,
+    result_columns: Sequence[str],
+) -> Rows:
+    """Check the arguments against the frame's schema and lay out its rows.
+
+    Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
+    are the names that a group column must not take.
+    """
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        reject_type("frame", "be a Polars DataFrame or LazyFrame", frame)
+    lazy = frame.lazy()
+    keys = named_columns("by", by, lazy) if by is not None else {}
+    several = not isinstance(score, str | pl.Expr)
+    models = named_columns("score", score, lazy)
+    _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
+
+    typed_scores = [_typed("score", column, lazy) for column in models.values()]
+    for typed in typed_scores:
+        numeric(typed)
+    typed_label = _typed("label", as_column("label", label), lazy)
+    typed_weight = (
+        _typed("weight", as_column("weight", weight), lazy) if weight is not None else None
+    )
+
+    score_names = [f"{SCORE}_{i}" for i in range(len(typed_scores))]
+    selected = lazy.select(
+        *(column.alias(name) for name, column in keys.items()),
+        typed_label.column.alias(LABEL),
+        *([typed_weight.column.alias(ROW_WEIGHT)] if typed_weight else []),
+        *(typed.column.alias(name) for typed, name in zip(typed_scores, score_names, strict=True)),
+    )
+    if typed_weight:
+        # As if the row were not there, whatever else it holds.
+        selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
+    key_names = list(keys)
+    if several:
+        # Not replace_strict, which the streaming engine hands to the other one.
+        model = pl.coalesce(
+            pl.when(pl.col(MODEL) == internal).then(pl.lit(name))
+            for internal, name in zip(score_names, models, strict=True)
+        ).cast(pl.Enum(list(models)))
+        selected = selected.unpivot(
+            on=score_names,
+            index=[*key_names, LABEL, *([ROW_WEIGHT] if typed_weight else [])],
+            variable_name=MODEL,
+            value_name=SCORE,
+        ).with_columns(model.alias(MODEL))
+        key_names.append(MODEL)
+    else:
+        selected = selected.rename({score_names[0]: SCORE})
+    typed_score = typed_scores[0]._replace(
+        column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
+    )
+    if typed_weight:
+        typed_weight = typed_weight._replace(column=pl.col(ROW_WEIGHT))
+    rows = observe(typed_label._replace(column=pl.col(LABEL)), typed_score, typed_weight, pos_label)
+    columns = [*key_names, rows.score.alias(SCORE), rows.weight.alias(WEIGHT)]
+    if rows.zero_label is not None:
+        columns.append(rows.zero_label.alias(ZERO_LABEL))
+    observed = selected.select(columns)
+    return Rows(observed, key_names, [MODEL] if several else [])
+
+
+def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
+    """Hand a result back as the kind of frame that came in."""
+    if isinstance(frame, pl.LazyFrame):
+        return plan
+    return collect(plan)
+
+
+def collect(plan: pl.LazyFrame) -> pl.DataFrame:
+    """Run a plan; a failed check raises its sentence alone."""
+    try:
+        return plan.collect()
+    except pl.exceptions.InvalidOperationError as error:
+        sentence = sentence_of(error)
+        if sentence is None:
+            raise
+        raise pl.exceptions.InvalidOperationError(sentence) from None
+
+
+def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
+    """Read an argument that holds one or several columns; expand selectors and patterns."""
+    values = [value] if isinstance(value, str | pl.Expr) else value
+    if not isinstance(values, Sequence) or not values:
+        reject_type(argument, "be one or several column names or expressions", value)
+    columns: dict[str, pl.Expr] = {}
+    for item in values:
+        column = as_column(argument, item)
+        names = _schema(frame, argument, column).names()
+        if len(names) > 1 and not column.meta.is_column_selection():
+            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
+            raise ValueError(msg)
+        for name in names:
+            if name in columns:
+                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
+                raise ValueError(msg)
+            columns[name] = column if len(names) == 1 else pl.col(name)
+    return columns
+
+
+def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
+    for name in keys:
+        if name in taken:
+            msg = (
+                f"`by` must not take the name of a result column; found {name!r}: "
+                f"rename it, as in pl.col({name!r}).alias(...)"
+            )
+            raise ValueError(msg)
+
+
+def _typed(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
+    schema = _schema(frame, argument, column)
+    if len(schema) != 1:
+        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
+        raise ValueError(msg)
+    return Typed(argument, column, schema.dtypes()[0], shown_as(column))
+
+
+def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
+    try:
+        return frame.select(column).collect_schema()
+    except pl.exceptions.ColumnNotFoundError as error:
+        names = frame.collect_schema().names()
+        missing = [name for name in column.meta.root_names() if name not in names]
+        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
+        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
+        raise pl.exceptions.ColumnNotFoundError(msg) from error
