@@ -13,7 +13,7 @@ import polars as pl
 from polars_wroc import files
 from polars_wroc.curves import ROC_COLUMNS, trace
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.rows import OVERALL, IntoColumns, collect, read_rows
+from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect, read_rows
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Audit:
         ``.json`` holds the settings and the segments; ``.parquet`` and ``.csv`` the segments.
         The file is written whole or not at all.
         """
-        suffix = files.check_suffix(path, SUFFIXES)
+        suffix = files.check_target(path, SUFFIXES)
         if suffix == ".html":
             from polars_wroc.report import render  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ def audit(
         As for `summary`.
     by
         The attributes: one or several columns or expressions. Each is audited by itself; a
-        null is a segment of its own, written ``null``.
+        null is a segment of its own.
 
     Returns
     -------
@@ -134,8 +134,12 @@ def audit(
     taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS]
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     stacked = rows.stack_keys()
-    segments = collect(summarise(stacked))
-    curves = collect(trace(stacked, max_points=_CURVE_POINTS))
+    places = _places(rows)
+    segments = _in_place(collect(summarise(stacked)), places)
+    curves = _in_place(collect(trace(stacked, max_points=_CURVE_POINTS)), places)
+    if segments.is_empty():
+        msg = "`frame` must have rows to audit; found none"
+        raise ValueError(msg)
     settings = {
         "label": _shown(label),
         "pos_label": pos_label,
@@ -147,10 +151,33 @@ def audit(
     return Audit(segments, curves, settings)
 
 
+def _places(rows: Rows) -> pl.DataFrame:
+    """Put the segments of each attribute in the order of their values, not of their names."""
+    attributes = [key for key in rows.keys if key not in rows.ordered]
+    values = [
+        collect(rows.frame.select(key).unique().sort(key))
+        .select(attribute=pl.lit(key), segment=pl.col(key).cast(pl.String))
+        .unique(maintain_order=True)
+        for key in attributes
+    ]
+    overall = pl.DataFrame({"attribute": [OVERALL], "segment": [OVERALL]})
+    return pl.concat([overall, *values]).with_row_index("place")
+
+
+def _in_place(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    keys = ["attribute", "segment"]
+    placed = table.join(places, on=keys, nulls_equal=True, maintain_order="left")
+    return placed.sort("place", maintain_order=True).drop("place")
+
+
 def _listed(columns: IntoColumns) -> list[str]:
     several = [columns] if isinstance(columns, str | pl.Expr) else columns
     return [_shown(column) for column in several]
 
 
 def _shown(column: IntoColumn) -> str:
-    return column if isinstance(column, str) else str(column)
+    return (
+        column
+        if isinstance(column, str)
+        else column.meta.output_name(raise_if_undetermined=False) or str(column)
+    )

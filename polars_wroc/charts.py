@@ -24,6 +24,8 @@ MAX_ROWS = 5_000
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 PANEL = 260
+# Columns of the drawn rows that no table has.
+_POINT, _LABEL, _LABEL_Y = "__point", "__label", "__label_y"
 
 
 def roc_chart(
@@ -75,10 +77,10 @@ def roc_chart(
     points, note = _fit(table, keys)
     points = _with_labels(points, color, table).with_columns(
         pl.when(pl.col("threshold").is_finite()).then("threshold"),
-        pl.int_range(pl.len()).alias("point"),
+        pl.int_range(pl.len()).alias(_POINT),
     )
     drawn = [key for key in keys if key in (color, facet)]
-    base = alt.Chart(points.select(*drawn, "point", *ROC_COLUMNS, "auc", "label", "label_y"))
+    base = alt.Chart(points.select(*drawn, _POINT, *ROC_COLUMNS, "auc", _LABEL, _LABEL_Y))
     fpr = alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1])
     tpr = alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1])
     styled = _styles(color, table)
@@ -90,13 +92,13 @@ def roc_chart(
     chance = base.mark_rule(color="#767676", strokeDash=[3, 3], aria=False).encode(
         x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)
     )
-    line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order="point:Q", **styled)
+    line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order=f"{_POINT}:Q", **styled)
     # Invisible points catch the pointer along the line.
     hover = base.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=tooltip)
     labels = (
-        base.transform_filter("isValid(datum.label)")
+        base.transform_filter(f"isValid(datum.{_LABEL})")
         .mark_text(align="right", baseline="bottom", fontSize=11, color="#333333")
-        .encode(x=alt.datum(0.98), y="label_y:Q", text="label:N")
+        .encode(x=alt.datum(0.98), y=f"{_LABEL_Y}:Q", text=f"{_LABEL}:N")
     )
     description = "ROC curves: true positive rate against false positive rate"
     chart = alt.layer(chance, line, hover, labels).properties(
@@ -140,11 +142,15 @@ def _groups(
         msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}"
         raise ValueError(msg)
     keys = collected.columns[: collected.columns.index(expected[0])]
-    return collected.with_columns(_as_text(key) for key in keys), keys
+    return collected.with_columns(_as_text(collected[key]) for key in keys), keys
 
 
-def _as_text(key: str) -> pl.Expr:
-    return pl.col(key).cast(pl.String).fill_null("null")
+def _as_text(groups: pl.Series) -> pl.Series:
+    text = groups.cast(pl.String)
+    missing = "(missing)"
+    while missing in text:
+        missing = f"({missing})"
+    return text.fill_null(missing)
 
 
 def _channels(
@@ -178,17 +184,17 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
         raise ValueError(msg)
     if table.height > MAX_ROWS:
         points = thin(table.lazy(), keys, most).collect()
-        shown = f"{points.height:,} of {table.height:,} points"
+        shown = f"Drawn with {points.height:,} of {table.height:,} points"
     else:
         points = with_auc(table.lazy(), keys).collect()
-        shown = f"{points.height:,} points"
+        shown = f"Drawn with {points.height:,} points"
     if AUC_CHANGE not in points.columns:
         return points, None
     change = points[AUC_CHANGE]
     largest = change.abs().max()
     if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
         return points, None
-    return points, f"{shown}; no AUC moves by more than {largest:.1g}"
+    return points, f"{shown}, which moves no area by more than {largest:.1g}"
 
 
 def _styles(color: str | None, table: pl.DataFrame) -> dict[str, Any]:
@@ -219,8 +225,8 @@ def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -
         order = {value: i for i, value in enumerate(reversed(_values(table, color)))}
         name, place = pl.format("{}: ", pl.col(color)), pl.col(color).replace_strict(order)
     return points.with_columns(
-        pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(auc))).alias("label"),
-        pl.when(first).then(0.02 + 0.07 * place).alias("label_y"),
+        pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(auc))).alias(_LABEL),
+        pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),
     )
 
 
@@ -237,7 +243,7 @@ def _escape(name: str) -> str:
 
 def save_chart(chart: alt.LayerChart | alt.FacetChart, path: str | Path) -> None:
     """Write a chart as .html (opens without a network), .png or .svg, whole or not at all."""
-    suffix = files.check_suffix(path, (".html", ".png", ".svg"))
+    suffix = files.check_target(path, (".html", ".png", ".svg"))
     try:
         import vl_convert  # noqa: F401, PLC0415  (an extra)
     except ImportError as error:

@@ -52,19 +52,25 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     audited = _command(commands, "audit", _audit, "each segment of each attribute, as a report")
-    audited.add_argument("--by", action="append", metavar="A", default=[], help="an attribute")
+    audited.add_argument(
+        "--by", action="append", metavar="A", default=[], help="an attribute; repeatable"
+    )
     audited.add_argument(
         "-o", "--output", metavar="FILE", help=f"{', '.join(SUFFIXES)}; - prints JSON"
     )
 
     measured = _command(commands, "auc", _auc, "one line of numbers per group")
-    measured.add_argument("--by", action="append", metavar="A", default=[], help="a group column")
+    measured.add_argument(
+        "--by", action="append", metavar="A", default=[], help="a group column; repeatable"
+    )
     measured.add_argument(
         "-o", "--output", metavar="FILE", help=f"{', '.join(_TABLE_SUFFIXES)}; - prints JSON"
     )
 
     drawn = _command(commands, "curve", _curve, "ROC curves, as a table or a chart")
-    drawn.add_argument("--by", action="append", metavar="A", default=[], help="a group column")
+    drawn.add_argument(
+        "--by", action="append", metavar="A", default=[], help="a group column; repeatable"
+    )
     drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
     drawn.add_argument(
         "-o",
@@ -78,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _command(commands: Any, name: str, run: Any, description: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=description, description=description.capitalize() + "."
+        name, help=description, description=f"{description[0].upper()}{description[1:]}."
     )
     parser.set_defaults(run=run)
     parser.add_argument(
@@ -86,7 +92,11 @@ def _command(commands: Any, name: str, run: Any, description: str) -> argparse.A
     )
     parser.add_argument("--label", required=True, metavar="L", help="column of the outcomes")
     parser.add_argument(
-        "--score", required=True, action="append", metavar="S", help="column of a score; repeatable"
+        "--score",
+        required=True,
+        action="append",
+        metavar="S",
+        help="column of a score, higher meaning more positive; repeatable",
     )
     parser.add_argument("--weight", metavar="W", help="column of the row weights")
     parser.add_argument("--pos-label", metavar="X", help="the label's positive value")
@@ -94,8 +104,7 @@ def _command(commands: Any, name: str, run: Any, description: str) -> argparse.A
 
 
 def _audit(options: argparse.Namespace) -> None:
-    if options.output not in (None, "-"):
-        files.check_suffix(options.output, SUFFIXES)
+    _check_output(options, SUFFIXES)
     if not options.by:
         msg = "audit needs at least one --by"
         raise _UsageError(msg)
@@ -106,33 +115,45 @@ def _audit(options: argparse.Namespace) -> None:
     _print(result.segments)
     if options.output:
         result.save(options.output)
-        sys.stdout.write(f"wrote {options.output}\n")
+        _say_written(options)
 
 
 def _auc(options: argparse.Namespace) -> None:
-    if options.output not in (None, "-"):
-        files.check_suffix(options.output, _TABLE_SUFFIXES)
+    _check_output(options, _TABLE_SUFFIXES)
     table = collect(summary(by=options.by or None, **_inputs(options)))
     if options.output == "-":
         sys.stdout.write(table.write_json() + "\n")
     elif options.output:
         files.save_table(table, options.output)
+        _say_written(options)
     else:
         _print(table)
 
 
 def _curve(options: argparse.Namespace) -> None:
-    suffix = files.check_suffix(options.output, (*_TABLE_SUFFIXES, *_CHART_SUFFIXES))
+    suffix = _check_output(options, (*_TABLE_SUFFIXES, *_CHART_SUFFIXES))
     table = collect(
         roc_curve(by=options.by or None, max_points=options.max_points, **_inputs(options))
     )
     if suffix in _TABLE_SUFFIXES:
         files.save_table(table, options.output)
+        _say_written(options)
         return
     # Only a chart should cost the import of Altair.
     from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
 
     save_chart(roc_chart(table, facet=options.by[0] if options.by else None), options.output)
+    _say_written(options)
+
+
+def _check_output(options: argparse.Namespace, allowed: Sequence[str]) -> str | None:
+    if options.output in (None, "-"):
+        return None
+    return files.check_target(options.output, allowed, options.files)
+
+
+def _say_written(options: argparse.Namespace) -> None:
+    sys.stdout.write(f"wrote {options.output}\n")
 
 
 def _inputs(options: argparse.Namespace) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from glob import glob
 from pathlib import Path
 
 import polars as pl
@@ -28,18 +29,23 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
         msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
         raise ValueError(msg)
     for source in sources:
-        if "://" not in source and "*" not in source and not Path(source).exists():
+        local = "://" not in source
+        if local and not Path(source).exists() and not glob(source, recursive=True):  # noqa: PTH207
             msg = f"`files` must exist; found no {source!r}"
             raise ValueError(msg)
-    return _SCANS[suffixes.pop()](list(sources))
+    frame = _SCANS[suffixes.pop()](list(sources))
+    try:
+        frame.collect_schema()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        msg = f"`files` must be readable; found {', '.join(sources)}: {reason}"
+        raise ValueError(msg) from error
+    return frame
 
 
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
     target = Path(path)
-    if not target.parent.is_dir():
-        msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
-        raise ValueError(msg)
     handle, name = tempfile.mkstemp(
         dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
     )
@@ -64,15 +70,22 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
         ".csv": table.write_csv,
         ".json": table.write_json,
     }
-    check_suffix(path, list(savers))
+    check_target(path, list(savers))
     write(path, savers[suffix])
 
 
-def check_suffix(path: str | Path, allowed: Sequence[str]) -> str:
-    """Return the suffix of an output file, if it is one that can be written."""
-    suffix = Path(path).suffix.lower()
+def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str] = ()) -> str:
+    """Return the suffix of an output file, if it is one that can be written here."""
+    target = Path(path)
+    suffix = target.suffix.lower()
     if suffix not in allowed:
         msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
+        raise ValueError(msg)
+    if not target.parent.is_dir():
+        msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
+        raise ValueError(msg)
+    if any(target.resolve() == Path(source).resolve() for source in sources):
+        msg = f"`path` must not be a file that is read; found {str(path)!r}"
         raise ValueError(msg)
     return suffix
 

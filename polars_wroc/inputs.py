@@ -26,6 +26,9 @@ IntoColumn: TypeAlias = str | pl.Expr
 # inside the engine's own message.
 _MARK = "polars_wroc: "
 
+# How much of a value a message shows.
+_LONGEST = 60
+
 LABEL = "__label"
 SCORE = "__score"
 ROW_WEIGHT = "__weight"
@@ -275,5 +278,7 @@ def shown_as(column: pl.Expr) -> str:
 
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
     """Raise for an argument of the wrong kind."""
-    msg = f"`{argument}` must {rule}; found {value!r} of type {type(value).__name__}"
+    found = " ".join(repr(value).split())
+    short = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+    msg = f"`{argument}` must {rule}; found {short} of type {type(value).__name__}"
     raise TypeError(msg)

@@ -49,8 +49,8 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
     return environment.get_template("report.html").render(
         settings=settings,
         sections=sections,
-        rows=overall["n"][0],
-        missing=overall["n_missing"][0],
+        rows=overall["n"].max(),
+        missing=overall["n_missing"].max(),
         findings=_findings(segments, attributes),
         moved=curves[AUC_CHANGE].abs().max() or 0.0,
         script=_bundle(),
@@ -73,7 +73,7 @@ def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> di
 
 def _cell(name: str, value: object) -> str:
     if value is None:
-        return "\N{EN DASH}"
+        return "(missing)" if name == "segment" else "\N{EN DASH}"
     if not isinstance(value, float):
         return f"{value:,}" if isinstance(value, int) else str(value)
     return f"{value:,.1f}" if name in ("w_pos", "w_neg") else f"{value:.3f}"
@@ -97,8 +97,8 @@ def _findings(segments: pl.DataFrame, attributes: list[str]) -> list[str]:
             found.append(f"{name} has no AUC: the rows are all of one class.")
             continue
         found.append(
-            f"{name} has an AUC of {auc:.3f}: it ranks {auc:.1%} of the pairs of a positive and "
-            "a negative correctly."
+            f"{name} has an AUC of {auc:.3f}: of the pairs of a positive and a negative, it ranks "
+            f"{auc:.1%} of the weight correctly."
         )
         found += [
             text
@@ -111,14 +111,18 @@ def _findings(segments: pl.DataFrame, attributes: list[str]) -> list[str]:
 def _range(segments: pl.DataFrame, attribute: str) -> str | None:
     ranked = segments.drop_nulls("auc").sort("auc").to_dicts()
     undefined = segments.height - len(ranked)
-    beside = f" {undefined} without one, having one class only." if undefined else ""
+    beside = f" Segments with one class only have none: {undefined}." if undefined else ""
     if len(ranked) < 2:  # noqa: PLR2004  (a range needs two)
         return None
     low, high = ranked[0], ranked[-1]
     return (
-        f"By {attribute} it runs from {low['auc']:.3f} ({low['segment']}, {low['n']:,} rows) to "
-        f"{high['auc']:.3f} ({high['segment']}, {high['n']:,} rows).{beside}"
+        f"By {attribute}, the AUC runs from {low['auc']:.3f} ({_name(low)}) to "
+        f"{high['auc']:.3f} ({_name(high)}).{beside}"
     )
+
+
+def _name(segment: dict[str, Any]) -> str:
+    return f"{_cell('segment', segment['segment'])}, {segment['n']:,} rows"
 
 
 def _bundle() -> str:

@@ -69,7 +69,7 @@ class Rows:
         The attribute `OVERALL` comes first and has everybody in one segment.
         """
         attributes = [key for key in self.keys if key not in self.ordered]
-        values = [pl.col(key).cast(pl.String).fill_null("null") for key in attributes]
+        values = [pl.col(key).cast(pl.String) for key in attributes]
         index = [name for name in self.frame.collect_schema() if name not in attributes]
         stacked = (
             self.frame.with_columns(pl.lit(OVERALL).alias(OVERALL), *values)
@@ -104,8 +104,8 @@ def read_rows(
         reject_type("frame", "be a Polars DataFrame or LazyFrame", frame)
     lazy = frame.lazy()
     keys = named_columns("by", by, lazy) if by is not None else {}
-    several = not isinstance(score, str | pl.Expr)
     models = named_columns("score", score, lazy)
+    several = not isinstance(score, str | pl.Expr) or len(models) > 1
     _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
 
     typed_scores = [_typed("score", column, lazy) for column in models.values()]
@@ -195,6 +195,9 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
 
 def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
     for name in keys:
+        if name.startswith("__"):
+            msg = f"`by` must not start with two underscores; found {name!r}"
+            raise ValueError(msg)
         if name in taken:
             msg = (
                 f"`by` must not take the name of a result column; found {name!r}: "

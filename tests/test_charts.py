@@ -57,7 +57,7 @@ def test_labels_give_the_exact_auc_of_a_thinned_table() -> None:
     data = scored(5_000)
     points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", max_points=20)))
     assert len(points) <= 20
-    assert points[0]["label"] == f"AUC {roc_auc_score(data['y'], data['s']):.3f}"
+    assert points[0]["__label"] == f"AUC {roc_auc_score(data['y'], data['s']):.3f}"
 
 
 def test_curves_differ_by_dash_and_not_by_colour_alone() -> None:
@@ -71,7 +71,7 @@ def test_one_class_segment_is_drawn_without_an_auc() -> None:
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, 1], "s": [0.5, 0.1, 0.3]})
     points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), facet="g"))
     assert {p["auc"] for p in points if p["g"] == "b"} == {None}
-    assert {p["label"] for p in points if p["g"] == "b"} == {None}
+    assert {p["__label"] for p in points if p["g"] == "b"} == {None}
 
 
 def test_column_names_that_vega_reads_as_syntax() -> None:

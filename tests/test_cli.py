@@ -185,3 +185,23 @@ def test_help_imports_no_charts() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert "--by" in done.stdout
+
+
+def test_input_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(PATIENTS.read_bytes())
+    assert main(["auc", str(path), *COLUMNS, "-o", str(path)]) == 2
+    assert "`path` must not be a file that is read" in capsys.readouterr().err
+    assert path.read_bytes() == PATIENTS.read_bytes()
+
+
+def test_unreadable_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.csv"
+    path.touch()
+    assert main(["auc", str(path), *COLUMNS]) == 2
+    assert f"`files` must be readable; found {path}: " in capsys.readouterr().err
+
+
+def test_pattern_without_a_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["auc", str(tmp_path / "*.parquet"), *COLUMNS]) == 2
+    assert "`files` must exist; found no " in capsys.readouterr().err

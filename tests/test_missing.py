@@ -242,3 +242,15 @@ def test_one_score_in_a_list_has_a_model_column_too() -> None:
     alone = wroc.summary(pl.DataFrame(COMPLETE), "y", "s", weight="w")
     assert numbers["model"].to_list() == ["s"]
     assert_frame_equal(numbers.drop("model"), alone)
+
+
+def test_selector_of_several_scores_gives_a_row_each() -> None:
+    rows = pl.DataFrame({"y": [True, False], "a": [0.9, 0.1], "b": [0.1, 0.9]})
+    numbers = wroc.summary(rows, "y", pl.col("a", "b"))
+    assert numbers.select("model", "auc").rows() == [("a", 1.0), ("b", 0.0)]
+
+
+def test_group_column_must_leave_internal_names_alone() -> None:
+    rows = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "__score": ["a", "b"]})
+    with pytest.raises(ValueError, match="`by` must not start with two underscores"):
+        wroc.summary(rows, "y", "s", by="__score")

@@ -71,8 +71,8 @@ def test_everybody_comes_first(result: wroc.Audit) -> None:
 def test_null_and_number_segments() -> None:
     data = pl.DataFrame({"a": [1, 1, None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]})
     segments = wroc.audit(data, "y", "s", by="a").segments
-    assert segments["segment"].to_list() == ["overall", "1", "null"]
-    assert segments["auc"].to_list() == [0.75, 1.0, 0.0]
+    assert segments["segment"].to_list() == ["overall", None, "1"]
+    assert segments["auc"].to_list() == [0.75, 0.0, 1.0]
 
 
 def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_path: Path) -> None:
@@ -130,3 +130,50 @@ def test_missing_extra_says_what_to_install(
 def test_unknown_attribute_in_chart(result: wroc.Audit) -> None:
     with pytest.raises(ValueError, match="`attribute` must be one of"):
         result.chart("height")
+
+
+def test_null_is_no_segment_called_null() -> None:
+    data = pl.DataFrame(
+        {"a": ["null", "null", None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]}
+    )
+    result = wroc.audit(data, "y", "s", by="a")
+    assert result.segments["segment"].to_list() == ["overall", None, "null"]
+    assert result.segments["auc"].to_list() == [0.75, 0.0, 1.0]
+    (points,) = result.chart("a").to_dict()["datasets"].values()
+    assert {(p["a"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        (pl.Series([10, 9, 100]), ["9", "10", "100"]),
+        (
+            pl.Series(["high", "low", "mid"], dtype=pl.Enum(["low", "mid", "high"])),
+            ["low", "mid", "high"],
+        ),
+    ],
+)
+def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[str]) -> None:
+    data = pl.DataFrame({"a": values, "y": [1, 0, 1], "s": [0.9, 0.1, 0.2]})
+    result = wroc.audit(data, "y", "s", by="a")
+    assert result.segments["segment"].to_list() == ["overall", *order]
+    shown = result.curves["segment"].unique(maintain_order=True).to_list()
+    assert shown == ["overall", *order]
+
+
+@pytest.mark.parametrize("attribute", ["label", "point", "value", "variable", "count"])
+def test_attributes_may_have_ordinary_names(tmp_path: Path, attribute: str) -> None:
+    data = pl.DataFrame({attribute: ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
+    wroc.audit(data, "y", "s", by=attribute).save(tmp_path / "report.html")
+
+
+def test_nothing_to_audit() -> None:
+    data = pl.DataFrame(schema={"a": pl.String, "y": pl.Boolean, "s": pl.Float64})
+    with pytest.raises(ValueError, match="`frame` must have rows to audit; found none"):
+        wroc.audit(data, "y", "s", by="a")
+
+
+def test_names_of_expressions() -> None:
+    data = pl.DataFrame({"a": ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
+    settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), by="a").settings
+    assert settings["score"] == ["inverted"]
