@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc import files
-from polars_wroc.curves import ROC_COLUMNS, trace
+from polars_wroc.curves import AUC_CHANGE, ROC_COLUMNS, trace
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect, read_rows
+from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all, read_rows
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SUFFIXES = (".html", ".json", ".parquet", ".csv")
 _CURVE_POINTS = 200
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Audit:
     """What `audit` found.
 
@@ -131,12 +131,13 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
-    taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS]
+    taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS, AUC_CHANGE]
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     stacked = rows.stack_keys()
-    places = _places(rows)
-    segments = _in_place(collect(summarise(stacked)), places)
-    curves = _in_place(collect(trace(stacked, max_points=_CURVE_POINTS)), places)
+    plans = [summarise(stacked), trace(stacked, max_points=_CURVE_POINTS), *_values(rows)]
+    segments, curves, *values = collect_all(plans)
+    places = pl.concat(values).with_row_index("place")
+    segments, curves = _in_place(segments, places), _in_place(curves, places)
     if segments.is_empty():
         msg = "`frame` must have rows to audit; found none"
         raise ValueError(msg)
@@ -151,22 +152,25 @@ def audit(
     return Audit(segments, curves, settings)
 
 
-def _places(rows: Rows) -> pl.DataFrame:
-    """Put the segments of each attribute in the order of their values, not of their names."""
+def _values(rows: Rows) -> list[pl.LazyFrame]:
+    """List the segments of each attribute in the order of their values, not of their names."""
     attributes = [key for key in rows.keys if key not in rows.ordered]
-    values = [
-        collect(rows.frame.select(key).unique().sort(key))
-        .select(attribute=pl.lit(key), segment=pl.col(key).cast(pl.String))
-        .unique(maintain_order=True)
-        for key in attributes
+    overall = pl.LazyFrame({"attribute": [OVERALL], "segment": [OVERALL]})
+    return [
+        overall,
+        *(
+            rows.frame.select(key)
+            .unique()
+            .sort(key)
+            .select(attribute=pl.lit(key), segment=pl.col(key).cast(pl.String))
+            for key in attributes
+        ),
     ]
-    overall = pl.DataFrame({"attribute": [OVERALL], "segment": [OVERALL]})
-    return pl.concat([overall, *values]).with_row_index("place")
 
 
 def _in_place(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     keys = ["attribute", "segment"]
-    placed = table.join(places, on=keys, nulls_equal=True, maintain_order="left")
+    placed = table.join(places, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return placed.sort("place", maintain_order=True).drop("place")
 
 

@@ -178,12 +178,17 @@ def _channels(
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
     """Thin the curves until all fit into one chart, and write down what that changed."""
     curves = table.select(keys).n_unique() if keys else 1
+    if table.is_empty():
+        msg = "`curves` must have rows to be drawn; found none"
+        raise ValueError(msg)
     most = MAX_ROWS // curves
     if curves > MAX_ROWS // 3:
         msg = f"`curves` must hold at most {MAX_ROWS // 3} curves to be drawn; found {curves}"
         raise ValueError(msg)
     if table.height > MAX_ROWS:
-        points = thin(table.lazy(), keys, most).collect()
+        points = with_auc(
+            thin(table.lazy().drop(AUC_CHANGE, strict=False), keys, most), keys
+        ).collect()
         shown = f"Drawn with {points.height:,} of {table.height:,} points"
     else:
         points = with_auc(table.lazy(), keys).collect()

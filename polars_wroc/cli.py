@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -27,10 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.run(options)
     except _UsageError as error:
         return _complain(str(error))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; say nothing more at the end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
         return _complain(inputs.sentence_of(error) or _first_line(error))
-    except BrokenPipeError:
-        return DONE
     return DONE
 
 
@@ -112,9 +115,10 @@ def _audit(options: argparse.Namespace) -> None:
     if options.output == "-":
         sys.stdout.write(result.to_json())
         return
-    _print(result.segments)
     if options.output:
         result.save(options.output)
+    _print(result.segments)
+    if options.output:
         _say_written(options)
 
 

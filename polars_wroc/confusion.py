@@ -53,8 +53,9 @@ class Curve:
     negatives: pl.Expr
 
     def if_both_classes(self, value: pl.Expr) -> pl.Expr:
-        """Null for a group that lacks a class."""
-        return pl.when((self.positives > 0) & (self.negatives > 0)).then(value)
+        """Null for a group that lacks a class, or whose weights add up to more than a number."""
+        known = [(total > 0) & total.is_finite() for total in (self.positives, self.negatives)]
+        return pl.when(known[0] & known[1]).then(value)
 
 
 def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
@@ -82,24 +83,14 @@ def curve_frame(rows: Rows, thresholds: Sequence[float] = ()) -> pl.LazyFrame:
     ``thresholds`` get a row each whether or not a row of the data scores just that. After
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to.
     """
-    marks = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
-    marks = marks.join(
-        pl.LazyFrame({SCORE: [None, *thresholds]}, schema={SCORE: pl.Float64}), how="cross"
-    ).with_columns(pl.lit(0.0).alias(WEIGHT))
-    schema = rows.frame.collect_schema()
+    groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
+    scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
+    marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
+        pl.lit(0, pl.Int8).alias(WEIGHT)
+    )
     # A mark weighs nothing: it adds a place on the curve and changes no sum.
     marked = pl.concat(
-        [
-            rows.frame.with_columns(pl.col(SCORE).cast(pl.Float64)) if thresholds else rows.frame,
-            marks.select(
-                pl.col(name)
-                if name in (*rows.keys, WEIGHT)
-                else pl.col(SCORE).cast(pl.Float64 if thresholds else schema[SCORE])
-                if name == SCORE
-                else pl.lit(None, schema[name]).alias(name)
-                for name in schema
-            ),
-        ]
+        [rows.frame, marks.select(*rows.keys, SCORE, WEIGHT)], how="diagonal_relaxed"
     )
     steps = _windowed(Rows(marked, rows.keys)).filter(_LAST)
     curve = frame_curve()
@@ -177,7 +168,8 @@ def _windowed(rows: Rows) -> pl.LazyFrame:
 
 def _class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     # Each class has its own sum: one minus the other would not be monotone.
-    return signed.clip(lower_bound=0.0), (-signed).clip(lower_bound=0.0)
+    positive, negative = signed.clip(lower_bound=0), (-signed).clip(lower_bound=0)
+    return positive.cast(pl.Float64), negative.cast(pl.Float64)
 
 
 def _ends_tie(score: pl.Expr) -> pl.Expr:

@@ -93,7 +93,7 @@ def roc_curve(
         As for `summary`.
     drop_collinear
         Leave out points on the straight line between their neighbours: the curve drawn
-        through the rest is the same.
+        through the rest is the same. What rounding keeps off the line stays.
     max_points
         Keep at most so many points of each curve, evenly along its length. The AUC of what
         is left differs by at most ``1 / (max_points - 2)``, and usually far less; the column
@@ -163,7 +163,7 @@ def trace(
     if drop_collinear:
         curve = _drop_collinear(curve)
     if max_points is not None:
-        curve = thin(curve, rows.keys, max_points).drop("auc")
+        curve = thin(curve, rows.keys, max_points)
     return curve
 
 
@@ -179,9 +179,9 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
     # The origin is a part by itself: the curve before it must not share one.
     part = pl.when(~_is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
     first, last = part != part.shift(1, fill_value=-1), part != part.shift(-1, fill_value=-1)
-    kept = with_auc(curve, keys).filter(_is_origin() | first | last)
-    change = _area(keys) - pl.col("auc")
-    return kept.with_columns(change.alias(AUC_CHANGE))
+    whole = curve.with_columns(_area(keys).alias("__area"))
+    kept = whole.filter(_is_origin() | first | last)
+    return kept.with_columns((_area(keys) - pl.col("__area")).alias(AUC_CHANGE)).drop("__area")
 
 
 def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from glob import glob
 from pathlib import Path
+from uuid import uuid4
 
 import polars as pl
 
@@ -45,18 +44,10 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
 
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
-    )
-    os.close(handle)
-    partial = Path(name)
+    target = Path(path).resolve()
+    partial = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
     try:
         save(partial)
-        # A temporary file is for its owner alone; what is kept follows the user's mask.
-        mask = os.umask(0)
-        os.umask(mask)
-        partial.chmod(0o666 & ~mask)
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -84,10 +75,17 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     if not target.parent.is_dir():
         msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
         raise ValueError(msg)
-    if any(target.resolve() == Path(source).resolve() for source in sources):
+    if any(_reads(source, target.resolve()) for source in sources):
         msg = f"`path` must not be a file that is read; found {str(path)!r}"
         raise ValueError(msg)
     return suffix
+
+
+def _reads(source: str, target: Path) -> bool:
+    """Whether a source, which may be a folder or a pattern, holds the target."""
+    named = Path(source).resolve()
+    matches = (Path(match).resolve() for match in glob(source, recursive=True))  # noqa: PTH207
+    return target == named or (named.is_dir() and named in target.parents) or target in matches
 
 
 def _suffix(source: str) -> str:

@@ -103,6 +103,9 @@ def from_expressions(
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
     """Read an argument that names a column or is an expression."""
     if isinstance(value, str):
+        if value == "*" or (value.startswith("^") and value.endswith("$")):
+            msg = f"`{argument}` must be the name of a column; found the pattern {value!r}"
+            raise ValueError(msg)
         return pl.col(value)
     if not isinstance(value, pl.Expr):
         reject_type(argument, "be a column name or a Polars expression", value)
@@ -151,11 +154,12 @@ def option(argument: str, value: object, allowed: Sequence[str]) -> None:
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     """Reduce an expression to its single value per group, and raise when there are several."""
+    value = value.cast(pl.Float64).fill_nan(None)
     low, high = value.min(), value.max()
     sentence = pl.format(
         _MARK + f"`{argument}` must be one value per group; found {{}} to {{}}", low, high
     )
-    return low.cast(pl.Float64) + _raise(pl.when(low != high).then(sentence)).fill_null(0.0)
+    return low + _raise(pl.when(low != high).then(sentence)).fill_null(0.0)
 
 
 def sentence_of(error: Exception) -> str | None:
@@ -183,29 +187,35 @@ def _build(
         one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
     ]
     rows = observe(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
-    observed = pl.struct(
-        pl.element().struct.field(SCORE, *beside),
-        rows.signed_weight.fill_null(0.0).alias(WEIGHT),
-    )
-    return build(raw.list.eval(observed))
+    kept = pl.element().struct.field(SCORE, *beside)
+    signed = rows.weight.fill_null(0).alias(WEIGHT)
+    if rows.zero_label is None:
+        return build(raw.list.eval(pl.struct(kept, signed)))
+    observed = raw.list.eval(pl.struct(kept, signed, rows.zero_label.alias(ZERO_LABEL)))
+    fields = (pl.element().struct.field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
+    checked = Observations(*fields).signed_weight.alias(WEIGHT)
+    return build(observed.list.eval(pl.struct(kept, checked)))
 
 
 def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
     """Check the types, and say how rows become scores and signed weights."""
-    positive, negative, zero = _classes(label, pos_label)
+    positive, negative, zero = _classes(label, pos_label, weight)
     value = numeric(score)
     missing = value.is_null()
     if score.dtype.is_float():
         missing = missing | value.is_nan()
     # Factors, since the engine may skip a branch, and with it the check of a value there.
-    side = pl.when(positive).then(1.0).when(negative).then(-1.0)
-    signed = pl.when(~missing).then(1.0) * side
+    one = pl.lit(1, pl.Int8)
+    side = pl.when(positive).then(one).when(negative).then(-one)
+    signed = pl.when(~missing).then(one) * side
     if weight is not None:
         signed *= _weights(weight)
     return Observations(pl.when(signed.is_not_null()).then(value), signed, zero)
 
 
-def _classes(label: Typed, pos_label: Any) -> tuple[pl.Expr, pl.Expr, pl.Expr | None]:
+def _classes(
+    label: Typed, pos_label: Any, weight: Typed | None
+) -> tuple[pl.Expr, pl.Expr, pl.Expr | None]:
     """Which rows are positive, which negative, and which labels are written as 0."""
     column, dtype = label.column, label.dtype
     rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
@@ -220,6 +230,9 @@ def _classes(label: Typed, pos_label: Any) -> tuple[pl.Expr, pl.Expr, pl.Expr | 
         msg = f"{rule}; found {label}"
         raise TypeError(msg)
     allowed = (column == 0) | (column == 1) | (column == -1)
+    if weight is not None:
+        # A row of weight zero is not there, whatever its label.
+        allowed |= weight.column.eq_missing(0)
     checked = _checked(column.cast(pl.Float64), ~allowed, rule, label)
     zero = None if dtype.is_unsigned_integer() else column == 0
     return checked == 1, checked < 1, zero
@@ -229,7 +242,7 @@ def _check_pos_label(label: Typed, pos_label: Any) -> None:
     dtype = label.dtype
     value = pl.Series([pos_label]).dtype
     if isinstance(dtype, pl.Enum):
-        fits = pos_label in dtype.categories
+        fits = value == pl.String and pos_label in dtype.categories
     elif dtype in (pl.String, pl.Categorical):
         fits = value == pl.String
     elif dtype.is_numeric():

@@ -5,40 +5,32 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import polars as pl
 
 from polars_wroc import curves, expressions, thresholds
 from polars_wroc.audit import audit
-from polars_wroc.inputs import IntoColumn
 from polars_wroc.summary import summary
 
-P = ParamSpec("P")
-M = TypeVar("M", bound=Callable[..., Any])
 
-
-def _of_score(
-    function: Callable[Concatenate[IntoColumn, IntoColumn, P], pl.Expr],
-) -> Callable[Concatenate[ExprNamespace, IntoColumn, P], pl.Expr]:
-    def method(
-        self: ExprNamespace, label: IntoColumn, /, *args: P.args, **kwargs: P.kwargs
-    ) -> pl.Expr:
-        return function(label, self._score, *args, **kwargs)
+def _of_score(function: Callable[..., pl.Expr]) -> Callable[..., pl.Expr]:
+    def method(self: ExprNamespace, *args: Any, **kwargs: Any) -> pl.Expr:
+        return function(*args, score=self._score, **kwargs)
 
     return _described(method, function, "score")
 
 
-def _of_frame(
-    function: Callable[Concatenate[Any, P], Any],
-) -> Callable[Concatenate[_FrameNamespace, P], Any]:
-    def method(self: _FrameNamespace, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: _FrameNamespace, *args: Any, **kwargs: Any) -> Any:
         return function(self._frame, *args, **kwargs)
 
     return _described(method, function, "frame")
 
 
-def _described(method: M, function: Callable[..., Any], filled_in: str) -> M:
+def _described(
+    method: Callable[..., Any], function: Callable[..., Any], filled_in: str
+) -> Callable[..., Any]:
     """Give a method the name, the documentation and the other arguments of its function."""
     update_wrapper(method, function)
     own = inspect.signature(function)

@@ -118,7 +118,7 @@ def read_rows(
 
     score_names = [f"{SCORE}_{i}" for i in range(len(typed_scores))]
     selected = lazy.select(
-        *(column.alias(name) for name, column in keys.items()),
+        *(_one_zero(column, lazy).alias(name) for name, column in keys.items()),
         typed_label.column.alias(LABEL),
         *([typed_weight.column.alias(ROW_WEIGHT)] if typed_weight else []),
         *(typed.column.alias(name) for typed, name in zip(typed_scores, score_names, strict=True)),
@@ -164,8 +164,13 @@ def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
 
 def collect(plan: pl.LazyFrame) -> pl.DataFrame:
     """Run a plan; a failed check raises its sentence alone."""
+    return collect_all([plan])[0]
+
+
+def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """Run plans that share their source; a failed check raises its sentence alone."""
     try:
-        return plan.collect()
+        return pl.collect_all(plans)
     except pl.exceptions.InvalidOperationError as error:
         sentence = sentence_of(error)
         if sentence is None:
@@ -191,6 +196,12 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
                 raise ValueError(msg)
             columns[name] = column if len(names) == 1 else pl.col(name)
     return columns
+
+
+def _one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
+    """Write -0.0 as 0.0, which is the same group."""
+    (dtype,) = frame.select(key).collect_schema().dtypes()
+    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key) if dtype.is_float() else key
 
 
 def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
@@ -93,11 +93,14 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
+    beside = {}
     if isinstance(threshold, pl.Expr):
-        value = threshold.cast(pl.Float64).fill_nan(None)
+        beside["__threshold"] = inputs.one_per_group("threshold", threshold)
+        value = pl.element().struct.field("__threshold")
     else:
-        value = pl.lit(_finite_or_infinite("threshold", threshold))
-    matrix = inputs.from_expressions(label, score, weight, pos_label, _matrix, __threshold=value)
+        value = pl.lit(_ordered_number("threshold", threshold))
+    build = partial(_matrix, threshold=value)
+    matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
 
@@ -185,7 +188,8 @@ def metrics_at_threshold(
     tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
     ppv, npv = _ratio(tp, selected), _ratio(tn, tn + fn)
     # In rates, so that no product of four weights overflows.
-    mcc = (ppv * tpr * tnr * npv).sqrt() - ((1 - ppv) * fnr * fpr * (1 - npv)).sqrt()
+    missed = _ratio(fp, selected) * fnr * fpr * _ratio(fn, tn + fn)
+    mcc = (ppv * tpr * tnr * npv).sqrt() - missed.sqrt()
     return {
         "threshold": threshold,
         "tp": tp,
@@ -208,18 +212,18 @@ def metrics_at_threshold(
     }
 
 
-def _matrix(rows: pl.Expr) -> pl.Expr:
+def _matrix(rows: pl.Expr, *, threshold: pl.Expr) -> pl.Expr:
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
-    weight, threshold = field(WEIGHT), field("__threshold")
+    weight = field(WEIGHT)
     predicted = field(SCORE).cast(pl.Float64) >= threshold
     positive, negative = weight > 0, weight < 0
 
     def cell(where: pl.Expr) -> pl.Expr:
-        return pl.when(where).then(weight.abs()).sum()
+        return pl.when(where).then(weight.abs()).sum().cast(pl.Float64)
 
     cells = Cells(
-        threshold=inputs.one_per_group("threshold", threshold.filter(weight != 0)),
+        threshold=threshold.first(),
         tp=cell(positive & predicted),
         fp=cell(negative & predicted),
         fn=cell(positive & ~predicted),
@@ -243,9 +247,9 @@ def _asked(thresholds: float | Sequence[float] | None) -> list[float]:
     if not listed:
         msg = "`thresholds` must hold at least one number; found none"
         raise ValueError(msg)
-    return sorted({_finite_or_infinite("thresholds", value) for value in listed}, reverse=True)
+    return sorted({_ordered_number("thresholds", value) for value in listed}, reverse=True)
 
 
-def _finite_or_infinite(argument: str, value: object) -> float:
-    checked = inputs.number(argument, value)
-    return math.copysign(checked, 1.0) if checked == 0 else checked
+def _ordered_number(argument: str, value: object) -> float:
+    """Check a number that may be infinite but not NaN; zero has one sign."""
+    return inputs.number(argument, value) + 0.0

@@ -105,3 +105,9 @@ def test_tables_that_are_no_curves() -> None:
         wroc.roc_chart(pl.DataFrame({"fpr": [0.0]}))
     with pytest.raises(TypeError, match="`curves` must be a table of this package; found list"):
         wroc.roc_chart([])  # type: ignore[arg-type]
+
+
+def test_curves_without_rows() -> None:
+    curve = wroc.roc_curve(scored(20, groups=2), "y", "s", by="g")
+    with pytest.raises(ValueError, match="`curves` must have rows to be drawn; found none"):
+        wroc.roc_chart(curve.clear())

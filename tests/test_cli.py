@@ -205,3 +205,23 @@ def test_unreadable_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_pattern_without_a_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["auc", str(tmp_path / "*.parquet"), *COLUMNS]) == 2
     assert "`files` must exist; found no " in capsys.readouterr().err
+
+
+def test_input_folder_and_pattern_are_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(PATIENTS.read_bytes())
+    for source in (tmp_path, tmp_path / "*.parquet"):
+        assert main(["auc", str(source), *COLUMNS, "-o", str(path)]) == 2
+    assert path.read_bytes() == PATIENTS.read_bytes()
+
+
+def test_closed_pipe_is_no_error() -> None:
+    call = [sys.executable, "-m", "polars_wroc", "auc", str(PATIENTS), *COLUMNS, "--by", "age"]
+    with subprocess.Popen(  # noqa: S603  (our own code)
+        call, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

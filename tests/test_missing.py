@@ -254,3 +254,29 @@ def test_group_column_must_leave_internal_names_alone() -> None:
     rows = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "__score": ["a", "b"]})
     with pytest.raises(ValueError, match="`by` must not start with two underscores"):
         wroc.summary(rows, "y", "s", by="__score")
+
+
+def test_label_of_a_row_of_weight_zero_does_not_matter() -> None:
+    rows = pl.DataFrame({"y": [1, 0, 2], "s": [0.9, 0.1, 0.5], "w": [1.0, 1.0, 0.0]})
+    assert rows.select(wroc.roc_auc("y", "s", weight="w")).item() == 1.0
+    assert wroc.summary(rows, "y", "s", weight="w")["n"].item() == 2
+
+
+def test_negative_zero_is_the_group_zero() -> None:
+    rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1], "z": [0.0, -0.0, -0.0, 1.0]})
+    assert wroc.roc_curve(rows, "y", "s", by="z")["z"].unique().to_list() == [0.0, 1.0]
+    segments = wroc.audit(rows, "y", "s", by="z").segments
+    assert segments.select("segment", "n").rows() == [("overall", 4), ("0.0", 3), ("1.0", 1)]
+
+
+def test_weights_beyond_what_a_number_holds_give_null() -> None:
+    rows = pl.DataFrame({"y": [1, 1, 0, 0], "s": [4, 2, 3, 1], "w": [1.5e308] * 4})
+    assert wroc.summary(rows, "y", "s", weight="w")["auc"].item() is None
+    assert rows.select(wroc.roc_auc("y", "s", weight="w")).item() is None
+
+
+@pytest.mark.parametrize("name", ["*", "^.*$"])
+def test_a_string_is_a_name_and_no_pattern(name: str) -> None:
+    rows = pl.DataFrame({"y": [1, 0], "s": [2, 1]})
+    with pytest.raises(ValueError, match="`by` must be the name of a column; found the pattern"):
+        wroc.summary(rows, "y", "s", by=name)

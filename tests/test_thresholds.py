@@ -248,3 +248,21 @@ def test_rates_do_not_depend_on_the_scale_of_the_weights(seven: pl.DataFrame, sc
     ours = wroc.threshold_metrics(scaled, "y", "s", weight="w").select(rates)
     expected = wroc.threshold_metrics(seven, "y", "s", weight="w").select(rates)
     assert_frame_equal(ours, expected, rel_tol=1e-12)
+
+
+def test_null_in_a_threshold_column_does_not_drop_rows() -> None:
+    rows = pl.DataFrame(
+        {"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.1, 0.2], "t": [0.5, None, 0.5, float("nan")]}
+    )
+    matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=pl.col("t")))
+    cells = matrix.unnest("confusion_matrix").select("threshold", "tp", "fp", "fn", "tn")
+    assert cells.row(0) == (0.5, 1.0, 1.0, 1.0, 1.0)
+
+
+def test_rare_errors_do_not_cancel_in_mcc() -> None:
+    rows = pl.DataFrame({"y": [1, 1, 0, 0], "s": [2, 1, 2, 1], "w": [1e9, 3.0, 2.0, 1e9]})
+    ours = wroc.threshold_metrics(rows, "y", "s", thresholds=2, weight="w")["mcc"][0]
+    theirs = sklearn_metrics.matthews_corrcoef(
+        rows["y"], rows["s"] >= 2, sample_weight=rows["w"].to_numpy()
+    )
+    assert ours == pytest.approx(theirs, rel=1e-12)
