@@ -4,7 +4,7 @@ from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wro
 from polars_wroc.audit import Audit, audit
 from polars_wroc.charts import roc_chart
 from polars_wroc.curves import confusion_curve, roc_curve
-from polars_wroc.expressions import average_precision, gini, ks, roc_auc
+from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
 from polars_wroc.summary import summary
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
 
@@ -19,6 +19,7 @@ __all__ = [
     "gini",
     "ks",
     "roc_auc",
+    "roc_auc_ci",
     "roc_chart",
     "roc_curve",
     "summary",

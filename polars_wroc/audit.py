@@ -12,6 +12,7 @@ import polars as pl
 
 from polars_wroc import files
 from polars_wroc.curves import AUC_CHANGE, ROC_COLUMNS, trace
+from polars_wroc.inference import Interval, Method, WeightType
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all, read_rows
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
@@ -91,6 +92,9 @@ def audit(
     by: IntoColumns,
     weight: IntoColumn | None = None,
     pos_label: object = None,
+    level: float = 0.95,
+    method: Method = "logit-t",
+    weight_type: WeightType = "probability",
 ) -> Audit:
     """Measure a score for everybody and for each segment of each attribute.
 
@@ -98,7 +102,7 @@ def audit(
     ----------
     frame
         DataFrame or LazyFrame; a lazy one is collected.
-    label, score, weight, pos_label
+    label, score, weight, pos_label, level, method, weight_type
         As for `summary`.
     by
         The attributes: one or several columns or expressions. Each is audited by itself; a
@@ -134,7 +138,11 @@ def audit(
     taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS, AUC_CHANGE]
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     stacked = rows.stack_keys()
-    plans = [summarise(stacked), trace(stacked, max_points=_CURVE_POINTS), *_values(rows)]
+    plans = [
+        summarise(stacked, Interval(level, method, weight_type)),
+        trace(stacked, max_points=_CURVE_POINTS),
+        *_values(rows),
+    ]
     segments, curves, *values = collect_all(plans)
     places = pl.concat(values).with_row_index("place")
     segments, curves = _in_place(segments, places), _in_place(curves, places)
@@ -147,6 +155,7 @@ def audit(
         "score": _listed(score),
         "weight": None if weight is None else _shown(weight),
         "by": [key for key in rows.keys if key not in rows.ordered],
+        "level": level,
         "polars_wroc": version("polars-wroc"),
     }
     return Audit(segments, curves, settings)

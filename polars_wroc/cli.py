@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     audited.add_argument(
         "--by", action="append", metavar="A", default=[], help="an attribute; repeatable"
     )
+    _add_level(audited)
     audited.add_argument(
         "-o", "--output", metavar="FILE", help=f"{', '.join(SUFFIXES)}; - prints JSON"
     )
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     measured.add_argument(
         "--by", action="append", metavar="A", default=[], help="a group column; repeatable"
     )
+    _add_level(measured)
     measured.add_argument(
         "-o", "--output", metavar="FILE", help=f"{', '.join(_TABLE_SUFFIXES)}; - prints JSON"
     )
@@ -106,12 +108,18 @@ def _command(commands: Any, name: str, run: Any, description: str) -> argparse.A
     return parser
 
 
+def _add_level(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
+    )
+
+
 def _audit(options: argparse.Namespace) -> None:
     _check_output(options, SUFFIXES)
     if not options.by:
         msg = "audit needs at least one --by"
         raise _UsageError(msg)
-    result = audit(by=options.by, **_inputs(options))
+    result = audit(by=options.by, level=options.level, **_inputs(options))
     if options.output == "-":
         sys.stdout.write(result.to_json())
         return
@@ -124,7 +132,7 @@ def _audit(options: argparse.Namespace) -> None:
 
 def _auc(options: argparse.Namespace) -> None:
     _check_output(options, _TABLE_SUFFIXES)
-    table = collect(summary(by=options.by or None, **_inputs(options)))
+    table = collect(summary(by=options.by or None, level=options.level, **_inputs(options)))
     if options.output == "-":
         sys.stdout.write(table.write_json() + "\n")
     elif options.output:

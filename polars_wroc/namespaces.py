@@ -48,6 +48,7 @@ class ExprNamespace:
         self._score = score
 
     roc_auc = _of_score(expressions.roc_auc)
+    roc_auc_ci = _of_score(expressions.roc_auc_ci)
     gini = _of_score(expressions.gini)
     ks = _of_score(expressions.ks)
     average_precision = _of_score(expressions.average_precision)

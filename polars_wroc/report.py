@@ -23,6 +23,7 @@ _HEADINGS = {
     "w_pos": "Positive weight",
     "w_neg": "Negative weight",
     "auc": "AUC",
+    "interval": "Interval",
     "gini": "Gini",
     "ks": "KS",
     "average_precision": "Average precision",
@@ -58,7 +59,8 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
 
 
 def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> dict[str, Any]:
-    table = segments.filter(attribute=attribute).drop("attribute")
+    table = segments.filter(attribute=attribute).with_columns(interval=_interval())
+    table = table.select(name for name in _HEADINGS if name in table.columns)
     return {
         "attribute": attribute,
         "headings": [_HEADINGS[name] for name in table.columns],
@@ -71,9 +73,16 @@ def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> di
     }
 
 
+def _interval() -> pl.Expr:
+    return pl.struct("ci_low", "ci_high")
+
+
 def _cell(name: str, value: object) -> str:
     if value is None:
         return "(missing)" if name == "segment" else "\N{EN DASH}"
+    if isinstance(value, dict):
+        low, high = value["ci_low"], value["ci_high"]
+        return "\N{EN DASH}" if low is None else f"{low:.3f} to {high:.3f}"
     if not isinstance(value, float):
         return f"{value:,}" if isinstance(value, int) else str(value)
     return f"{value:,.1f}" if name in ("w_pos", "w_neg") else f"{value:.3f}"
@@ -97,8 +106,8 @@ def _findings(segments: pl.DataFrame, attributes: list[str]) -> list[str]:
             found.append(f"{name} has no AUC: the rows are all of one class.")
             continue
         found.append(
-            f"{name} has an AUC of {auc:.3f}: of the pairs of a positive and a negative, it ranks "
-            f"{auc:.1%} of the weight correctly."
+            f"{name} has an AUC of {_uncertain(of_model.row(0, named=True))}: of the pairs of a "
+            f"positive and a negative, it ranks {auc:.1%} of the weight correctly, ties counting half."
         )
         found += [
             text
@@ -116,13 +125,17 @@ def _range(segments: pl.DataFrame, attribute: str) -> str | None:
         return None
     low, high = ranked[0], ranked[-1]
     return (
-        f"By {attribute}, the AUC runs from {low['auc']:.3f} ({_name(low)}) to "
-        f"{high['auc']:.3f} ({_name(high)}).{beside}"
+        f"By {attribute}, the AUC runs from {_uncertain(low)} in {_name(low)}, to "
+        f"{_uncertain(high)} in {_name(high)}.{beside}"
     )
 
 
 def _name(segment: dict[str, Any]) -> str:
-    return f"{_cell('segment', segment['segment'])}, {segment['n']:,} rows"
+    return f"{_cell('segment', segment['segment'])} ({segment['n']:,} rows)"
+
+
+def _uncertain(segment: dict[str, Any]) -> str:
+    return f"{segment['auc']:.3f} ({_cell('interval', segment)})"
 
 
 def _bundle() -> str:

@@ -6,8 +6,10 @@ import polars as pl
 
 from polars_wroc import metrics
 from polars_wroc.confusion import Curve, fold_frame
+from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method, WeightType
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.staged import in_columns
 
 SUMMARY_COLUMNS = (
     "n",
@@ -16,7 +18,7 @@ SUMMARY_COLUMNS = (
     "n_missing",
     "w_pos",
     "w_neg",
-    "auc",
+    *INTERVAL_COLUMNS,
     "gini",
     "ks",
     "average_precision",
@@ -31,8 +33,11 @@ def summary(
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
+    level: float = 0.95,
+    method: Method = "logit-t",
+    weight_type: WeightType = "probability",
 ) -> FrameT:
-    """Counts, weights, AUC, Gini, KS and average precision of each group, from one sort.
+    """Counts, weights, AUC with its interval, Gini, KS and average precision of each group.
 
     Parameters
     ----------
@@ -51,15 +56,19 @@ def summary(
         One or several columns or expressions; a null key is a group of its own.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
+    level, method, weight_type
+        Which interval, and what a weight means: see `roc_auc_ci`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come
         ``n, n_pos, n_neg, n_missing`` (Int64 rows; ``n`` leaves out the missing),
-        ``w_pos, w_neg`` (Float64 weight of each class) and ``auc, gini, ks,
-        average_precision`` (Float64, null where a class has no weight). A row is missing
-        when its label, score or weight is null or its score is NaN.
+        ``w_pos, w_neg`` (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se,
+        ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg``
+        (Float64), and ``gini, ks, average_precision`` (Float64). They are null where a class
+        has no weight. A row is missing when its label, score or weight is null or its score
+        is NaN.
 
     Raises
     ------
@@ -104,13 +113,19 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
+    interval = Interval(level, method, weight_type)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS)
-    return deliver(frame, summarise(rows))
+    return deliver(frame, summarise(rows, interval))
 
 
-def summarise(rows: Rows) -> pl.LazyFrame:
+def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
-    return fold_frame(rows, _numbers).select(*rows.keys, *SUMMARY_COLUMNS)
+
+    def formulas(curve: Curve) -> dict[str, pl.Expr]:
+        return _numbers(curve) | interval.sums(curve)
+
+    sums = fold_frame(rows, formulas, powers=rows.weighted and interval.needs_powers)
+    return in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
 
 
 def _numbers(curve: Curve) -> dict[str, pl.Expr]:
@@ -125,7 +140,6 @@ def _numbers(curve: Curve) -> dict[str, pl.Expr]:
         **{name: count.cast(pl.Int64) for name, count in counts.items()},
         "w_pos": curve.positives.fill_null(0.0),
         "w_neg": curve.negatives.fill_null(0.0),
-        "auc": metrics.roc_auc(curve),
         "gini": metrics.gini(curve),
         "ks": metrics.ks(curve),
         "average_precision": metrics.average_precision(curve),

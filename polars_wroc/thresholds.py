@@ -12,6 +12,7 @@ from polars_wroc import inputs
 from polars_wroc.confusion import curve_frame, totals
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rows import FrameT, IntoColumns, deliver, read_rows
+from polars_wroc.staged import as_struct
 
 METRIC_COLUMNS = (
     "threshold",
@@ -229,11 +230,11 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr) -> pl.Expr:
         fn=cell(positive & ~predicted),
         tn=cell(negative & ~predicted),
     )
-    sums = rows.list.eval(pl.struct(**cells._asdict()))
+    sums = rows.list.eval(as_struct(cells._asdict()))
     known = field("threshold").is_not_null()
     at = Cells(*(pl.when(known).then(field(name)) for name in Cells._fields))
     metrics = metrics_at_threshold(at, at.tp + at.fn, at.fp + at.tn)
-    return sums.list.agg(pl.struct([value.first().alias(name) for name, value in metrics.items()]))
+    return sums.list.agg(as_struct({name: value.first() for name, value in metrics.items()}))
 
 
 def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

@@ -112,6 +112,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["auc", str(PATIENTS), "--label", "age", "--score", "score"], "column 'age' holds "),
         (["auc", str(PATIENTS), "--label", "progressed", "--score", "sex"], "must be numeric"),
         (["auc", str(PATIENTS), *COLUMNS, "--pos-label", "x"], "`pos_label` must be a value"),
+        (["auc", str(PATIENTS), *COLUMNS, "--level", "95"], "`level` must lie strictly between"),
         (["audit", str(PATIENTS), *COLUMNS], "audit needs at least one --by"),
         (["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "a.txt"], "must end in one of"),
         (["curve", str(PATIENTS), *COLUMNS, "-o", "c.png", "--max-points", "1"], "be 3 or more"),
