@@ -107,7 +107,7 @@ def _findings(segments: pl.DataFrame, attributes: list[str]) -> list[str]:
             continue
         found.append(
             f"{name} has an AUC of {_uncertain(of_model.row(0, named=True))}: of the pairs of a "
-            f"positive and a negative, it ranks {auc:.1%} of the weight correctly, ties counting half."
+            f"positive and a negative, it ranks {auc:.1%} of the weight correctly, a tie as half."
         )
         found += [
             text
