@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -21,13 +22,11 @@ from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rows import Rows
 from polars_wroc.staged import as_struct
 
-_TP, _FP, _DP, _DN = "__tp", "__fp", "__dp", "__dn"
+_TP, _FP, _TP_BEFORE, _FP_BEFORE = "__tp", "__fp", "__tp_before", "__fp_before"
 _POSITIVES, _NEGATIVES = "__positives", "__negatives"
-_DP2, _DN2 = "__dp2", "__dn2"
 # Cumulative sums of the weights and of their powers, for each class.
 _SUMS = {1: (_TP, _FP), 2: ("__tp2", "__fp2"), 3: ("__tp3", "__fp3")}
 _LAST = "__last"
-_ON_CURVE = pl.col(_DP).is_not_null()
 
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 
@@ -123,16 +122,15 @@ def curve_frame(rows: Rows, thresholds: Sequence[float] = ()) -> pl.LazyFrame:
     marked = pl.concat(
         [rows.frame, marks.select(*rows.keys, SCORE, WEIGHT)], how="diagonal_relaxed"
     )
-    steps = _windowed(Rows(marked, rows.keys)).filter(_ON_CURVE)
-    curve = frame_curve()
+    steps = _windowed(Rows(marked, rows.keys), _steps).filter(_LAST)
     return rows.arrange(
         steps.select(
             *rows.keys,
             pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
-            curve.tp.alias("tp"),
-            curve.fp.alias("fp"),
-            (pl.col(_POSITIVES) - curve.tp).alias("fn"),
-            (pl.col(_NEGATIVES) - curve.fp).alias("tn"),
+            pl.col(_TP).alias("tp"),
+            pl.col(_FP).alias("fp"),
+            (pl.col(_POSITIVES) - pl.col(_TP)).alias("fn"),
+            (pl.col(_NEGATIVES) - pl.col(_FP)).alias("tn"),
             _POSITIVES,
             _NEGATIVES,
         )
@@ -144,58 +142,63 @@ def totals() -> tuple[pl.Expr, pl.Expr]:
     return pl.col(_POSITIVES), pl.col(_NEGATIVES)
 
 
-def fold_frame(
-    rows: Rows, formulas: Callable[[Curve], dict[str, pl.Expr]], *, powers: bool = False
-) -> pl.LazyFrame:
+def fold_frame(rows: Rows, formulas: Callable[[Curve], dict[str, pl.Expr]]) -> pl.LazyFrame:
     """Reduce each group to ``formulas`` of its curve, as a plan that streams and spills.
 
     The formulas may also aggregate the columns of ``rows``.
     """
-    aggregates = formulas(frame_curve(powers=powers))
-    on_curve = _ON_CURVE & pl.col(SCORE).is_not_null()
-    # Other rows stay, to be counted, but are no part of the curve.
-    columns = [_TP, _FP, _DP, _DN, *([_DP2, _DN2] if powers else [])]
-    steps = _windowed(rows, powers=powers).with_columns(
-        pl.when(on_curve).then(pl.col(name)).alias(name) for name in columns
-    )
+    aggregates = formulas(_row_curve())
+    steps = _windowed(rows, _around_ties)
     if not rows.keys:
         return steps.select(**aggregates)
     return rows.arrange(steps.group_by(rows.keys).agg(**aggregates))
 
 
-def _windowed(rows: Rows, *, powers: bool = False) -> pl.LazyFrame:
-    """Add the curve's columns to the rows; masses stand on the last row of each tie only.
+def _windowed(rows: Rows, columns: Callable[[_Sums], dict[str, pl.Expr]]) -> pl.LazyFrame:
+    """Add columns of the cumulative sums to the rows, sorted by descending score.
 
     Missing rows have a null score. They sort first, so that the place where nothing is
     predicted positive is theirs.
     """
     weights = _class_weights(rows.observations.signed_weight.fill_null(0.0))
     tp, fp = (weight.cum_sum() for weight in weights)
-    last = _ends_tie(pl.col(SCORE))
-
-    def mass(cumulative: pl.Expr) -> pl.Expr:
-        before = pl.when(last).then(cumulative).shift(1).forward_fill()
-        return pl.when(last).then(cumulative - before.fill_null(0.0))
-
     # One window: each column that it hands back costs a scatter of all rows.
-    columns = {
-        _TP: tp,
-        _FP: fp,
-        _DP: mass(tp),
-        _DN: mass(fp),
-        _POSITIVES: tp.last(),
-        _NEGATIVES: fp.last(),
-    }
-    if powers:
-        columns |= {
-            name: mass(_power(weight, 2).cum_sum())
-            for name, weight in zip((_DP2, _DN2), weights, strict=True)
-        }
-    curve = as_struct(columns)
+    curve = as_struct(
+        columns(_Sums(tp, fp, _ends_tie(pl.col(SCORE))))
+        | {_POSITIVES: tp.last(), _NEGATIVES: fp.last()}
+    )
     if rows.keys:
         curve = curve.over(rows.keys)
     ordered = rows.frame.sort(SCORE, descending=True, nulls_last=False)
     return ordered.with_columns(curve.alias("__curve")).unnest("__curve")
+
+
+class _Sums(NamedTuple):
+    tp: pl.Expr
+    fp: pl.Expr
+    ends_tie: pl.Expr
+
+
+def _steps(sums: _Sums) -> dict[str, pl.Expr]:
+    return {_TP: sums.tp, _FP: sums.fp, _LAST: sums.ends_tie}
+
+
+def _around_ties(sums: _Sums) -> dict[str, pl.Expr]:
+    """Where the curve stands before and after all the rows with a row's score."""
+    starts_tie = sums.ends_tie.shift(1, fill_value=True)
+
+    def before(cumulative: pl.Expr) -> pl.Expr:
+        return pl.when(starts_tie).then(cumulative.shift(1, fill_value=0.0)).forward_fill()
+
+    def after(cumulative: pl.Expr) -> pl.Expr:
+        return pl.when(sums.ends_tie).then(cumulative).backward_fill()
+
+    return {
+        _TP: after(sums.tp),
+        _FP: after(sums.fp),
+        _TP_BEFORE: before(sums.tp),
+        _FP_BEFORE: before(sums.fp),
+    }
 
 
 def _class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -236,36 +239,41 @@ def list_curve(*, powers: bool = False) -> Curve:
         )
         for side in (0, 1)
     ]
-    return _curve(sums[0][0], sums[0][1], weights[0], weights[1], totals=totals[0])
+    tp, fp = sums[0]
+    middles = tp - weights[0].mass / 2, fp - weights[1].mass / 2
+    return _curve((tp, fp), middles, weights, totals[0])
 
 
-def frame_curve(*, powers: bool = False) -> Curve:
-    """Refer to the columns that `_windowed` adds."""
+def _row_curve() -> Curve:
+    """Refer to rows among the columns of `_around_ties`: a curve of one step for each row.
+
+    Rows with one score share the place before and after them all, so that sums over rows
+    are sums over scores, and the powers of a row's weight are at hand.
+    """
+    tp, fp, tp_before, fp_before = (pl.col(n) for n in (_TP, _FP, _TP_BEFORE, _FP_BEFORE))
     totals = pl.col(_POSITIVES), pl.col(_NEGATIVES)
     weights = [
         ClassWeights(
-            mass=pl.col(mass),
-            mass2=pl.col(mass2 if powers else mass),
+            mass=weight,
+            mass2=_power(weight, 2),
             total=total.first(),
-            squares=_power(weight, 2).sum() if powers else total.first(),
-            cubes=_power(weight, 3).sum() if powers else total.first(),
+            squares=_power(weight, 2).sum(),
+            cubes=_power(weight, 3).sum(),
         )
-        for mass, mass2, total, weight in zip(
-            (_DP, _DN), (_DP2, _DN2), totals, _class_weights(pl.col(WEIGHT)), strict=True
-        )
+        for total, weight in zip(totals, _class_weights(pl.col(WEIGHT)), strict=True)
     ]
-    return _curve(pl.col(_TP), pl.col(_FP), weights[0], weights[1], totals=totals)
+    middles = (tp_before + tp) / 2, (fp_before + fp) / 2
+    return _curve((tp, fp), middles, weights, totals)
 
 
 def _curve(
-    tp: pl.Expr,
-    fp: pl.Expr,
-    pos: ClassWeights,
-    neg: ClassWeights,
-    *,
+    sums: tuple[pl.Expr, pl.Expr],
+    middles: tuple[pl.Expr, pl.Expr],
+    weights: Sequence[ClassWeights],
     totals: Sequence[pl.Expr],
 ) -> Curve:
     """Write the rates, with the ``totals`` as they stand beside each score."""
+    (tp, fp), (pos, neg) = sums, weights
     return Curve(
         tp=tp,
         fp=fp,
@@ -273,9 +281,9 @@ def _curve(
         dn=neg.mass,
         tpr=tp / totals[0],
         fpr=fp / totals[1],
-        tpr_middle=(tp - pos.mass / 2) / totals[0],
-        fnr_middle=(totals[0] - tp + pos.mass / 2) / totals[0],
-        fpr_middle=(fp - neg.mass / 2) / totals[1],
+        tpr_middle=middles[0] / totals[0],
+        fnr_middle=(totals[0] - middles[0]) / totals[0],
+        fpr_middle=middles[1] / totals[1],
         positives=pos.total,
         negatives=neg.total,
         pos=pos,

@@ -44,7 +44,6 @@ class Rows:
     keys: list[str]
     # The keys whose values keep the order in which the caller named them.
     ordered: list[str] = field(default_factory=list)
-    weighted: bool = False
 
     @property
     def observations(self) -> Observations:
@@ -83,7 +82,7 @@ class Rows:
             .with_columns(pl.col("attribute").cast(pl.Enum([OVERALL, *attributes])))
         )
         keys = ["attribute", "segment", *self.ordered]
-        return Rows(stacked, keys, ["attribute", *self.ordered], self.weighted)
+        return Rows(stacked, keys, ["attribute", *self.ordered])
 
 
 def read_rows(
@@ -153,7 +152,7 @@ def read_rows(
     if rows.zero_label is not None:
         columns.append(rows.zero_label.alias(ZERO_LABEL))
     observed = selected.select(columns)
-    return Rows(observed, key_names, [MODEL] if several else [], weight is not None)
+    return Rows(observed, key_names, [MODEL] if several else [])
 
 
 def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:

@@ -124,7 +124,7 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     def formulas(curve: Curve) -> dict[str, pl.Expr]:
         return _numbers(curve) | interval.sums(curve)
 
-    sums = fold_frame(rows, formulas, powers=rows.weighted and interval.needs_powers)
+    sums = fold_frame(rows, formulas)
     return in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
 
 
