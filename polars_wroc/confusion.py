@@ -55,7 +55,7 @@ class Curve:
     ``fpr``, and the rates halfway through the tie: ``tpr_middle`` is the share of positives
     above a negative with that score, ``fnr_middle`` the share below, ``fpr_middle`` the share
     of negatives above a positive. One value per group: ``positives`` and ``negatives``, the
-    two totals, which are the last cumulative sums, so that the curve ends at exactly (1, 1).
+    two totals.
     ``pos`` and ``neg`` have the weights of each class with their powers.
 
     A formula combines per-score values with each other before it aggregates, and totals
@@ -256,11 +256,12 @@ def _row_curve() -> Curve:
         ClassWeights(
             mass=weight,
             mass2=_power(weight, 2),
-            total=total.first(),
+            # Not the last cumulative sum: ratios of sums of the same terms come out exactly.
+            total=weight.sum(),
             squares=_power(weight, 2).sum(),
             cubes=_power(weight, 3).sum(),
         )
-        for total, weight in zip(totals, _class_weights(pl.col(WEIGHT)), strict=True)
+        for weight in _class_weights(pl.col(WEIGHT))
     ]
     middles = (tp_before + tp) / 2, (fp_before + fp) / 2
     return _curve((tp, fp), middles, weights, totals)

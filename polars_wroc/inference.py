@@ -52,7 +52,7 @@ class Interval:
         return {
             "auc": metrics.roc_auc(curve),
             "__missing": curve.if_both_classes((curve.dp * curve.fpr_middle).sum())
-            / curve.dp.sum(),
+            / curve.positives,
             **_class_sums("pos", curve.pos, curve.fpr_middle, frequency=frequency),
             **_class_sums("neg", curve.neg, curve.fnr_middle, frequency=frequency),
         }

@@ -13,8 +13,9 @@ Metric = Callable[[Curve], pl.Expr]
 
 def roc_auc(curve: Curve) -> pl.Expr:
     """Share of positive-negative weight ranked correctly, ties counting half."""
-    # Divided by the sum of the same terms, so that 0, a half and 1 come out exactly.
-    return curve.if_both_classes((curve.dn * curve.tpr_middle).sum() / curve.dn.sum())
+    area = (curve.dn * curve.tpr_middle).sum() / curve.negatives
+    # The sum of the masses and the last cumulative sum may differ in the last bits.
+    return curve.if_both_classes(area.clip(0.0, 1.0))
 
 
 def gini(curve: Curve) -> pl.Expr:
