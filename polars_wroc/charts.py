@@ -248,7 +248,7 @@ def _escape(name: str) -> str:
 
 def save_chart(chart: alt.LayerChart | alt.FacetChart, path: str | Path) -> None:
     """Write a chart as .html (opens without a network), .png or .svg, whole or not at all."""
-    suffix = files.check_target(path, (".html", ".png", ".svg"))
+    suffix = files.check_target(path, files.CHART_SUFFIXES)
     try:
         import vl_convert  # noqa: F401, PLC0415  (an extra)
     except ImportError as error:

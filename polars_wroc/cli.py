@@ -17,8 +17,6 @@ from polars_wroc.rows import collect
 from polars_wroc.summary import summary
 
 DONE, BAD_INPUT = 0, 2
-_CHART_SUFFIXES = (".html", ".png", ".svg")
-_TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output has seen enough; say nothing more at the end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
-        return _complain(inputs.sentence_of(error) or _first_line(error))
+        return _complain(inputs.sentence_of(error) or files.first_line(error))
     return DONE
 
 
@@ -69,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_level(measured)
     measured.add_argument(
-        "-o", "--output", metavar="FILE", help=f"{', '.join(_TABLE_SUFFIXES)}; - prints JSON"
+        "-o", "--output", metavar="FILE", help=f"{', '.join(files.TABLE_SUFFIXES)}; - prints JSON"
     )
 
     drawn = _command(commands, "curve", _curve, "ROC curves, as a table or a chart")
@@ -82,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         metavar="FILE",
         required=True,
-        help=", ".join((*_TABLE_SUFFIXES, *_CHART_SUFFIXES)),
+        help=", ".join((*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES)),
     )
     return parser
 
@@ -131,7 +129,7 @@ def _audit(options: argparse.Namespace) -> None:
 
 
 def _auc(options: argparse.Namespace) -> None:
-    _check_output(options, _TABLE_SUFFIXES)
+    _check_output(options, files.TABLE_SUFFIXES)
     table = collect(summary(by=options.by or None, level=options.level, **_inputs(options)))
     if options.output == "-":
         sys.stdout.write(table.write_json() + "\n")
@@ -143,11 +141,11 @@ def _auc(options: argparse.Namespace) -> None:
 
 
 def _curve(options: argparse.Namespace) -> None:
-    suffix = _check_output(options, (*_TABLE_SUFFIXES, *_CHART_SUFFIXES))
+    suffix = _check_output(options, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES))
     table = collect(
         roc_curve(by=options.by or None, max_points=options.max_points, **_inputs(options))
     )
-    if suffix in _TABLE_SUFFIXES:
+    if suffix in files.TABLE_SUFFIXES:
         files.save_table(table, options.output)
         _say_written(options)
         return
@@ -204,10 +202,6 @@ def _print(table: pl.DataFrame) -> None:
         float_precision=4,
     ):
         sys.stdout.write(f"{table}\n")
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _complain(message: str) -> int:

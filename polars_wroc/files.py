@@ -21,6 +21,15 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
 }
 
 
+TABLE_SUFFIXES = (".parquet", ".csv", ".json")
+CHART_SUFFIXES = (".html", ".png", ".svg")
+
+
+def first_line(error: Exception) -> str:
+    """Say in one line what went wrong."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def scan(sources: Sequence[str]) -> pl.LazyFrame:
     """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
     suffixes = {_suffix(source) for source in sources}
@@ -36,8 +45,7 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
     try:
         frame.collect_schema()
     except (OSError, pl.exceptions.PolarsError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        msg = f"`files` must be readable; found {', '.join(sources)}: {reason}"
+        msg = f"`files` must be readable; found {', '.join(sources)}: {first_line(error)}"
         raise ValueError(msg) from error
     return frame
 
@@ -61,7 +69,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
         ".csv": table.write_csv,
         ".json": table.write_json,
     }
-    check_target(path, list(savers))
+    check_target(path, TABLE_SUFFIXES)
     write(path, savers[suffix])
 
 
