@@ -1,8 +1,8 @@
-"""The uncertainty of an AUC: its variance, and intervals that hold in small groups too.
+"""The uncertainty of an AUC: intervals that hold in small groups too.
 
-Two sums over the curve per class give the variance, so that it comes out of the same sort
-as the AUC. Near an AUC of 1 everything is written in what is missing from 1, which rounding
-would otherwise swallow.
+The variance is a few sums over the rows, so that it comes out of the same sort as the AUC.
+Near an AUC of 1 everything is written in what is missing from 1, which rounding would
+otherwise swallow.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import inputs, metrics
-from polars_wroc.confusion import ClassWeights, Curve
+from polars_wroc.placements import RowCurve
 from polars_wroc.quantiles import normal_quantile, student_quantile
 from polars_wroc.staged import Fields, Step
+from polars_wroc.variance import Units, Variance
 
 Method: TypeAlias = Literal["logit-t", "logit", "wald", "newcombe", "conservative"]
 WeightType: TypeAlias = Literal["probability", "frequency"]
@@ -23,8 +24,8 @@ WeightType: TypeAlias = Literal["probability", "frequency"]
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Enough for nine digits.
 _NEWCOMBE_STEPS = 9
-# Below this share of its largest possible value a sum of weights is one row's.
-_ONE_ROW = 1e-12
+# What the AUC lacks to 1; the number of clusters and each row's share in its own.
+_MISSING, _CLUSTERS, _CLUSTER_SHARE = "__missing", "__clusters", "__cluster_share"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Interval:
     level: float
     method: Method
     weight_type: WeightType
+    clustered: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -42,20 +44,28 @@ class Interval:
         inputs.option("weight_type", self.weight_type, get_args(WeightType))
 
     @property
-    def needs_powers(self) -> bool:
-        """Whether sums of squared and cubed weights go into the variance."""
-        return self.weight_type == "probability"
+    def variance(self) -> Variance:
+        """The variance of the AUC, in the units that weights and clusters make."""
+        if self.clustered:
+            # Counting a row several times changes nothing in the sum over its cluster.
+            return Variance("cluster", centre=_MISSING)
+        units: Units = "frequency" if self.weight_type == "frequency" else "row"
+        return Variance(units, centre=_MISSING)
 
-    def sums(self, curve: Curve) -> dict[str, pl.Expr]:
+    def cluster_sums(self, curve: RowCurve) -> dict[str, pl.Expr]:
+        """Sum over the rows of a cluster what `sums` needs beside each of them."""
+        rows = curve.dp + curve.dn > 0
+        share = pl.when(rows).then(1 / rows.sum())
+        return self.variance.cluster_sums(curve.placements) | {_CLUSTER_SHARE: share}
+
+    def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to all that `steps` need."""
-        frequency = self.weight_type == "frequency"
-        return {
-            "auc": metrics.roc_auc(curve),
-            "__missing": curve.if_both_classes((curve.dp * curve.fpr_middle).sum())
-            / curve.positives,
-            **_class_sums("pos", curve.pos, curve.fpr_middle, frequency=frequency),
-            **_class_sums("neg", curve.neg, curve.fnr_middle, frequency=frequency),
-        }
+        weight, placement = curve.placements.pos
+        missing = curve.if_both_classes((weight * placement).sum()) / curve.positives
+        columns = {"auc": metrics.roc_auc(curve), _MISSING: missing}
+        if self.clustered:
+            columns[_CLUSTERS] = field(_CLUSTER_SHARE).sum()
+        return columns | self.variance.sums(curve.placements, field)
 
     @property
     def steps(self) -> list[Step]:
@@ -63,36 +73,33 @@ class Interval:
         quantile = normal_quantile((1 + self.level) / 2)
         newcombe = _newcombe_step(quantile)
         return [
-            self._components,
-            _variance,
+            *self.variance.steps,
+            self._degrees_of_freedom,
             _newcombe_start,
             *[newcombe] * _NEWCOMBE_STEPS,
             self._limits,
             self._result,
         ]
 
-    def _components(self, field: Fields) -> dict[str, pl.Expr]:
-        columns = {}
-        for side in ("pos", "neg"):
-            total, squares, cubes = (field(f"__{name}_{side}") for name in ("w", "w2", "w3"))
-            first, second = field(f"__m1_{side}"), field(f"__m2_{side}")
-            missing = field("__missing")
-            if self.weight_type == "frequency":
-                base = total
-                factor = pl.when(total > 1).then(total / (total - 1))
-                effective = total
-            else:
-                base = squares
-                unbiased = squares - 2 * cubes / total + (squares / total) ** 2
-                factor = pl.when(unbiased > _ONE_ROW * squares).then(squares / unbiased)
-                effective = total**2 / squares
-            spread = second - 2 * missing * first + missing**2 * base
-            columns[f"__v_{side}"] = factor * spread.clip(lower_bound=0.0) / total**2
-            columns[f"n_eff_{side}"] = pl.when(total > 0).then(effective)
-        return columns
+    def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add Satterthwaite's degrees of freedom, in clusters at most one less than those."""
+        variance = field(self.variance.total)
+        effective = {side: field(self.variance.effective(side)) for side in ("pos", "neg")}
+        spread = pl.lit(0.0)
+        for side, size in effective.items():
+            spread += field(self.variance.part(side)) ** 2 / (size - 1).clip(lower_bound=1.0)
+        df = variance**2 / spread
+        if self.clustered:
+            df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
+        regular = (variance > 0) & (field("auc") > 0) & (field(_MISSING) > 0)
+        return {
+            "__df": df.clip(lower_bound=1.0),
+            "__regular": regular.fill_null(value=False),
+            **{f"n_eff_{side}": size for side, size in effective.items()},
+        }
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        auc, missing, variance = field("auc"), field("__missing"), field("__variance")
+        auc, missing, variance = field("auc"), field(_MISSING), field(self.variance.total)
         tail = (1 + self.level) / 2
         normal = pl.lit(normal_quantile(tail))
         if self.method == "wald":
@@ -113,7 +120,7 @@ class Interval:
         analytic = pl.lit(self.method != "newcombe") & field("__regular")
         known = field("auc").is_not_null()
         return {
-            "se": field("__variance").sqrt(),
+            "se": field(self.variance.total).sqrt(),
             "ci_low": pl.when(analytic).then(field("__analytic_low")).otherwise(field("__low")),
             "ci_high": pl.when(analytic).then(field("__analytic_high")).otherwise(field("__high")),
             "ci_method": pl.when(known & analytic)
@@ -121,35 +128,6 @@ class Interval:
             .when(known)
             .then(pl.lit("newcombe")),
         }
-
-
-def _class_sums(
-    side: str, weights: ClassWeights, placement: pl.Expr, *, frequency: bool
-) -> dict[str, pl.Expr]:
-    """Total weights of a class and the first two moments of what its rows miss."""
-    mass = weights.mass if frequency else weights.mass2
-    return {
-        f"__w_{side}": weights.total,
-        f"__w2_{side}": weights.squares,
-        f"__w3_{side}": weights.cubes,
-        f"__m1_{side}": (mass * placement).sum(),
-        f"__m2_{side}": (mass * placement * placement).sum(),
-    }
-
-
-def _variance(field: Fields) -> dict[str, pl.Expr]:
-    """Add up the classes, with Satterthwaite's degrees of freedom."""
-    pos, neg = field("__v_pos"), field("__v_neg")
-    variance = pos + neg
-    spread = pl.lit(0.0)
-    for side in ("pos", "neg"):
-        spread += field(f"__v_{side}") ** 2 / (field(f"n_eff_{side}") - 1).clip(lower_bound=1.0)
-    regular = (variance > 0) & (field("auc") > 0) & (field("__missing") > 0)
-    return {
-        "__variance": variance,
-        "__df": (variance**2 / spread).clip(lower_bound=1.0),
-        "__regular": regular.fill_null(value=False),
-    }
 
 
 def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:

@@ -35,6 +35,7 @@ ROW_WEIGHT = "__weight"
 # The row's weight, negative in a negative row.
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
+CLUSTER = "__cluster"
 
 
 class Typed(NamedTuple):

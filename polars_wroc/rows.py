@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
 from polars_wroc.inputs import (
+    CLUSTER,
     LABEL,
     ROW_WEIGHT,
     SCORE,
@@ -35,7 +36,7 @@ OVERALL = "overall"
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked rows of a frame: the key columns, then `SCORE`, `WEIGHT`, perhaps `ZERO_LABEL`.
+    """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
 
     Rows of weight zero are gone; missing rows are there with a null score and weight.
     """
@@ -62,6 +63,12 @@ class Rows:
             return result
         result = result.sort(self.keys, maintain_order=True)
         return result.with_columns(pl.col(name).cast(pl.String) for name in self.ordered)
+
+    def reduce(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
+        """Aggregate each group of a frame that has the keys."""
+        if not self.keys:
+            return frame.select(**aggregates)
+        return self.arrange(frame.group_by(self.keys).agg(**aggregates))
 
     def stack_keys(self) -> Rows:
         """Repeat the rows for each key: the group becomes an ``attribute`` and a ``segment``.
@@ -94,12 +101,93 @@ def read_rows(
     pos_label: object,
     *,
     result_columns: Sequence[str],
+    cluster: IntoColumn | None = None,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
     Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
     are the names that a group column must not take.
     """
+    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
+    if columns.several:
+        # Not replace_strict, which the streaming engine hands to the other one.
+        model = pl.coalesce(
+            pl.when(pl.col(MODEL) == score_column(i)).then(pl.lit(name))
+            for i, name in enumerate(columns.models)
+        ).cast(pl.Enum(columns.models))
+        names = [score_column(i) for i in range(len(columns.models))]
+        selected = selected.unpivot(
+            on=names,
+            index=[name for name in selected.collect_schema() if name not in names],
+            variable_name=MODEL,
+            value_name=SCORE,
+        ).with_columns(model.alias(MODEL))
+        keys = [*keys, MODEL]
+        typed_score = typed_score._replace(
+            column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
+        )
+    seen = observe(columns.label, typed_score, columns.weight, pos_label)
+    observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
+    return Rows(observed, keys, [MODEL] if columns.several else [])
+
+
+def read_paired_rows(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    *,
+    result_columns: Sequence[str],
+    cluster: IntoColumn | None = None,
+) -> tuple[Rows, list[str]]:
+    """Lay out the rows with their scores side by side, and name the models.
+
+    The scores are in the columns `score_column`. A row that lacks one of them is missing.
+    """
+    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
+        msg = f"`score` must hold two or more columns to compare; found {columns.models}"
+        raise ValueError(msg)
+    seen = [observe(columns.label, typed, columns.weight, pos_label) for typed in columns.scores]
+    complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
+    first = replace(seen[0], weight=pl.when(complete).then(seen[0].weight))
+    scores = [
+        pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
+    ]
+    observed = columns.frame.select(*columns.keys, *scores, *_beside(columns, first))
+    return Rows(observed, columns.keys), columns.models
+
+
+def score_column(model: int) -> str:
+    """Name the score of one of several models."""
+    return f"{SCORE}_{model}"
+
+
+class _Columns(NamedTuple):
+    """What the arguments name, as columns of one frame without the rows of weight zero."""
+
+    frame: pl.LazyFrame
+    keys: list[str]
+    models: list[str]
+    several: bool
+    label: Typed
+    scores: list[Typed]
+    weight: Typed | None
+    clustered: bool
+
+
+def _read(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    cluster: IntoColumn | None,
+    result_columns: Sequence[str],
+) -> _Columns:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         reject_type("frame", "be a Polars DataFrame or LazyFrame", frame)
     lazy = frame.lazy()
@@ -111,48 +199,41 @@ def read_rows(
     typed_scores = [_typed("score", column, lazy) for column in models.values()]
     for typed in typed_scores:
         numeric(typed)
-    typed_label = _typed("label", as_column("label", label), lazy)
-    typed_weight = (
-        _typed("weight", as_column("weight", weight), lazy) if weight is not None else None
-    )
-
-    score_names = [f"{SCORE}_{i}" for i in range(len(typed_scores))]
+    named = {LABEL: _typed("label", as_column("label", label), lazy)}
+    if weight is not None:
+        named[ROW_WEIGHT] = _typed("weight", as_column("weight", weight), lazy)
+    if cluster is not None:
+        named[CLUSTER] = _typed("cluster", as_column("cluster", cluster), lazy)
+    score_names = [score_column(i) if several else SCORE for i in range(len(models))]
+    named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
         *(_one_zero(column, lazy).alias(name) for name, column in keys.items()),
-        typed_label.column.alias(LABEL),
-        *([typed_weight.column.alias(ROW_WEIGHT)] if typed_weight else []),
-        *(typed.column.alias(name) for typed, name in zip(typed_scores, score_names, strict=True)),
+        *(typed.column.alias(name) for name, typed in named.items()),
     )
-    if typed_weight:
+    if weight is not None:
         # As if the row were not there, whatever else it holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
-    key_names = list(keys)
-    if several:
-        # Not replace_strict, which the streaming engine hands to the other one.
-        model = pl.coalesce(
-            pl.when(pl.col(MODEL) == internal).then(pl.lit(name))
-            for internal, name in zip(score_names, models, strict=True)
-        ).cast(pl.Enum(list(models)))
-        selected = selected.unpivot(
-            on=score_names,
-            index=[*key_names, LABEL, *([ROW_WEIGHT] if typed_weight else [])],
-            variable_name=MODEL,
-            value_name=SCORE,
-        ).with_columns(model.alias(MODEL))
-        key_names.append(MODEL)
-    else:
-        selected = selected.rename({score_names[0]: SCORE})
-    typed_score = typed_scores[0]._replace(
-        column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
+    named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
+    return _Columns(
+        frame=selected,
+        keys=list(keys),
+        models=list(models),
+        several=several,
+        label=named[LABEL],
+        scores=[named[name] for name in score_names],
+        weight=named.get(ROW_WEIGHT),
+        clustered=cluster is not None,
     )
-    if typed_weight:
-        typed_weight = typed_weight._replace(column=pl.col(ROW_WEIGHT))
-    rows = observe(typed_label._replace(column=pl.col(LABEL)), typed_score, typed_weight, pos_label)
-    columns = [*key_names, rows.score.alias(SCORE), rows.weight.alias(WEIGHT)]
-    if rows.zero_label is not None:
-        columns.append(rows.zero_label.alias(ZERO_LABEL))
-    observed = selected.select(columns)
-    return Rows(observed, key_names, [MODEL] if several else [])
+
+
+def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
+    """What stands beside the keys and scores of checked rows."""
+    beside = [seen.weight.alias(WEIGHT)]
+    if seen.zero_label is not None:
+        beside.append(seen.zero_label.alias(ZERO_LABEL))
+    if columns.clustered:
+        beside.append(pl.col(CLUSTER))
+    return beside
 
 
 def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc import metrics
-from polars_wroc.confusion import Curve, fold_frame
+from polars_wroc.confusion import Curve
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method, WeightType
 from polars_wroc.inputs import WEIGHT, IntoColumn
+from polars_wroc.placements import beside_clusters, place, row_curve
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
 from polars_wroc.staged import in_columns
 
@@ -36,6 +37,7 @@ def summary(
     level: float = 0.95,
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
+    cluster: IntoColumn | None = None,
 ) -> FrameT:
     """Counts, weights, AUC with its interval, Gini, KS and average precision of each group.
 
@@ -56,8 +58,8 @@ def summary(
         One or several columns or expressions; a null key is a group of its own.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
-    level, method, weight_type
-        Which interval, and what a weight means: see `roc_auc_ci`.
+    level, method, weight_type, cluster
+        Which interval, what a weight means and which rows belong together: see `roc_auc_ci`.
 
     Returns
     -------
@@ -113,18 +115,26 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    interval = Interval(level, method, weight_type)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS)
+    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    rows = read_rows(
+        frame,
+        label,
+        score,
+        weight,
+        by,
+        pos_label,
+        result_columns=SUMMARY_COLUMNS,
+        cluster=cluster,
+    )
     return deliver(frame, summarise(rows, interval))
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
-
-    def formulas(curve: Curve) -> dict[str, pl.Expr]:
-        return _numbers(curve) | interval.sums(curve)
-
-    sums = fold_frame(rows, formulas)
+    placed, curve = place(rows), row_curve()
+    if interval.clustered:
+        placed = beside_clusters(placed, rows.keys, interval.cluster_sums(curve))
+    sums = rows.reduce(placed, _numbers(curve) | interval.sums(curve, pl.col))
     return in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
 
 

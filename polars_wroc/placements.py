@@ -1,0 +1,122 @@
+"""Placements: where each row stands among the rows of the other class.
+
+A row's placement is the share of the other class that is ranked on the wrong side of it,
+ties counting half: of the negatives above a positive, of the positives below a negative.
+Their mean is what an AUC lacks to 1 and their spread is its variance, so that everything
+about the uncertainty of an area starts from these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.confusion import (
+    ENDS_TIE,
+    FP,
+    NEGATIVES,
+    POSITIVES,
+    TP,
+    CumulativeSums,
+    Curve,
+    class_weights,
+    cumulated_list,
+    windowed,
+)
+from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
+from polars_wroc.rows import Rows
+from polars_wroc.staged import Fields, as_struct
+
+_TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
+
+
+class ClassRows(NamedTuple):
+    """The rows of one class: their weights, 0 for a row of the other, and placements."""
+
+    weight: pl.Expr
+    placement: pl.Expr
+
+
+class Placements(NamedTuple):
+    """The rows of both classes."""
+
+    pos: ClassRows
+    neg: ClassRows
+
+
+@dataclass(frozen=True)
+class RowCurve(Curve):
+    """A confusion curve of one step for each row, with the placements of the rows.
+
+    Rows with one score share the place before and after them all, so that sums over rows
+    are sums over scores.
+    """
+
+    placements: Placements
+
+
+def place(rows: Rows, *, score: str = SCORE) -> pl.LazyFrame:
+    """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""
+
+    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
+        return _around_ties(sums.tp, sums.fp, sums.ends_tie)
+
+    return windowed(rows, columns, score=score)
+
+
+def place_list(rows: pl.Expr, *beside: str) -> pl.Expr:
+    """Lay out what `row_curve` refers to, and what stands ``beside`` it, for each list of rows."""
+    field = pl.element().struct.field
+    tp, fp = field(TP), field(FP)
+    columns = {name: field(name) for name in (*beside, WEIGHT)}
+    columns |= _around_ties(tp, fp, field(ENDS_TIE))
+    columns |= {POSITIVES: tp.last(), NEGATIVES: fp.last()}
+    return cumulated_list(rows, (*beside, WEIGHT)).list.eval(as_struct(columns))
+
+
+def beside_clusters(
+    placed: pl.LazyFrame, keys: Sequence[str], sums: dict[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Add ``sums`` over the rows of a cluster to each of them."""
+    unit = as_struct(sums).over([*keys, CLUSTER])
+    return placed.with_columns(unit.alias("__unit")).unnest("__unit")
+
+
+def row_curve(field: Fields = pl.col) -> RowCurve:
+    """Refer to rows that have been placed, through columns or through fields."""
+    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, _TP_BEFORE, _FP_BEFORE))
+    positives, negatives = field(POSITIVES), field(NEGATIVES)
+    dp, dn = class_weights(field(WEIGHT))
+    tp_middle, fp_middle = (tp_before + tp) / 2, (fp_before + fp) / 2
+    return RowCurve(
+        tp=tp,
+        fp=fp,
+        dp=dp,
+        dn=dn,
+        tpr=tp / positives,
+        fpr=fp / negatives,
+        tpr_middle=tp_middle / positives,
+        # Not the last cumulative sum: ratios of sums of the same terms come out exactly.
+        positives=dp.sum(),
+        negatives=dn.sum(),
+        placements=Placements(
+            pos=ClassRows(dp, fp_middle / negatives),
+            neg=ClassRows(dn, (positives - tp_middle) / positives),
+        ),
+    )
+
+
+def _around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[str, pl.Expr]:
+    """Where the curve stands before and after all the rows with a row's score."""
+    starts_tie = ends_tie.shift(1, fill_value=True)
+
+    def before(cumulative: pl.Expr) -> pl.Expr:
+        return pl.when(starts_tie).then(cumulative.shift(1, fill_value=0.0)).forward_fill()
+
+    def after(cumulative: pl.Expr) -> pl.Expr:
+        return pl.when(ends_tie).then(cumulative).backward_fill()
+
+    return {TP: after(tp), FP: after(fp), _TP_BEFORE: before(tp), _FP_BEFORE: before(fp)}

@@ -1,0 +1,137 @@
+"""The variance of an estimate whose influence on a row is linear in the row's placement.
+
+An AUC, a partial AUC and a difference of two AUCs are of that kind. What may be correlated
+and what may not is a matter of the *units*: every row is one, or as many as its weight says,
+or all rows of a cluster together. A row stands beside the sums over its own unit, so that one
+formula serves all three, and rows that are clusters of their own give what rows give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from polars_wroc.placements import Placements
+from polars_wroc.staged import Fields, Step
+
+Units: TypeAlias = Literal["row", "frequency", "cluster"]
+
+_CLASSES = ("pos", "neg")
+# Below this share of its largest possible value a sum of weights is one unit's.
+_ONE_UNIT = 1e-12
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of one estimate, from sums over the rows of a group.
+
+    ``centre`` is the column of the mean placement; ``name`` tells the columns of several
+    estimates apart. The result is the columns `total`, `part` of a class and `units`, the
+    effective number of units in a class.
+    """
+
+    units: Units
+    centre: str
+    name: str = ""
+
+    @property
+    def total(self) -> str:
+        """Column of the variance; null where a class has one unit only."""
+        return f"__variance{self.name}"
+
+    def part(self, side: str) -> str:
+        """Column of what a class contributes."""
+        return self._column("part", side)
+
+    def effective(self, side: str) -> str:
+        """Column of Kish's effective number of units in a class."""
+        return self._column("effective", side)
+
+    def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
+        """Sum what `sums` needs over the rows of a cluster, to stand beside each of them."""
+        columns: dict[str, pl.Expr] = {}
+        for side, (weight, placement) in placements._asdict().items():
+            columns[self._column("unit_weight", side)] = weight.sum()
+            columns[self._column("unit_sum", side)] = (weight * placement).sum()
+        return columns
+
+    def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate the rows of a group to all that `steps` need."""
+        columns: dict[str, pl.Expr] = {}
+        for side, (weight, placement) in placements._asdict().items():
+            unit_weight, unit_sum = self._unit(weight, placement, side, field)
+            values = {
+                "weight": weight,
+                "squares": weight * unit_weight,
+                "cubes": weight * unit_weight * unit_weight,
+                "first": weight * unit_sum,
+                "second": weight * placement * unit_sum,
+            }
+            columns |= {self._column(name, side): value.sum() for name, value in values.items()}
+        if self.units == "cluster":
+            weight, placement = placements.pos
+            for name in ("unit_weight", "unit_sum"):
+                beside = field(self._column(name, "neg"))
+                columns[self._column("weight", name)] = (weight * beside).sum()
+                columns[self._column("sum", name)] = (weight * placement * beside).sum()
+        return columns
+
+    @property
+    def steps(self) -> list[Step]:
+        """From the sums of a group to its variance."""
+        return [self._parts, self._total]
+
+    def _unit(
+        self, weight: pl.Expr, placement: pl.Expr, side: str, field: Fields
+    ) -> tuple[pl.Expr, pl.Expr]:
+        """Weight of the unit that a row belongs to, and its sum of weighted placements."""
+        if self.units == "frequency":
+            return pl.lit(1.0), placement
+        if self.units == "row":
+            return weight, weight * placement
+        return field(self._column("unit_weight", side)), field(self._column("unit_sum", side))
+
+    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
+        """What each class contributes.
+
+        The factor of a class makes that unbiased when weights and placements are unrelated;
+        for equal weights it is n / (n - 1).
+        """
+        columns: dict[str, pl.Expr] = {}
+        centre = field(self.centre)
+        for side in _CLASSES:
+            weight, squares, cubes, first, second = (
+                field(self._column(name, side))
+                for name in ("weight", "squares", "cubes", "first", "second")
+            )
+            unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
+            factor = pl.when(unbiased > _ONE_UNIT * squares).then(squares / unbiased)
+            spread = second - 2 * centre * first + centre**2 * squares
+            columns[self._column("factor", side)] = factor
+            columns[self.part(side)] = factor * spread.clip(lower_bound=0.0) / weight**2
+            columns[self.effective(side)] = pl.when(weight > 0).then(weight**2 / squares)
+        return columns
+
+    def _total(self, field: Fields) -> dict[str, pl.Expr]:
+        total = field(self.part("pos")) + field(self.part("neg"))
+        if self.units == "cluster":
+            total = (total + self._covariance(field)).clip(lower_bound=0.0)
+        return {self.total: total}
+
+    def _covariance(self, field: Fields) -> pl.Expr:
+        """Twice the covariance of the classes, which share clusters."""
+        centre = field(self.centre)
+        weights, weight_sums, sum_weights, sums = (
+            field(self._column(of_pos, of_neg))
+            for of_pos in ("weight", "sum")
+            for of_neg in ("unit_weight", "unit_sum")
+        )
+        spread = centre**2 * weights - centre * (weight_sums + sum_weights) + sums
+        factors = field(self._column("factor", "pos")) * field(self._column("factor", "neg"))
+        totals = field(self._column("weight", "pos")) * field(self._column("weight", "neg"))
+        return 2 * factors.sqrt() * spread / totals
+
+    def _column(self, name: str, side: str) -> str:
+        return f"__{name}_{side}{self.name}"
