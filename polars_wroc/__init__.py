@@ -3,8 +3,10 @@
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.audit import Audit, audit
 from polars_wroc.charts import roc_chart
+from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
+from polars_wroc.influence import roc_influence
 from polars_wroc.summary import summary
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
 
@@ -14,6 +16,7 @@ __all__ = [
     "Audit",
     "audit",
     "average_precision",
+    "compare",
     "confusion_curve",
     "confusion_matrix",
     "gini",
@@ -22,6 +25,7 @@ __all__ = [
     "roc_auc_ci",
     "roc_chart",
     "roc_curve",
+    "roc_influence",
     "summary",
     "threshold_metrics",
 ]

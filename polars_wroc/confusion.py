@@ -54,9 +54,14 @@ class Curve:
     negatives: pl.Expr
 
     def if_both_classes(self, value: pl.Expr) -> pl.Expr:
-        """Null for a group that lacks a class, or whose weights add up to more than a number."""
-        known = [(total > 0) & total.is_finite() for total in (self.positives, self.negatives)]
-        return pl.when(known[0] & known[1]).then(value)
+        """Null for a group that lacks a class."""
+        return if_both_classes(self.positives, self.negatives, value)
+
+
+def if_both_classes(positives: pl.Expr, negatives: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """Null for a group that lacks a class, or whose weights add up to more than a number."""
+    known = [(total > 0) & total.is_finite() for total in (positives, negatives)]
+    return pl.when(known[0] & known[1]).then(value)
 
 
 def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:

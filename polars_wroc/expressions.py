@@ -8,10 +8,11 @@ import polars as pl
 
 from polars_wroc import metrics
 from polars_wroc.confusion import fold
-from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method, WeightType
+from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
 from polars_wroc.placements import place_list, row_curve
 from polars_wroc.staged import as_struct, in_struct
+from polars_wroc.variance import WeightType
 
 
 def roc_auc(
@@ -167,8 +168,7 @@ def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
     if interval.clustered:
         unit = {
-            name: value.over(field(CLUSTER))
-            for name, value in interval.cluster_sums(curve).items()
+            name: value.over(field(CLUSTER)) for name, value in interval.cluster_sums(curve).items()
         }
         placed = placed.list.eval(pl.element().struct.with_fields(**unit))
     sums = as_struct(interval.sums(curve, field))

@@ -13,13 +13,12 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import inputs, metrics
+from polars_wroc.distributions import normal_quantile, student_quantile
 from polars_wroc.placements import RowCurve
-from polars_wroc.quantiles import normal_quantile, student_quantile
 from polars_wroc.staged import Fields, Step
-from polars_wroc.variance import Units, Variance
+from polars_wroc.variance import Variance, WeightType, units_of
 
 Method: TypeAlias = Literal["logit-t", "logit", "wald", "newcombe", "conservative"]
-WeightType: TypeAlias = Literal["probability", "frequency"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Enough for nine digits.
@@ -41,15 +40,12 @@ class Interval:
         """Check the options."""
         inputs.number("level", self.level, low=0, high=1, open_ends=True)
         inputs.option("method", self.method, get_args(Method))
-        inputs.option("weight_type", self.weight_type, get_args(WeightType))
+        units_of(self.weight_type, clustered=self.clustered)
 
     @property
     def variance(self) -> Variance:
         """The variance of the AUC, in the units that weights and clusters make."""
-        if self.clustered:
-            # Counting a row several times changes nothing in the sum over its cluster.
-            return Variance("cluster", centre=_MISSING)
-        units: Units = "frequency" if self.weight_type == "frequency" else "row"
+        units = units_of(self.weight_type, clustered=self.clustered)
         return Variance(units, centre=_MISSING)
 
     def cluster_sums(self, curve: RowCurve) -> dict[str, pl.Expr]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc import curves, expressions, thresholds
+from polars_wroc import curves, expressions, influence, thresholds
 from polars_wroc.audit import audit
+from polars_wroc.comparison import compare
 from polars_wroc.summary import summary
 
 
@@ -49,6 +50,7 @@ class ExprNamespace:
 
     roc_auc = _of_score(expressions.roc_auc)
     roc_auc_ci = _of_score(expressions.roc_auc_ci)
+    roc_influence = _of_score(influence.roc_influence)
     gini = _of_score(expressions.gini)
     ks = _of_score(expressions.ks)
     average_precision = _of_score(expressions.average_precision)
@@ -63,6 +65,7 @@ class _FrameNamespace:
     roc_curve = _of_frame(curves.roc_curve)
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
+    compare = _of_frame(compare)
     audit = _of_frame(audit)
 
 

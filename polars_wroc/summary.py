@@ -6,11 +6,12 @@ import polars as pl
 
 from polars_wroc import metrics
 from polars_wroc.confusion import Curve
-from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method, WeightType
+from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
 from polars_wroc.staged import in_columns
+from polars_wroc.variance import WeightType
 
 SUMMARY_COLUMNS = (
     "n",

@@ -9,18 +9,29 @@ formula serves all three, and rows that are clusters of their own give what rows
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
+from polars_wroc import inputs
 from polars_wroc.placements import Placements
 from polars_wroc.staged import Fields, Step
 
+WeightType: TypeAlias = Literal["probability", "frequency"]
 Units: TypeAlias = Literal["row", "frequency", "cluster"]
 
 _CLASSES = ("pos", "neg")
 # Below this share of its largest possible value a sum of weights is one unit's.
 _ONE_UNIT = 1e-12
+
+
+def units_of(weight_type: WeightType, *, clustered: bool) -> Units:
+    """Say what is independent of what."""
+    inputs.option("weight_type", weight_type, get_args(WeightType))
+    if clustered:
+        # Counting a row several times changes nothing in the sum over its cluster.
+        return "cluster"
+    return "frequency" if weight_type == "frequency" else "row"
 
 
 @dataclass(frozen=True)
