@@ -6,6 +6,7 @@ from polars_wroc.charts import roc_chart
 from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
+from polars_wroc.gaps import group_gaps
 from polars_wroc.influence import roc_influence
 from polars_wroc.summary import summary
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
@@ -20,6 +21,7 @@ __all__ = [
     "confusion_curve",
     "confusion_matrix",
     "gini",
+    "group_gaps",
     "ks",
     "roc_auc",
     "roc_auc_ci",

@@ -134,7 +134,9 @@ def curve_frame(
             steps[FP_SQUARES] = (negative * negative).cum_sum()
         return steps
 
-    steps = windowed(Rows(marked, rows.keys), columns).filter(ENDS_TIE)
+    ordered = by_descending_score(Rows(marked, rows.keys))
+    weight = rows.observations.signed_weight
+    steps = with_sums(ordered, rows.keys, weight, columns).filter(ENDS_TIE)
     return rows.arrange(
         steps.select(
             *rows.keys,
@@ -155,23 +157,28 @@ def totals() -> tuple[pl.Expr, pl.Expr]:
     return pl.col(POSITIVES), pl.col(NEGATIVES)
 
 
-def windowed(
-    rows: Rows,
-    columns: Callable[[CumulativeSums], dict[str, pl.Expr]],
-    *,
-    score: str = SCORE,
-) -> pl.LazyFrame:
-    """Add ``columns`` and the totals of both classes to the rows, by descending score.
+def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
+    """Sort rows for `with_sums`.
 
-    Missing rows have a null score. They sort first, so that the place where nothing is
+    Missing rows have a null score. They come first, so that the place where nothing is
     predicted positive is theirs.
     """
-    sums = cumulative_sums(pl.col(score), rows.observations.signed_weight.fill_null(0.0))
+    return rows.frame.sort(score, descending=True, nulls_last=False)
+
+
+def with_sums(
+    ordered: pl.LazyFrame,
+    keys: Sequence[str],
+    signed_weight: pl.Expr,
+    columns: Callable[[CumulativeSums], dict[str, pl.Expr]],
+    score: str = SCORE,
+) -> pl.LazyFrame:
+    """Add ``columns`` of the cumulative sums and the totals of both classes to sorted rows."""
+    sums = cumulative_sums(pl.col(score), signed_weight.fill_null(0.0))
     # One window: each column that it hands back costs a scatter of all rows.
     curve = as_struct(columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()})
-    if rows.keys:
-        curve = curve.over(rows.keys)
-    ordered = rows.frame.sort(score, descending=True, nulls_last=False)
+    if keys:
+        curve = curve.over(keys)
     return ordered.with_columns(curve.alias("__curve")).unnest("__curve")
 
 

@@ -163,6 +163,12 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     return low + _raise(pl.when(low != high).then(sentence)).fill_null(0.0)
 
 
+def unless(holds: pl.Expr, sentence: str) -> pl.Expr:
+    """True where a rule holds; an error with the sentence at collect where it does not."""
+    broken = pl.when(~holds).then(pl.lit(_MARK + sentence))
+    return _raise(broken).is_null()
+
+
 def sentence_of(error: Exception) -> str | None:
     """Return the sentence of a failed check, without the engine's words around it."""
     _, found, rest = str(error).partition(_MARK)

@@ -12,6 +12,7 @@ import polars as pl
 from polars_wroc import curves, expressions, influence, thresholds
 from polars_wroc.audit import audit
 from polars_wroc.comparison import compare
+from polars_wroc.gaps import group_gaps
 from polars_wroc.summary import summary
 
 
@@ -66,6 +67,7 @@ class _FrameNamespace:
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
     compare = _of_frame(compare)
+    group_gaps = _of_frame(group_gaps)
     audit = _of_frame(audit)
 
 

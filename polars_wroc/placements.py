@@ -22,9 +22,10 @@ from polars_wroc.confusion import (
     TP,
     CumulativeSums,
     Curve,
+    by_descending_score,
     class_weights,
     cumulated_list,
-    windowed,
+    with_sums,
 )
 from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
 from polars_wroc.rows import Rows
@@ -60,11 +61,19 @@ class RowCurve(Curve):
 
 def place(rows: Rows, *, score: str = SCORE) -> pl.LazyFrame:
     """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""
+    ordered = by_descending_score(rows, score)
+    return place_among(ordered, rows.keys, rows.observations.signed_weight, score=score)
+
+
+def place_among(
+    ordered: pl.LazyFrame, keys: Sequence[str], signed_weight: pl.Expr, *, score: str = SCORE
+) -> pl.LazyFrame:
+    """Do as `place` does, for rows in descending order and any weights and groups."""
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         return _around_ties(sums.tp, sums.fp, sums.ends_tie)
 
-    return windowed(rows, columns, score=score)
+    return with_sums(ordered, keys, signed_weight, columns, score)
 
 
 def place_list(rows: pl.Expr, *beside: str) -> pl.Expr:
@@ -87,10 +96,10 @@ def beside_clusters(
 
 def row_curve(field: Fields = pl.col) -> RowCurve:
     """Refer to rows that have been placed, through columns or through fields."""
-    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, _TP_BEFORE, _FP_BEFORE))
+    tp, fp = field(TP), field(FP)
     positives, negatives = field(POSITIVES), field(NEGATIVES)
     dp, dn = class_weights(field(WEIGHT))
-    tp_middle, fp_middle = (tp_before + tp) / 2, (fp_before + fp) / 2
+    above, below = _misranked(field)
     return RowCurve(
         tp=tp,
         fp=fp,
@@ -98,15 +107,52 @@ def row_curve(field: Fields = pl.col) -> RowCurve:
         dn=dn,
         tpr=tp / positives,
         fpr=fp / negatives,
-        tpr_middle=tp_middle / positives,
+        tpr_middle=(positives - below) / positives,
         # Not the last cumulative sum: ratios of sums of the same terms come out exactly.
         positives=dp.sum(),
         negatives=dn.sum(),
         placements=Placements(
-            pos=ClassRows(dp, fp_middle / negatives),
-            neg=ClassRows(dn, (positives - tp_middle) / positives),
+            pos=ClassRows(dp, above / negatives), neg=ClassRows(dn, below / positives)
         ),
     )
+
+
+class Surroundings(NamedTuple):
+    """Weights around each row, from the rows that it was placed among.
+
+    ``misranked`` is the weight of the other class on the wrong side of the row, and ``ahead``
+    that of its own class on the same side, ties counting half: above a negative, below a
+    positive. ``tied_other`` and ``tied_own`` are the weights at just its score.
+    """
+
+    misranked: pl.Expr
+    ahead: pl.Expr
+    tied_other: pl.Expr
+    tied_own: pl.Expr
+
+
+def surroundings() -> Surroundings:
+    """Refer to the weights around rows that have been placed."""
+    positive = pl.col(WEIGHT) > 0
+    above, below = _misranked(pl.col)
+    tied_pos, tied_neg = pl.col(TP) - pl.col(_TP_BEFORE), pl.col(FP) - pl.col(_FP_BEFORE)
+
+    def by_class(of_positive: pl.Expr, of_negative: pl.Expr) -> pl.Expr:
+        return pl.when(positive).then(of_positive).otherwise(of_negative)
+
+    return Surroundings(
+        misranked=by_class(above, below),
+        ahead=by_class(below, above),
+        tied_other=by_class(tied_neg, tied_pos),
+        tied_own=by_class(tied_pos, tied_neg),
+    )
+
+
+def _misranked(field: Fields) -> tuple[pl.Expr, pl.Expr]:
+    """Weight of the negatives above and of the positives below, ties counting half."""
+    above = (field(_FP_BEFORE) + field(FP)) / 2
+    below = field(POSITIVES) - (field(_TP_BEFORE) + field(TP)) / 2
+    return above, below
 
 
 def _around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[str, pl.Expr]:

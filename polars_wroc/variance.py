@@ -20,7 +20,7 @@ from polars_wroc.staged import Fields, Step
 WeightType: TypeAlias = Literal["probability", "frequency"]
 Units: TypeAlias = Literal["row", "frequency", "cluster"]
 
-_CLASSES = ("pos", "neg")
+CLASSES = ("pos", "neg")
 # Below this share of its largest possible value a sum of weights is one unit's.
 _ONE_UNIT = 1e-12
 
@@ -54,18 +54,18 @@ class Variance:
 
     def part(self, side: str) -> str:
         """Column of what a class contributes."""
-        return self._column("part", side)
+        return self.column("part", side)
 
     def effective(self, side: str) -> str:
         """Column of Kish's effective number of units in a class."""
-        return self._column("effective", side)
+        return self.column("effective", side)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Sum what `sums` needs over the rows of a cluster, to stand beside each of them."""
         columns: dict[str, pl.Expr] = {}
         for side, (weight, placement) in placements._asdict().items():
-            columns[self._column("unit_weight", side)] = weight.sum()
-            columns[self._column("unit_sum", side)] = (weight * placement).sum()
+            columns[self.column("unit_weight", side)] = weight.sum()
+            columns[self.column("unit_sum", side)] = (weight * placement).sum()
         return columns
 
     def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
@@ -80,13 +80,13 @@ class Variance:
                 "first": weight * unit_sum,
                 "second": weight * placement * unit_sum,
             }
-            columns |= {self._column(name, side): value.sum() for name, value in values.items()}
+            columns |= {self.column(name, side): value.sum() for name, value in values.items()}
         if self.units == "cluster":
             weight, placement = placements.pos
             for name in ("unit_weight", "unit_sum"):
-                beside = field(self._column(name, "neg"))
-                columns[self._column("weight", name)] = (weight * beside).sum()
-                columns[self._column("sum", name)] = (weight * placement * beside).sum()
+                beside = field(self.column(name, "neg"))
+                columns[self.column("weight", name)] = (weight * beside).sum()
+                columns[self.column("sum", name)] = (weight * placement * beside).sum()
         return columns
 
     @property
@@ -102,7 +102,7 @@ class Variance:
             return pl.lit(1.0), placement
         if self.units == "row":
             return weight, weight * placement
-        return field(self._column("unit_weight", side)), field(self._column("unit_sum", side))
+        return field(self.column("unit_weight", side)), field(self.column("unit_sum", side))
 
     def _parts(self, field: Fields) -> dict[str, pl.Expr]:
         """What each class contributes.
@@ -112,15 +112,15 @@ class Variance:
         """
         columns: dict[str, pl.Expr] = {}
         centre = field(self.centre)
-        for side in _CLASSES:
+        for side in CLASSES:
             weight, squares, cubes, first, second = (
-                field(self._column(name, side))
+                field(self.column(name, side))
                 for name in ("weight", "squares", "cubes", "first", "second")
             )
             unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
             factor = pl.when(unbiased > _ONE_UNIT * squares).then(squares / unbiased)
             spread = second - 2 * centre * first + centre**2 * squares
-            columns[self._column("factor", side)] = factor
+            columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * spread.clip(lower_bound=0.0) / weight**2
             columns[self.effective(side)] = pl.when(weight > 0).then(weight**2 / squares)
         return columns
@@ -135,14 +135,15 @@ class Variance:
         """Twice the covariance of the classes, which share clusters."""
         centre = field(self.centre)
         weights, weight_sums, sum_weights, sums = (
-            field(self._column(of_pos, of_neg))
+            field(self.column(of_pos, of_neg))
             for of_pos in ("weight", "sum")
             for of_neg in ("unit_weight", "unit_sum")
         )
         spread = centre**2 * weights - centre * (weight_sums + sum_weights) + sums
-        factors = field(self._column("factor", "pos")) * field(self._column("factor", "neg"))
-        totals = field(self._column("weight", "pos")) * field(self._column("weight", "neg"))
+        factors = field(self.column("factor", "pos")) * field(self.column("factor", "neg"))
+        totals = field(self.column("weight", "pos")) * field(self.column("weight", "neg"))
         return 2 * factors.sqrt() * spread / totals
 
-    def _column(self, name: str, side: str) -> str:
+    def column(self, name: str, side: str) -> str:
+        """Column of one of the sums of a class, or of its ``factor``."""
         return f"__{name}_{side}{self.name}"
