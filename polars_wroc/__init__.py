@@ -8,6 +8,7 @@ from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
 from polars_wroc.gaps import group_gaps
 from polars_wroc.influence import roc_influence
+from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.summary import summary
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
 
@@ -20,6 +21,7 @@ __all__ = [
     "compare",
     "confusion_curve",
     "confusion_matrix",
+    "fpr_at_tpr",
     "gini",
     "group_gaps",
     "ks",
@@ -30,4 +32,5 @@ __all__ = [
     "roc_influence",
     "summary",
     "threshold_metrics",
+    "tpr_at_fpr",
 ]

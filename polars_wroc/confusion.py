@@ -23,8 +23,10 @@ from polars_wroc.rows import Rows
 from polars_wroc.staged import as_struct
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
-# Cumulative sums of the squared weights.
+# The same of the squared weights.
 TP_SQUARES, FP_SQUARES = "__tp_squares", "__fp_squares"
+POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
+_SQUARES = (TP_SQUARES, FP_SQUARES, POSITIVES_SQUARES, NEGATIVES_SQUARES)
 ENDS_TIE = "__ends_tie"
 
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
@@ -113,8 +115,8 @@ def curve_frame(
 
     The first row of each group is the origin, where nothing is predicted positive.
     ``thresholds`` get a row each whether or not a row of the data scores just that. After
-    the keys and `CURVE_COLUMNS` come `POSITIVES` and `NEGATIVES`, the totals of the classes,
-    and with ``squares`` also `TP_SQUARES` and `FP_SQUARES`.
+    the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
+    `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`.
     """
     groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
@@ -129,9 +131,8 @@ def curve_frame(
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         steps = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
         if squares:
-            positive, negative = sums.weights
-            steps[TP_SQUARES] = (positive * positive).cum_sum()
-            steps[FP_SQUARES] = (negative * negative).cum_sum()
+            squared = [(weight * weight).cum_sum() for weight in sums.weights]
+            steps |= dict(zip(_SQUARES, (*squared, *(s.last() for s in squared)), strict=True))
         return steps
 
     ordered = by_descending_score(Rows(marked, rows.keys))
@@ -147,7 +148,7 @@ def curve_frame(
             (pl.col(NEGATIVES) - pl.col(FP)).alias("tn"),
             POSITIVES,
             NEGATIVES,
-            *([TP_SQUARES, FP_SQUARES] if squares else []),
+            *(_SQUARES if squares else []),
         )
     )
 
@@ -155,6 +156,11 @@ def curve_frame(
 def totals() -> tuple[pl.Expr, pl.Expr]:
     """Refer to the weight of each class, on every row of what `curve_frame` lays out."""
     return pl.col(POSITIVES), pl.col(NEGATIVES)
+
+
+def is_origin() -> pl.Expr:
+    """Whether a row of what `curve_frame` lays out is the first of its curve."""
+    return (pl.col("tp") == 0) & (pl.col("fp") == 0)
 
 
 def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc import inputs
-from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, totals
+from polars_wroc.bands import TPR_AT_FPR, Band, BandKind
+from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, is_origin, totals
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.variance import WeightType
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 AUC_CHANGE = "auc_change"
+BAND_COLUMNS = ("tpr_low", "tpr_high")
 
 
 def confusion_curve(
@@ -82,6 +85,9 @@ def roc_curve(
     pos_label: object = None,
     drop_collinear: bool = False,
     max_points: int | None = None,
+    band: BandKind | None = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
 ) -> FrameT:
     """Weighted ROC curve per group.
 
@@ -98,6 +104,13 @@ def roc_curve(
         Keep at most so many points of each curve, evenly along its length. The AUC of what
         is left differs by at most ``1 / (max_points - 2)``, and usually far less; the column
         ``auc_change`` says by how much.
+    band
+        ``"pointwise"`` adds an interval of the true positive rate at each false positive rate,
+        which allows for the threshold being estimated too. ``"simultaneous"`` adds a band that
+        holds the whole curve with at least the probability ``level``; it is guaranteed and
+        wide.
+    level, weight_type
+        Confidence level of the band, and what a weight means: see `roc_auc_ci`.
 
     Returns
     -------
@@ -106,7 +119,8 @@ def roc_curve(
         threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
         ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
         ``max_points`` also ``auc_change``, the AUC of the points kept less that of the whole
-        curve. The rate of a class without weight is null.
+        curve; with ``band`` also ``tpr_low, tpr_high``. The rate of a class without weight is
+        null.
 
     Raises
     ------
@@ -116,11 +130,14 @@ def roc_curve(
     Notes
     -----
     Points are joined by straight lines; a tie between classes is a sloping one. The area
-    under them is the AUC [1]_.
+    under them is the AUC [1]_. The pointwise band combines Wilson's intervals of both rates
+    as in `tpr_at_fpr`; the simultaneous one moves the curve by what the distribution of
+    neither class exceeds [2]_, with Kish's effective numbers of rows where there are weights.
 
     References
     ----------
     .. [1] Bamber, D. (1975), Journal of Mathematical Psychology 12, 387-415.
+    .. [2] Campbell, G. (1994), Statistics in Medicine 13, 499-508.
 
     Examples
     --------
@@ -143,28 +160,40 @@ def roc_curve(
     """
     if max_points is not None:
         inputs.whole_number("max_points", max_points, low=3)
-    added: list[str] = [] if max_points is None else [AUC_CHANGE]
-    rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=[*ROC_COLUMNS, *added]
-    )
-    return deliver(frame, trace(rows, drop_collinear=drop_collinear, max_points=max_points))
+    limits = Band(band, level, weight_type) if band is not None else None
+    columns = _columns(max_points, limits)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
+    curve = trace(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
+    return deliver(frame, curve)
 
 
 def trace(
-    rows: Rows, *, drop_collinear: bool = False, max_points: int | None = None
+    rows: Rows,
+    *,
+    drop_collinear: bool = False,
+    max_points: int | None = None,
+    band: Band | None = None,
 ) -> pl.LazyFrame:
-    """Lay out the ROC curve of checked rows."""
-    positives, negatives = totals()
-    curve = curve_frame(rows).with_columns(
-        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
-        tpr=pl.when(positives > 0).then(pl.col("tp") / positives),
-    )
-    curve = curve.select(*rows.keys, *ROC_COLUMNS)
+    """Lay out the ROC curve of checked rows, or as much of it as is asked for."""
+    whole = whole_curve(rows, band)
+    curve = whole
     if drop_collinear:
         curve = _drop_collinear(curve)
     if max_points is not None:
         curve = thin(curve, rows.keys, max_points)
-    return curve
+    if band is not None:
+        curve = band.around(curve, whole, TPR_AT_FPR)
+    return curve.select(*rows.keys, *_columns(max_points, band))
+
+
+def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
+    """Lay out every point of the ROC curve, prepared for a band if there is one."""
+    positives, negatives = totals()
+    curve = curve_frame(rows, squares=band is not None).with_columns(
+        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
+        tpr=pl.when(positives > 0).then(pl.col("tp") / positives),
+    )
+    return curve if band is None else band.prepare(curve)
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
@@ -177,10 +206,10 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
     parts = (max_points - 1) // 2
     position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
     # The origin is a part by itself: the curve before it must not share one.
-    part = pl.when(~_is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
+    part = pl.when(~is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
     first, last = part != part.shift(1, fill_value=-1), part != part.shift(-1, fill_value=-1)
     whole = curve.with_columns(_area(keys).alias("__area"))
-    kept = whole.filter(_is_origin() | first | last)
+    kept = whole.filter(is_origin() | first | last)
     return kept.with_columns((_area(keys) - pl.col("__area")).alias(AUC_CHANGE)).drop("__area")
 
 
@@ -192,21 +221,22 @@ def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     return curve.with_columns(auc.alias("auc"))
 
 
+def _columns(max_points: int | None, band: Band | None) -> list[str]:
+    added = [] if max_points is None else [AUC_CHANGE]
+    return [*ROC_COLUMNS, *added, *([] if band is None else BAND_COLUMNS)]
+
+
 def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:
     tp, fp = pl.col("tp"), pl.col("fp")
     slope = (tp - tp.shift(1)) / (fp - fp.shift(1))
-    ends = _is_origin().shift(-1, fill_value=True)
-    return curve.filter(_is_origin() | ends | (slope != slope.shift(-1)))
+    ends = is_origin().shift(-1, fill_value=True)
+    return curve.filter(is_origin() | ends | (slope != slope.shift(-1)))
 
 
 def _area(keys: Sequence[str]) -> pl.Expr:
     """Area under each of the curves stacked one after another; null where a class is missing."""
     fpr, tpr = pl.col("fpr"), pl.col("tpr")
     trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
-    area = pl.when(~_is_origin()).then(trapezoid).sum()
+    area = pl.when(~is_origin()).then(trapezoid).sum()
     both = fpr.is_not_null() & tpr.is_not_null()
     return pl.when(both).then(area.over(keys) if keys else area)
-
-
-def _is_origin() -> pl.Expr:
-    return (pl.col("tp") == 0) & (pl.col("fp") == 0)

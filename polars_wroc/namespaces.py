@@ -13,6 +13,7 @@ from polars_wroc import curves, expressions, influence, thresholds
 from polars_wroc.audit import audit
 from polars_wroc.comparison import compare
 from polars_wroc.gaps import group_gaps
+from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.summary import summary
 
 
@@ -64,6 +65,8 @@ class _FrameNamespace:
 
     confusion_curve = _of_frame(curves.confusion_curve)
     roc_curve = _of_frame(curves.roc_curve)
+    tpr_at_fpr = _of_frame(tpr_at_fpr)
+    fpr_at_tpr = _of_frame(fpr_at_tpr)
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
     compare = _of_frame(compare)

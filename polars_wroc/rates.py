@@ -1,0 +1,51 @@
+"""Intervals of rates: Wilson's, for weighted shares and for points of a curve."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.distributions import normal_quantile
+
+
+class Limits(NamedTuple):
+    """The ends of an interval."""
+
+    low: pl.Expr
+    high: pl.Expr
+
+
+class Part(NamedTuple):
+    """Rows that a rate counts: their weight and the sum of its squares."""
+
+    weight: pl.Expr
+    squares: pl.Expr
+
+
+def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
+    """Wilson's interval of a rate among ``size`` rows, which need not be whole."""
+    quantile = normal_quantile((1 + level) / 2)
+    extra = quantile**2 / size
+    centre = (rate + extra / 2) / (1 + extra)
+    margin = (extra * rate * (1 - rate) + extra**2 / 4).sqrt() / (1 + extra)
+    # Rounding must not keep a rate of 0 or 1 out of its interval.
+    return Limits(
+        low=pl.min_horizontal((centre - margin).clip(lower_bound=0.0), rate),
+        high=pl.max_horizontal((centre + margin).clip(upper_bound=1.0), rate),
+    )
+
+
+def share_interval(part: Part, others: Part, level: float) -> Limits:
+    """Interval of the share that a part of the rows has of them and the others.
+
+    Wilson's, with the smaller of Kish's effective number of rows and the number that would
+    give the share its linearised variance.
+    """
+    whole = part.weight + others.weight
+    rate, rest = part.weight / whole, others.weight / whole
+    kish = whole**2 / (part.squares + others.squares)
+    variance = (rest**2 * part.squares + rate**2 * others.squares) / whole**2
+    size = pl.when(variance > 0).then(pl.min_horizontal(kish, rate * rest / variance))
+    limits = wilson(rate, size.otherwise(kish), level)
+    return Limits(*(pl.when(whole > 0).then(limit) for limit in limits))
