@@ -158,6 +158,16 @@ def totals() -> tuple[pl.Expr, pl.Expr]:
     return pl.col(POSITIVES), pl.col(NEGATIVES)
 
 
+def squares_of_cells() -> tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]:
+    """Refer to the squared weights in tp, fp, fn and tn."""
+    tp, fp, positives, negatives = (pl.col(name) for name in _SQUARES)
+    # A difference of sums may round to less than nothing.
+    fn, tn = (
+        (total - part).clip(lower_bound=0.0) for total, part in ((positives, tp), (negatives, fp))
+    )
+    return tp, fp, fn, tn
+
+
 def is_origin() -> pl.Expr:
     """Whether a row of what `curve_frame` lays out is the first of its curve."""
     return (pl.col("tp") == 0) & (pl.col("fp") == 0)

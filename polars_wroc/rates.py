@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
@@ -16,11 +17,15 @@ class Limits(NamedTuple):
     high: pl.Expr
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """Rows that a rate counts: their weight and the sum of its squares."""
 
     weight: pl.Expr
     squares: pl.Expr
+
+    def __add__(self, other: Part) -> Part:
+        return Part(self.weight + other.weight, self.squares + other.squares)
 
 
 def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
@@ -42,9 +47,10 @@ def share_interval(part: Part, others: Part, level: float) -> Limits:
     Wilson's, with the smaller of Kish's effective number of rows and the number that would
     give the share its linearised variance.
     """
-    whole = part.weight + others.weight
+    both = part + others
+    whole = both.weight
     rate, rest = part.weight / whole, others.weight / whole
-    kish = whole**2 / (part.squares + others.squares)
+    kish = whole**2 / both.squares
     variance = (rest**2 * part.squares + rate**2 * others.squares) / whole**2
     size = pl.when(variance > 0).then(pl.min_horizontal(kish, rate * rest / variance))
     limits = wilson(rate, size.otherwise(kish), level)

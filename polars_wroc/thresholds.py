@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import polars as pl
 
 from polars_wroc import inputs
-from polars_wroc.confusion import curve_frame, totals
+from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, squares_of_cells, totals
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
+from polars_wroc.rates import Part, share_interval
 from polars_wroc.rows import FrameT, IntoColumns, deliver, read_rows
 from polars_wroc.staged import as_struct
+from polars_wroc.variance import WeightType
 
 METRIC_COLUMNS = (
     "threshold",
@@ -34,6 +36,8 @@ METRIC_COLUMNS = (
     "youden",
     "lift",
 )
+_RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
+LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "high"))
 
 
 def confusion_matrix(
@@ -43,6 +47,8 @@ def confusion_matrix(
     threshold: float | pl.Expr,
     weight: IntoColumn | None = None,
     pos_label: object = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
 ) -> pl.Expr:
     """Weighted confusion matrix and its metrics at one threshold.
 
@@ -60,6 +66,10 @@ def confusion_matrix(
         Column name or expression of the row weights, zero or more; None counts rows.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
+    level
+        Confidence level of intervals for the rates; None leaves them out.
+    weight_type
+        What a weight means to them: see `roc_auc_ci`.
 
     Returns
     -------
@@ -67,8 +77,10 @@ def confusion_matrix(
         One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
         the weights ``tp``, ``fp``, ``fn``, ``tn``; ``tpr``, ``fpr``, ``tnr``, ``fnr``,
         ``ppv``, ``npv``, ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``,
-        ``mcc``, ``youden`` (tpr - fpr) and ``lift`` (ppv over prevalence). A rate with
-        nothing to divide by is null; with a null or NaN threshold all fields are.
+        ``mcc``, ``youden`` (tpr - fpr) and ``lift`` (ppv over prevalence); with ``level`` also
+        ``tpr_low``, ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``,
+        ``selection_rate`` and ``accuracy``. A rate with nothing to divide by is null; with a
+        null or NaN threshold all fields are.
 
     Raises
     ------
@@ -77,6 +89,15 @@ def confusion_matrix(
     polars.exceptions.InvalidOperationError
         At collect, for labels or weights that are not allowed or a threshold that varies
         inside a group.
+
+    Notes
+    -----
+    The intervals are Wilson's [1]_, with the effective number of rows where there are weights.
+    They take the threshold as given, not as chosen on the same rows.
+
+    References
+    ----------
+    .. [1] Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
 
     Examples
     --------
@@ -100,7 +121,8 @@ def confusion_matrix(
         value = pl.element().struct.field("__threshold")
     else:
         value = pl.lit(_ordered_number("threshold", threshold))
-    build = partial(_matrix, threshold=value)
+    intervals = _intervals(level, weight_type)
+    build = partial(_matrix, threshold=value, intervals=intervals)
     matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
@@ -114,6 +136,8 @@ def threshold_metrics(
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
 ) -> FrameT:
     """Metrics at each threshold asked for, per group.
 
@@ -125,6 +149,8 @@ def threshold_metrics(
         As for `summary`.
     thresholds
         Numbers; None for every point of the confusion curve, its origin at +inf included.
+    level, weight_type
+        For intervals of the rates: see `confusion_matrix`.
 
     Returns
     -------
@@ -132,7 +158,9 @@ def threshold_metrics(
         One row per group and threshold, sorted by the ``by`` columns, then by descending
         threshold. After the ``by`` columns (and ``model``) come the Float64 columns
         ``threshold, tp, fp, fn, tn, tpr, fpr, tnr, fnr, ppv, npv, selection_rate, accuracy,
-        balanced_accuracy, f1, mcc, youden, lift``; a rate with nothing to divide by is null.
+        balanced_accuracy, f1, mcc, youden, lift``; with ``level`` also ``tpr_low, tpr_high``
+        and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and ``accuracy``. A rate
+        with nothing to divide by is null.
 
     Raises
     ------
@@ -157,26 +185,62 @@ def threshold_metrics(
     └───────────┴─────┴─────┴──────────┘
     """
     asked = _asked(thresholds)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=METRIC_COLUMNS)
-    curve = curve_frame(rows, asked)
+    intervals: _Intervals | None = _intervals(level, weight_type)
+    names = [*METRIC_COLUMNS, *(LIMIT_COLUMNS if intervals else ())]
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
+    curve = curve_frame(rows, asked, squares=intervals is not None)
     if asked:
         # The origin's threshold is +inf too: it is told by what it predicts.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(pl.col("threshold").is_in(asked) & ~origin)
-    cells = Cells(*(pl.col(name) for name in Cells._fields))
+    cells = Cells(*(pl.col(name) for name in CURVE_COLUMNS))
     columns = metrics_at_threshold(cells, *totals())
+    if intervals:
+        columns |= intervals.columns(cells, Cells(cells.threshold, *squares_of_cells()))
     metrics = curve.select(*rows.keys, *(column.alias(name) for name, column in columns.items()))
     return deliver(frame, metrics)
 
 
 class Cells(NamedTuple):
-    """A threshold and the weights of its confusion matrix."""
+    """Something of each cell of the confusion matrix at a threshold: weights or their squares."""
 
     threshold: pl.Expr
     tp: pl.Expr
     fp: pl.Expr
     fn: pl.Expr
     tn: pl.Expr
+
+
+class _Intervals(NamedTuple):
+    """Which intervals to give the rates at a threshold."""
+
+    level: float
+    weight_type: WeightType
+
+    def columns(self, cells: Cells, squares: Cells) -> dict[str, pl.Expr]:
+        if self.weight_type == "frequency":
+            squares = cells
+        tp, fp, fn, tn = (Part(*both) for both in zip(cells[1:], squares[1:], strict=True))
+        shares = {
+            "tpr": (tp, fn),
+            "fpr": (fp, tn),
+            "ppv": (tp, fp),
+            "npv": (tn, fn),
+            "selection_rate": (tp + fp, fn + tn),
+            "accuracy": (tp + tn, fp + fn),
+        }
+        columns: dict[str, pl.Expr] = {}
+        for name, (part, others) in shares.items():
+            limits = share_interval(part, others, self.level)
+            columns |= {f"{name}_{end}": limit for end, limit in limits._asdict().items()}
+        return columns
+
+
+def _intervals(level: float | None, weight_type: WeightType) -> _Intervals | None:
+    inputs.option("weight_type", weight_type, get_args(WeightType))
+    if level is None:
+        return None
+    return _Intervals(inputs.number("level", level, low=0, high=1, open_ends=True), weight_type)
 
 
 def metrics_at_threshold(
@@ -213,27 +277,32 @@ def metrics_at_threshold(
     }
 
 
-def _matrix(rows: pl.Expr, *, threshold: pl.Expr) -> pl.Expr:
+def _matrix(rows: pl.Expr, *, threshold: pl.Expr, intervals: _Intervals | None) -> pl.Expr:
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
-    weight = field(WEIGHT)
+    weight = field(WEIGHT).cast(pl.Float64)
     predicted = field(SCORE).cast(pl.Float64) >= threshold
     positive, negative = weight > 0, weight < 0
-
-    def cell(where: pl.Expr) -> pl.Expr:
-        return pl.when(where).then(weight.abs()).sum().cast(pl.Float64)
-
-    cells = Cells(
-        threshold=threshold.first(),
-        tp=cell(positive & predicted),
-        fp=cell(negative & predicted),
-        fn=cell(positive & ~predicted),
-        tn=cell(negative & ~predicted),
-    )
-    sums = rows.list.eval(as_struct(cells._asdict()))
-    known = field("threshold").is_not_null()
-    at = Cells(*(pl.when(known).then(field(name)) for name in Cells._fields))
-    metrics = metrics_at_threshold(at, at.tp + at.fn, at.fp + at.tn)
+    where = {
+        "tp": positive & predicted,
+        "fp": negative & predicted,
+        "fn": positive & ~predicted,
+        "tn": negative & ~predicted,
+    }
+    values = {"threshold": threshold.first()}
+    values |= {name: pl.when(rows).then(weight.abs()).sum() for name, rows in where.items()}
+    if intervals:
+        values |= {
+            f"{name}_squares": pl.when(rows).then(weight * weight).sum()
+            for name, rows in where.items()
+        }
+    sums = rows.list.eval(as_struct(values))
+    known = pl.when(field("threshold").is_not_null())
+    cells = Cells(*(known.then(field(name)) for name in CURVE_COLUMNS))
+    metrics = metrics_at_threshold(cells, cells.tp + cells.fn, cells.fp + cells.tn)
+    if intervals:
+        squares = Cells(cells.threshold, *(field(f"{name}_squares") for name in where))
+        metrics |= intervals.columns(cells, squares)
     return sums.list.agg(as_struct({name: value.first() for name, value in metrics.items()}))
 
 
