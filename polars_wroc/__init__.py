@@ -9,6 +9,7 @@ from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_au
 from polars_wroc.gaps import group_gaps
 from polars_wroc.influence import roc_influence
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
 
@@ -18,6 +19,8 @@ __all__ = [
     "Audit",
     "audit",
     "average_precision",
+    "bootstrap",
+    "bootstrap_replicates",
     "compare",
     "confusion_curve",
     "confusion_matrix",

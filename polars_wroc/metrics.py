@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.confusion import Curve
 
 Metric = Callable[[Curve], pl.Expr]
+MetricName: TypeAlias = Literal["roc_auc", "gini", "ks", "average_precision"]
 
 
 def roc_auc(curve: Curve) -> pl.Expr:
@@ -32,3 +34,8 @@ def average_precision(curve: Curve) -> pl.Expr:
     """Precision averaged over the positive weight, as a step function."""
     precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
     return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
+
+
+METRICS: dict[str, Metric] = {
+    metric.__name__: metric for metric in (roc_auc, gini, ks, average_precision)
+}

@@ -14,6 +14,7 @@ from polars_wroc.audit import audit
 from polars_wroc.comparison import compare
 from polars_wroc.gaps import group_gaps
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
 
 
@@ -70,6 +71,8 @@ class _FrameNamespace:
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
     compare = _of_frame(compare)
+    bootstrap = _of_frame(bootstrap)
+    bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)
     audit = _of_frame(audit)
 
