@@ -2,7 +2,7 @@
 
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.audit import Audit, audit
-from polars_wroc.charts import roc_chart
+from polars_wroc.charts import auc_chart, roc_chart
 from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "auc_chart",
     "audit",
     "average_precision",
     "bootstrap",

@@ -58,7 +58,7 @@ class Audit:
         if attribute is not None and attribute not in self.settings["by"]:
             msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
             raise ValueError(msg)
-        return segments_chart(self.curves, attribute or OVERALL)
+        return segments_chart(self.curves, self.segments, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
         """Write the audit as its suffix says.
@@ -96,6 +96,7 @@ def audit(
     level: float = 0.95,
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
+    cluster: IntoColumn | None = None,
 ) -> Audit:
     """Measure a score for everybody and for each segment of each attribute.
 
@@ -103,7 +104,7 @@ def audit(
     ----------
     frame
         DataFrame or LazyFrame; a lazy one is collected.
-    label, score, weight, pos_label, level, method, weight_type
+    label, score, weight, pos_label, level, method, weight_type, cluster
         As for `summary`.
     by
         The attributes: one or several columns or expressions. Each is audited by itself; a
@@ -137,10 +138,13 @@ def audit(
     └───────────┴─────────┴─────┴──────┘
     """
     taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS, AUC_CHANGE]
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    rows = read_rows(
+        frame, label, score, weight, by, pos_label, result_columns=taken, cluster=cluster
+    )
     stacked = rows.stack_keys()
     plans = [
-        summarise(stacked, Interval(level, method, weight_type)),
+        summarise(stacked, interval),
         trace(stacked, max_points=_CURVE_POINTS),
         *_values(rows),
     ]
@@ -156,6 +160,7 @@ def audit(
         "score": _listed(score),
         "weight": None if weight is None else _shown(weight),
         "by": [key for key in rows.keys if key not in rows.ordered],
+        "cluster": None if cluster is None else _shown(cluster),
         "level": level,
         "polars_wroc": version("polars-wroc"),
     }

@@ -6,15 +6,17 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import polars as pl
 
 from polars_wroc import __version__, files, inputs
 from polars_wroc.audit import SUFFIXES, audit
+from polars_wroc.bands import BandKind
 from polars_wroc.curves import roc_curve
-from polars_wroc.rows import collect
+from polars_wroc.rows import collect, collect_all
 from polars_wroc.summary import summary
+from polars_wroc.variance import WeightType
 
 DONE, BAD_INPUT = 0, 2
 
@@ -53,35 +55,21 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     audited = _command(commands, "audit", _audit, "each segment of each attribute, as a report")
-    audited.add_argument(
-        "--by", action="append", metavar="A", default=[], help="an attribute; repeatable"
-    )
-    _add_level(audited)
-    audited.add_argument(
-        "-o", "--output", metavar="FILE", help=f"{', '.join(SUFFIXES)}; - prints JSON"
-    )
+    _add_by(audited, "an attribute")
+    _add_uncertainty(audited)
+    _add_output(audited, SUFFIXES, prints_json=True)
 
     measured = _command(commands, "auc", _auc, "one line of numbers per group")
-    measured.add_argument(
-        "--by", action="append", metavar="A", default=[], help="a group column; repeatable"
-    )
-    _add_level(measured)
-    measured.add_argument(
-        "-o", "--output", metavar="FILE", help=f"{', '.join(files.TABLE_SUFFIXES)}; - prints JSON"
-    )
+    _add_by(measured, "a group column")
+    _add_uncertainty(measured)
+    _add_output(measured, files.TABLE_SUFFIXES, prints_json=True)
 
     drawn = _command(commands, "curve", _curve, "ROC curves, as a table or a chart")
-    drawn.add_argument(
-        "--by", action="append", metavar="A", default=[], help="a group column; repeatable"
-    )
+    _add_by(drawn, "a group column")
     drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
-    drawn.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=True,
-        help=", ".join((*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES)),
-    )
+    drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
+    _add_uncertainty(drawn)
+    _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
     return parser
 
 
@@ -106,9 +94,37 @@ def _command(commands: Any, name: str, run: Any, description: str) -> argparse.A
     return parser
 
 
-def _add_level(parser: argparse.ArgumentParser) -> None:
+def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
+    )
+
+
+def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
+    )
+    parser.add_argument(
+        "--weight-type",
+        choices=get_args(WeightType),
+        default="probability",
+        help="what a weight is: how much a row stands for, or how many rows it is",
+    )
+    parser.add_argument(
+        "--cluster", metavar="C", help="column that is equal in rows that belong together"
+    )
+
+
+def _add_output(
+    parser: argparse.ArgumentParser, suffixes: Sequence[str], *, prints_json: bool
+) -> None:
+    listed = ", ".join(suffixes)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=not prints_json,
+        help=f"{listed}; - prints JSON" if prints_json else listed,
     )
 
 
@@ -117,7 +133,7 @@ def _audit(options: argparse.Namespace) -> None:
     if not options.by:
         msg = "audit needs at least one --by"
         raise _UsageError(msg)
-    result = audit(by=options.by, level=options.level, **_inputs(options))
+    result = audit(by=options.by, **_inputs(options), **_uncertainty(options))
     if options.output == "-":
         sys.stdout.write(result.to_json())
         return
@@ -130,7 +146,7 @@ def _audit(options: argparse.Namespace) -> None:
 
 def _auc(options: argparse.Namespace) -> None:
     _check_output(options, files.TABLE_SUFFIXES)
-    table = collect(summary(by=options.by or None, level=options.level, **_inputs(options)))
+    table = collect(summary(by=options.by or None, **_inputs(options), **_uncertainty(options)))
     if options.output == "-":
         sys.stdout.write(table.write_json() + "\n")
     elif options.output:
@@ -142,17 +158,25 @@ def _auc(options: argparse.Namespace) -> None:
 
 def _curve(options: argparse.Namespace) -> None:
     suffix = _check_output(options, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES))
-    table = collect(
-        roc_curve(by=options.by or None, max_points=options.max_points, **_inputs(options))
+    columns = _inputs(options) | {"by": options.by or None}
+    uncertainty = _uncertainty(options)
+    curves = roc_curve(
+        **columns,
+        max_points=options.max_points,
+        band=options.band,
+        level=options.level,
+        weight_type=options.weight_type,
     )
     if suffix in files.TABLE_SUFFIXES:
-        files.save_table(table, options.output)
+        files.save_table(collect(curves), options.output)
         _say_written(options)
         return
     # Only a chart should cost the import of Altair.
     from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
 
-    save_chart(roc_chart(table, facet=options.by[0] if options.by else None), options.output)
+    table, sure = collect_all([curves, summary(**columns, **uncertainty)])
+    facet = options.by[0] if options.by else None
+    save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
     _say_written(options)
 
 
@@ -175,6 +199,14 @@ def _inputs(options: argparse.Namespace) -> dict[str, Any]:
         "score": scores if len(scores) > 1 else scores[0],
         "weight": options.weight,
         "pos_label": _pos_label(frame, options.label, options.pos_label),
+    }
+
+
+def _uncertainty(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "level": options.level,
+        "weight_type": options.weight_type,
+        "cluster": options.cluster,
     }
 
 

@@ -10,7 +10,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.charts import segments_chart
+from polars_wroc.charts import auc_chart, segments_chart
 from polars_wroc.curves import AUC_CHANGE
 
 _HEADINGS = {
@@ -50,6 +50,7 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
     return environment.get_template("report.html").render(
         settings=settings,
         sections=sections,
+        aucs=auc_chart(segments).to_dict(),
         rows=overall["n"].max(),
         missing=overall["n_missing"].max(),
         findings=_findings(segments, attributes),
@@ -68,7 +69,7 @@ def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> di
             [_cell(name, value) for name, value in row.items()]
             for row in table.iter_rows(named=True)
         ],
-        "chart": segments_chart(curves, attribute).to_dict(),
+        "chart": segments_chart(curves, segments, attribute).to_dict(),
         "text_columns": sum(dtype == pl.String for dtype in table.dtypes),
     }
 

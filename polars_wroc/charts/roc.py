@@ -1,31 +1,32 @@
-"""Altair charts of the package's tables. A chart computes nothing but what it must leave out.
-
-Each is a plain Altair object to restyle. No theme is enabled and no option is set globally.
-"""
+"""Charts of ROC curves."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc import files
-from polars_wroc.curves import AUC_CHANGE, ROC_COLUMNS, thin, with_auc
-from polars_wroc.rows import OVERALL, collect
+from polars_wroc.charts.common import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MAX_ROWS,
+    PALE,
+    PANEL,
+    check_colours,
+    escape,
+    read_groups,
+    values_of,
+)
+from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, thin, with_auc
+from polars_wroc.rows import OVERALL
 
 if TYPE_CHECKING:
-    import altair as alt
+    from polars_wroc.charts.common import Chart
 
-# Altair refuses more, and a notebook would carry them all.
-MAX_ROWS = 5_000
-# The four colours of Okabe and Ito that reach a contrast of 3:1 on white, then black; each
-# comes with its own dash pattern.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
-PANEL = 260
 # Columns of the drawn rows that no table has.
 _POINT, _LABEL, _LABEL_Y = "__point", "__label", "__label_y"
+_INTERVAL = ("ci_low", "ci_high")
 
 
 def roc_chart(
@@ -34,13 +35,14 @@ def roc_chart(
     color: str | None = None,
     facet: str | None = None,
     columns: int = 3,
-) -> alt.LayerChart | alt.FacetChart:
-    """Draw ROC curves, with the line of chance and the AUC of each curve.
+    summary: pl.DataFrame | pl.LazyFrame | None = None,
+) -> Chart:
+    """Draw ROC curves, with the line of chance, the AUC of each curve and the band if any.
 
     Parameters
     ----------
     curves
-        The table that `roc_curve` makes; a LazyFrame is collected.
+        The table that `roc_curve` makes, with or without ``band``; a LazyFrame is collected.
     color
         Column that tells the curves of one panel apart, by colour and dash; at most five
         values. None takes the first column before ``threshold`` that ``facet`` leaves over.
@@ -48,6 +50,8 @@ def roc_chart(
         Column with a panel for each of its values.
     columns
         Panels in a row.
+    summary
+        The table that `summary` makes of the same groups: each AUC is shown with its interval.
 
     Returns
     -------
@@ -59,7 +63,7 @@ def roc_chart(
     ------
     TypeError, ValueError
         For a table that `roc_curve` did not make, a column that is not one of its groups,
-        or more than five colours.
+        a summary of other groups, or more than five colours.
 
     Examples
     --------
@@ -72,24 +76,25 @@ def roc_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    table, keys = _groups("curves", curves, ROC_COLUMNS)
+    table, keys = read_groups("curves", curves, ROC_COLUMNS)
     color, facet = _channels(keys, table, color, facet)
     points, note = _fit(table, keys)
-    points = _with_labels(points, color, table).with_columns(
+    points = _with_labels(_with_intervals(points, keys, summary), color, table).with_columns(
         pl.when(pl.col("threshold").is_finite()).then("threshold"),
         pl.int_range(pl.len()).alias(_POINT),
     )
     drawn = [key for key in keys if key in (color, facet)]
-    base = alt.Chart(points.select(*drawn, _POINT, *ROC_COLUMNS, "auc", _LABEL, _LABEL_Y))
+    band = [name for name in BAND_COLUMNS if name in points.columns]
+    base = alt.Chart(points.select(*drawn, _POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y))
     fpr = alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1])
     tpr = alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1])
     styled = _styles(color, table)
-    tooltip = [alt.Tooltip(f"{_escape(key)}:N", title=key) for key in drawn] + [
+    tooltip = [alt.Tooltip(f"{escape(key)}:N", title=key) for key in drawn] + [
         alt.Tooltip("threshold:Q", format=".4~g"),
-        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("fpr", "tpr", "auc")),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("fpr", "tpr", *band, "auc")),
         *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("tp", "fp", "fn", "tn")),
     ]
-    chance = base.mark_rule(color="#767676", strokeDash=[3, 3], aria=False).encode(
+    chance = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
         x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)
     )
     line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order=f"{_POINT}:Q", **styled)
@@ -100,57 +105,37 @@ def roc_chart(
         .mark_text(align="right", baseline="bottom", fontSize=11, color="#333333")
         .encode(x=alt.datum(0.98), y=f"{_LABEL_Y}:Q", text=f"{_LABEL}:N")
     )
+    layers = [chance, line, hover, labels]
+    if band:
+        layers.insert(0, _band(base, fpr, styled["color"]))
     description = "ROC curves: true positive rate against false positive rate"
-    chart = alt.layer(chance, line, hover, labels).properties(
-        width=PANEL, height=PANEL, description=description
-    )
+    chart = alt.layer(*layers).properties(width=PANEL, height=PANEL, description=description)
     caption = alt.TitleParams(
         note or "",
         orient="bottom",
         anchor="start",
         fontSize=11,
         fontWeight="normal",
-        color="#595959",
+        color=GREY,
     )
     if facet is None:
         return chart.properties(title=caption) if note else chart
     faceted = chart.facet(
-        facet=alt.Facet(f"{_escape(facet)}:N", title=facet, sort=_values(table, facet)),
+        facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values_of(table, facet)),
         columns=min(columns, table[facet].n_unique()),
     )
     return faceted.properties(title=caption) if note else faceted
 
 
-def segments_chart(curves: pl.DataFrame, attribute: str) -> alt.LayerChart | alt.FacetChart:
-    """Draw the segments of one attribute from the curves of an audit."""
-    shown = curves.filter(attribute=attribute).drop("attribute")
+def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
+    """Draw the segments of one attribute from the curves and the segments of an audit."""
+    shown, summary = (
+        table.filter(attribute=attribute).drop("attribute") for table in (curves, segments)
+    )
     if attribute == OVERALL:
-        return roc_chart(shown.drop("segment"))
-    return roc_chart(shown.rename({"segment": attribute}), facet=attribute)
-
-
-def _groups(
-    argument: str, table: pl.DataFrame | pl.LazyFrame, expected: tuple[str, ...]
-) -> tuple[pl.DataFrame, list[str]]:
-    """Collect a table of this package and tell its group columns from its results."""
-    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        msg = f"`{argument}` must be a table of this package; found {type(table).__name__}"
-        raise TypeError(msg)
-    collected = collect(table) if isinstance(table, pl.LazyFrame) else table
-    missing = [name for name in expected if name not in collected.columns]
-    if missing:
-        msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}"
-        raise ValueError(msg)
-    keys = collected.columns[: collected.columns.index(expected[0])]
-    return collected.with_columns(_as_text(collected[key]) for key in keys), keys
-
-
-def _as_text(groups: pl.Series) -> pl.Series:
-    text = groups.cast(pl.String)
-    missing = "(missing)"
-    while missing in text:
-        missing = f"({missing})"
-    return text.fill_null(missing)
+        return roc_chart(shown.drop("segment"), summary=summary.drop("segment"))
+    renamed = {"segment": attribute}
+    return roc_chart(shown.rename(renamed), facet=attribute, summary=summary.rename(renamed))
 
 
 def _channels(
@@ -166,12 +151,8 @@ def _channels(
     if free:
         msg = f"`color` and `facet` must tell all groups apart; left over are {free}"
         raise ValueError(msg)
-    if color is not None and table[color].n_unique() > len(COLOURS):
-        msg = (
-            f"`color` must have at most {len(COLOURS)} values to be told apart; found "
-            f"{table[color].n_unique()} in {color!r}: use facet={color!r}"
-        )
-        raise ValueError(msg)
+    if color is not None:
+        check_colours(color, table)
     return color, facet
 
 
@@ -207,9 +188,15 @@ def _styles(color: str | None, table: pl.DataFrame) -> dict[str, Any]:
 
     if color is None:
         return {"color": alt.value(COLOURS[0])}
-    values = _values(table, color)
-    legend = alt.Legend(orient="bottom", symbolSize=400, symbolStrokeWidth=2)
-    field = f"{_escape(color)}:N"
+    values = values_of(table, color)
+    legend = alt.Legend(
+        orient="bottom",
+        symbolType="stroke",
+        symbolSize=400,
+        symbolStrokeWidth=2,
+        symbolOpacity=1,
+    )
+    field = f"{escape(color)}:N"
     return {
         "color": alt.Color(field, title=color, legend=legend).scale(
             domain=values, range=list(COLOURS[: len(values)])
@@ -220,39 +207,48 @@ def _styles(color: str | None, table: pl.DataFrame) -> dict[str, Any]:
     }
 
 
+def _band(base: Any, fpr: Any, color: Any) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    low, high = BAND_COLUMNS
+    return base.mark_area(opacity=0.15, clip=True, aria=False).encode(
+        fpr, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color
+    )
+
+
+def _with_intervals(
+    points: pl.DataFrame, keys: list[str], summary: pl.DataFrame | pl.LazyFrame | None
+) -> pl.DataFrame:
+    """Put the interval of each AUC beside the points of its curve."""
+    if summary is None:
+        return points.with_columns(ci_low=pl.lit(None), ci_high=pl.lit(None))
+    table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL))
+    if groups != keys:
+        msg = f"`summary` must have the groups of the curves, {keys}; found {groups}"
+        raise ValueError(msg)
+    limits = table.select(*keys, *_INTERVAL)
+    if not keys:
+        return points.join(limits, how="cross")
+    return points.join(limits, on=keys, how="left", maintain_order="left")
+
+
 def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
     first = (pl.col("tp") == 0) & (pl.col("fp") == 0) & pl.col("auc").is_not_null()
-    auc = pl.Series([f"{value:.3f}" if value is not None else None for value in points["auc"]])
+    label = [_label(*row) for row in points.select("auc", *_INTERVAL).iter_rows()]
     if color is None:
         name, place = pl.lit(""), pl.lit(0)
     else:
-        order = {value: i for i, value in enumerate(reversed(_values(table, color)))}
+        order = {value: i for i, value in enumerate(reversed(values_of(table, color)))}
         name, place = pl.format("{}: ", pl.col(color)), pl.col(color).replace_strict(order)
     return points.with_columns(
-        pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(auc))).alias(_LABEL),
+        pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
         pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),
     )
 
 
-def _values(table: pl.DataFrame, key: str) -> list[str]:
-    return table[key].unique(maintain_order=True).to_list()
-
-
-def _escape(name: str) -> str:
-    """Quote the characters that Vega-Lite reads as syntax in a field name."""
-    for sign in ("\\", ".", "[", "]", ":"):
-        name = name.replace(sign, f"\\{sign}")
-    return name
-
-
-def save_chart(chart: alt.LayerChart | alt.FacetChart, path: str | Path) -> None:
-    """Write a chart as .html (opens without a network), .png or .svg, whole or not at all."""
-    suffix = files.check_target(path, files.CHART_SUFFIXES)
-    try:
-        import vl_convert  # noqa: F401, PLC0415  (an extra)
-    except ImportError as error:
-        msg = "saving a chart needs vl-convert-python: pip install 'polars-wroc[report]'"
-        raise ImportError(msg) from error
-    inline = suffix == ".html"
-    files.write(path, lambda part: chart.save(str(part), inline=inline))
+def _label(auc: float | None, low: float | None, high: float | None) -> str | None:
+    if auc is None:
+        return None
+    interval = "" if low is None else f" ({low:.3f} to {high:.3f})"
+    return f"{auc:.3f}{interval}"

@@ -1,0 +1,10 @@
+"""Altair charts of the package's tables. A chart computes nothing but what it must leave out.
+
+Each is a plain Altair object to restyle. No theme is enabled and no option is set globally.
+"""
+
+from polars_wroc.charts.auc import auc_chart
+from polars_wroc.charts.common import save_chart
+from polars_wroc.charts.roc import roc_chart, segments_chart
+
+__all__ = ["auc_chart", "roc_chart", "save_chart", "segments_chart"]
