@@ -14,7 +14,8 @@ from polars_wroc import files
 from polars_wroc.curves import AUC_CHANGE, ROC_COLUMNS, trace
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all, read_rows
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
 

@@ -11,7 +11,8 @@ from polars_wroc.confusion import class_weights, if_both_classes
 from polars_wroc.contrasts import CONTRAST_COLUMNS, Adjust, adjusted, check_options, contrast
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import ClassRows, Placements, beside_clusters, place, row_curve
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_paired_rows, score_column
+from polars_wroc.reading import read_paired_rows, score_column
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import Fields, Step, as_struct, in_columns
 from polars_wroc.variance import Units, Variance, WeightType, units_of
 

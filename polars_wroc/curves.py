@@ -10,7 +10,8 @@ from polars_wroc import inputs
 from polars_wroc.bands import TPR_AT_FPR, Band, BandKind
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, is_origin, totals
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.variance import WeightType
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")

@@ -10,6 +10,7 @@ import polars as pl
 from polars_wroc import inputs
 from polars_wroc.contrasts import Adjust, adjusted, check_options, contrast
 from polars_wroc.inputs import IntoColumn
+from polars_wroc.reading import read_rows
 from polars_wroc.references import (
     AUC,
     DIFFERENCE_VARIANCE,
@@ -18,7 +19,7 @@ from polars_wroc.references import (
     against_overall,
     against_rest,
 )
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.variance import Units, WeightType, units_of
 
 GAP_COLUMNS = (

@@ -16,7 +16,7 @@ from polars_wroc import inputs, metrics
 from polars_wroc.distributions import normal_quantile, student_quantile
 from polars_wroc.placements import RowCurve
 from polars_wroc.staged import Fields, Step
-from polars_wroc.variance import Variance, WeightType, units_of
+from polars_wroc.variance import CLASSES, Variance, WeightType, units_of
 
 Method: TypeAlias = Literal["logit-t", "logit", "wald", "newcombe", "conservative"]
 
@@ -80,11 +80,14 @@ class Interval:
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         """Add Satterthwaite's degrees of freedom, in clusters at most one less than those."""
         variance = field(self.variance.total)
-        effective = {side: field(self.variance.effective(side)) for side in ("pos", "neg")}
-        spread = pl.lit(0.0)
+        effective = {side: field(self.variance.effective(side)) for side in CLASSES}
+        # Of the parts alone: what classes in shared clusters have in common cancels out.
+        parts, spread = pl.lit(0.0), pl.lit(0.0)
         for side, size in effective.items():
-            spread += field(self.variance.part(side)) ** 2 / (size - 1).clip(lower_bound=1.0)
-        df = variance**2 / spread
+            part = field(self.variance.part(side))
+            parts += part
+            spread += part**2 / (size - 1).clip(lower_bound=1.0)
+        df = parts**2 / spread
         if self.clustered:
             df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
         regular = (variance > 0) & (field("auc") > 0) & (field(_MISSING) > 0)

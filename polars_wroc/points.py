@@ -11,7 +11,8 @@ from polars_wroc.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
 from polars_wroc.confusion import is_origin
 from polars_wroc.curves import whole_curve
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.variance import WeightType
 
 

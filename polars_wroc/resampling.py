@@ -20,7 +20,8 @@ from polars_wroc.confusion import by_descending_score
 from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.metrics import METRICS, MetricName
 from polars_wroc.placements import place_among, row_curve
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
 

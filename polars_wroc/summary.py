@@ -9,7 +9,8 @@ from polars_wroc.confusion import Curve
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, read_rows
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import in_columns
 from polars_wroc.variance import WeightType
 

@@ -12,7 +12,8 @@ from polars_wroc import inputs
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, squares_of_cells, totals
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import Part, share_interval
-from polars_wroc.rows import FrameT, IntoColumns, deliver, read_rows
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import FrameT, IntoColumns, deliver
 from polars_wroc.staged import as_struct
 from polars_wroc.variance import WeightType
 

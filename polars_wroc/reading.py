@@ -1,0 +1,229 @@
+"""From what the caller names to checked rows of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.inputs import (
+    CLUSTER,
+    LABEL,
+    ROW_WEIGHT,
+    SCORE,
+    WEIGHT,
+    ZERO_LABEL,
+    IntoColumn,
+    Observations,
+    Typed,
+    as_column,
+    numeric,
+    observe,
+    reject_type,
+    shown_as,
+)
+from polars_wroc.rows import MODEL, IntoColumns, Rows
+
+
+def read_rows(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    *,
+    result_columns: Sequence[str],
+    cluster: IntoColumn | None = None,
+) -> Rows:
+    """Check the arguments against the frame's schema and lay out its rows.
+
+    Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
+    are the names that a group column must not take.
+    """
+    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
+    if columns.several:
+        # Not replace_strict, which the streaming engine hands to the other one.
+        model = pl.coalesce(
+            pl.when(pl.col(MODEL) == score_column(i)).then(pl.lit(name))
+            for i, name in enumerate(columns.models)
+        ).cast(pl.Enum(columns.models))
+        names = [score_column(i) for i in range(len(columns.models))]
+        selected = selected.unpivot(
+            on=names,
+            index=[name for name in selected.collect_schema() if name not in names],
+            variable_name=MODEL,
+            value_name=SCORE,
+        ).with_columns(model.alias(MODEL))
+        keys = [*keys, MODEL]
+        typed_score = typed_score._replace(
+            column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
+        )
+    seen = observe(columns.label, typed_score, columns.weight, pos_label)
+    observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
+    return Rows(observed, keys, [MODEL] if columns.several else [])
+
+
+def read_paired_rows(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    *,
+    result_columns: Sequence[str],
+    cluster: IntoColumn | None = None,
+) -> tuple[Rows, list[str]]:
+    """Lay out the rows with their scores side by side, and name the models.
+
+    The scores are in the columns `score_column`. A row that lacks one of them is missing.
+    """
+    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
+        msg = f"`score` must hold two or more columns to compare; found {columns.models}"
+        raise ValueError(msg)
+    seen = [observe(columns.label, typed, columns.weight, pos_label) for typed in columns.scores]
+    complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
+    first = replace(seen[0], weight=pl.when(complete).then(seen[0].weight))
+    scores = [
+        pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
+    ]
+    observed = columns.frame.select(*columns.keys, *scores, *_beside(columns, first))
+    return Rows(observed, columns.keys), columns.models
+
+
+def score_column(model: int) -> str:
+    """Name the score of one of several models."""
+    return f"{SCORE}_{model}"
+
+
+class _Columns(NamedTuple):
+    """What the arguments name, as columns of one frame without the rows of weight zero."""
+
+    frame: pl.LazyFrame
+    keys: list[str]
+    models: list[str]
+    several: bool
+    label: Typed
+    scores: list[Typed]
+    weight: Typed | None
+    clustered: bool
+
+
+def _read(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    cluster: IntoColumn | None,
+    result_columns: Sequence[str],
+) -> _Columns:
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        reject_type("frame", "be a Polars DataFrame or LazyFrame", frame)
+    lazy = frame.lazy()
+    keys = named_columns("by", by, lazy) if by is not None else {}
+    models = named_columns("score", score, lazy)
+    several = not isinstance(score, str | pl.Expr) or len(models) > 1
+    _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
+
+    typed_scores = [_typed("score", column, lazy) for column in models.values()]
+    for typed in typed_scores:
+        numeric(typed)
+    named = {LABEL: _typed("label", as_column("label", label), lazy)}
+    if weight is not None:
+        named[ROW_WEIGHT] = _typed("weight", as_column("weight", weight), lazy)
+    if cluster is not None:
+        named[CLUSTER] = _typed("cluster", as_column("cluster", cluster), lazy)
+    score_names = [score_column(i) if several else SCORE for i in range(len(models))]
+    named |= dict(zip(score_names, typed_scores, strict=True))
+    selected = lazy.select(
+        *(_one_zero(column, lazy).alias(name) for name, column in keys.items()),
+        *(typed.column.alias(name) for name, typed in named.items()),
+    )
+    if weight is not None:
+        # As if the row were not there, whatever else it holds.
+        selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
+    named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
+    return _Columns(
+        frame=selected,
+        keys=list(keys),
+        models=list(models),
+        several=several,
+        label=named[LABEL],
+        scores=[named[name] for name in score_names],
+        weight=named.get(ROW_WEIGHT),
+        clustered=cluster is not None,
+    )
+
+
+def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
+    """What stands beside the keys and scores of checked rows."""
+    beside = [seen.weight.alias(WEIGHT)]
+    if seen.zero_label is not None:
+        beside.append(seen.zero_label.alias(ZERO_LABEL))
+    if columns.clustered:
+        beside.append(pl.col(CLUSTER))
+    return beside
+
+
+def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
+    """Read an argument that holds one or several columns; expand selectors and patterns."""
+    values = [value] if isinstance(value, str | pl.Expr) else value
+    if not isinstance(values, Sequence) or not values:
+        reject_type(argument, "be one or several column names or expressions", value)
+    columns: dict[str, pl.Expr] = {}
+    for item in values:
+        column = as_column(argument, item)
+        names = _schema(frame, argument, column).names()
+        if len(names) > 1 and not column.meta.is_column_selection():
+            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
+            raise ValueError(msg)
+        for name in names:
+            if name in columns:
+                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
+                raise ValueError(msg)
+            columns[name] = column if len(names) == 1 else pl.col(name)
+    return columns
+
+
+def _one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
+    """Write -0.0 as 0.0, which is the same group."""
+    (dtype,) = frame.select(key).collect_schema().dtypes()
+    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key) if dtype.is_float() else key
+
+
+def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
+    for name in keys:
+        if name.startswith("__"):
+            msg = f"`by` must not start with two underscores; found {name!r}"
+            raise ValueError(msg)
+        if name in taken:
+            msg = (
+                f"`by` must not take the name of a result column; found {name!r}: "
+                f"rename it, as in pl.col({name!r}).alias(...)"
+            )
+            raise ValueError(msg)
+
+
+def _typed(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
+    schema = _schema(frame, argument, column)
+    if len(schema) != 1:
+        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
+        raise ValueError(msg)
+    return Typed(argument, column, schema.dtypes()[0], shown_as(column))
+
+
+def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
+    try:
+        return frame.select(column).collect_schema()
+    except pl.exceptions.ColumnNotFoundError as error:
+        names = frame.collect_schema().names()
+        missing = [name for name in column.meta.root_names() if name not in names]
+        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
+        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
+        raise pl.exceptions.ColumnNotFoundError(msg) from error
