@@ -23,8 +23,8 @@ Method: TypeAlias = Literal["logit-t", "logit", "wald", "newcombe", "conservativ
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Enough for nine digits.
 _NEWCOMBE_STEPS = 9
-# What the AUC lacks to 1; the number of clusters and each row's share in its own.
-_MISSING, _CLUSTERS, _CLUSTER_SHARE = "__missing", "__clusters", "__cluster_share"
+# What the AUC lacks to 1; the number of clusters and of the rows in a row's own.
+_MISSING, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,8 @@ class Interval:
 
     def cluster_sums(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sum over the rows of a cluster what `sums` needs beside each of them."""
-        rows = curve.dp + curve.dn > 0
-        share = pl.when(rows).then(1 / rows.sum())
-        return self.variance.cluster_sums(curve.placements) | {_CLUSTER_SHARE: share}
+        rows = (curve.dp + curve.dn > 0).sum()
+        return self.variance.cluster_sums(curve.placements) | {_CLUSTER_ROWS: rows}
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to all that `steps` need."""
@@ -60,7 +59,8 @@ class Interval:
         missing = curve.if_both_classes((weight * placement).sum()) / curve.positives
         columns = {"auc": metrics.roc_auc(curve), _MISSING: missing}
         if self.clustered:
-            columns[_CLUSTERS] = field(_CLUSTER_SHARE).sum()
+            share = 1 / field(_CLUSTER_ROWS)
+            columns[_CLUSTERS] = pl.when(curve.dp + curve.dn > 0).then(share).sum()
         return columns | self.variance.sums(curve.placements, field)
 
     @property

@@ -90,8 +90,10 @@ def beside_clusters(
     placed: pl.LazyFrame, keys: Sequence[str], sums: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
     """Add ``sums`` over the rows of a cluster to each of them."""
-    unit = as_struct(sums).over([*keys, CLUSTER])
-    return placed.with_columns(unit.alias("__unit")).unnest("__unit")
+    # Not one struct: for many small clusters plain sums are several times faster.
+    return placed.with_columns(
+        value.over([*keys, CLUSTER]).alias(name) for name, value in sums.items()
+    )
 
 
 def row_curve(field: Fields = pl.col) -> RowCurve:
