@@ -18,6 +18,8 @@ BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 # Effective numbers of rows, and which of the curves stacked one after another a row is of.
 _POS_SIZE, _NEG_SIZE, CURVE = "__pos_size", "__neg_size", "__curve_number"
 _WANTED = "__wanted"
+# What may be rounding in a rate.
+_TOLERANCE = 1e-12
 # The found rate at the limits of the given one.
 _REACHED = ("__reached_low", "__reached_high")
 _SIDES: dict[str, Literal["backward", "forward"]] = {"before": "backward", "after": "forward"}
@@ -81,13 +83,16 @@ def look_up(
     """Add the ``found`` rate that the curve has where the given rate is as ``wanted``."""
     vertices = curve.select(CURVE, x=pl.col(axes.given), y=pl.col(axes.found))
     points = points.with_columns(wanted.alias(_WANTED))
+    # A vertex that rounding puts beside the place is at the place.
+    aside = _TOLERANCE if axes.highest else 0.0
+    reach = {"before": aside, "after": aside - _TOLERANCE}
     for side, strategy in _SIDES.items():
         there = vertices.select(
             CURVE, pl.col("x").alias(f"__x_{side}"), pl.col("y").alias(f"__y_{side}")
         )
         points = points.join_asof(
             there,
-            left_on=_WANTED,
+            left_on=pl.col(_WANTED) + reach[side],
             right_on=f"__x_{side}",
             by=CURVE,
             strategy=strategy,
@@ -104,8 +109,9 @@ def _between(axes: Axes) -> pl.Expr:
     """Draw a straight line between the vertices before and after what is wanted."""
     x0, y0, x1, y1 = (pl.col(f"__{axis}_{side}") for side in _SIDES for axis in "xy")
     line = y0 + (pl.col(_WANTED) - x0) / (x1 - x0) * (y1 - y0)
-    # At a vertex the one before is the last there and the one after the first.
-    return pl.when(x0 == x1).then(y0 if axes.highest else y1).otherwise(line)
+    if axes.highest:
+        return pl.when(x0 >= pl.col(_WANTED) - _TOLERANCE).then(y0).otherwise(line)
+    return pl.when(x1 <= pl.col(_WANTED) + _TOLERANCE).then(y1).otherwise(line)
 
 
 def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float) -> pl.LazyFrame:

@@ -26,9 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(arguments)
         options.run(options)
+        sys.stdout.flush()
     except _UsageError as error:
         return _complain(str(error))
-        sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has seen enough; say nothing more at the end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_by(drawn, "a group column")
     drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
     drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
-    _add_uncertainty(drawn)
+    _add_level(drawn)
     _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
     return parser
 
@@ -100,7 +100,7 @@ def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
+def _add_level(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
     )
@@ -110,6 +110,10 @@ def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
         default="probability",
         help="what a weight is: how much a row stands for, or how many rows it is",
     )
+
+
+def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
+    _add_level(parser)
     parser.add_argument(
         "--cluster", metavar="C", help="column that is equal in rows that belong together"
     )
@@ -159,14 +163,8 @@ def _auc(options: argparse.Namespace) -> None:
 def _curve(options: argparse.Namespace) -> None:
     suffix = _check_output(options, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES))
     columns = _inputs(options) | {"by": options.by or None}
-    uncertainty = _uncertainty(options)
-    curves = roc_curve(
-        **columns,
-        max_points=options.max_points,
-        band=options.band,
-        level=options.level,
-        weight_type=options.weight_type,
-    )
+    level = {"level": options.level, "weight_type": options.weight_type}
+    curves = roc_curve(**columns, **level, max_points=options.max_points, band=options.band)
     if suffix in files.TABLE_SUFFIXES:
         files.save_table(collect(curves), options.output)
         _say_written(options)
@@ -174,7 +172,7 @@ def _curve(options: argparse.Namespace) -> None:
     # Only a chart should cost the import of Altair.
     from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
 
-    table, sure = collect_all([curves, summary(**columns, **uncertainty)])
+    table, sure = collect_all([curves, summary(**columns, **level)])
     facet = options.by[0] if options.by else None
     save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
     _say_written(options)

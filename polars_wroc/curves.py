@@ -161,7 +161,8 @@ def roc_curve(
     """
     if max_points is not None:
         inputs.whole_number("max_points", max_points, low=3)
-    limits = Band(band, level, weight_type) if band is not None else None
+    options = Band("pointwise" if band is None else band, level, weight_type)
+    limits = None if band is None else options
     columns = _columns(max_points, limits)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
     curve = trace(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
@@ -194,7 +195,8 @@ def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
         fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
         tpr=pl.when(positives > 0).then(pl.col("tp") / positives),
     )
-    return curve if band is None else band.prepare(curve)
+    # A band looks up values in the curve that it is drawn around: computed once all the same.
+    return curve if band is None else band.prepare(curve).cache()
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:

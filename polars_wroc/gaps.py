@@ -34,6 +34,10 @@ GAP_COLUMNS = (
 )
 
 
+# What cannot be the value of a group.
+_NO_VALUE = (type(None), list, dict, set, pl.Expr, pl.Series)
+
+
 def group_gaps(
     frame: FrameT,
     label: IntoColumn,
@@ -116,6 +120,8 @@ def group_gaps(
     └─────┴───────┴───────────────┴─────────┴─────────────────┘
     """
     check_options(level, adjust)
+    if by is None:
+        inputs.reject_type("by", "name the groups to compare", by)
     units = units_of(weight_type, clustered=False)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=GAP_COLUMNS)
     groups = [key for key in rows.keys if key not in rows.ordered]
@@ -137,11 +143,12 @@ def group_gaps(
 
 def _compare(rows: Rows, groups: Sequence[str], reference: object, units: Units) -> pl.LazyFrame:
     apart = [key for key in rows.keys if key not in groups]
-    if reference == "overall":
+    kind = reference if isinstance(reference, str) else None
+    if kind == "overall":
         return against_overall(rows, apart, units)
-    if reference == "rest":
+    if kind == "rest":
         return against_rest(rows, apart, units)
-    if reference == "best":
+    if kind == "best":
         return against_group(rows, apart, units, _best(apart))
     return against_group(rows, apart, units, _named(groups, apart, reference))
 
@@ -161,7 +168,7 @@ def _named(
     groups: Sequence[str], apart: Sequence[str], reference: Any
 ) -> Callable[[pl.Expr], pl.Expr]:
     values = reference if isinstance(reference, tuple) else (reference,)
-    if len(values) != len(groups):
+    if len(values) != len(groups) or any(isinstance(value, _NO_VALUE) for value in values):
         msg = (
             f"`reference` must be 'rest', 'overall', 'best' or one value for each of {groups}; "
             f"found {reference!r}"

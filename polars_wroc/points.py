@@ -156,10 +156,12 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
     points = groups.join(asked, how="cross").sort(CURVE, axes.given)
     points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
     limited = band.around(points, curve, axes)
-    return rows.arrange(limited.sort(CURVE, axes.given)).select(*rows.keys, *_columns(axes))
+    return limited.sort(CURVE, axes.given).select(*rows.keys, *_columns(axes))
 
 
 def _rates(argument: str, value: float | Sequence[float]) -> list[float]:
+    if not isinstance(value, int | float | Sequence) or isinstance(value, str):
+        inputs.reject_type(argument, "be one rate or several of them", value)
     listed = [value] if isinstance(value, int | float) else list(value)
     if not listed:
         msg = f"`{argument}` must hold at least one rate; found none"

@@ -55,6 +55,8 @@ def against_group(
 ) -> pl.LazyFrame:
     """Compare each group with one of them, which ``is_reference`` picks by its AUC."""
     sums = rows.reduce(_place_own(rows, by_descending_score(rows)), _own_sums(units))
+    # Of several best groups the first one.
+    sums = sums.sort(rows.keys)
     own = _Sample("own", units)
 
     def reference(field: Fields) -> dict[str, pl.Expr]:

@@ -61,7 +61,7 @@ def bootstrap(
     replicates
         How often to resample.
     seed
-        Another seed gives other draws; the same gives the same with one version of Polars.
+        Another seed gives other draws; the same repeats them, with one version of Polars.
     multiplier
         What a row's weight is multiplied by in a replicate. ``"poisson"``: how often it would
         be drawn. ``"gamma"``: an exponential variable, the Bayesian bootstrap [1]_, in which
@@ -107,7 +107,8 @@ def bootstrap(
     """
     inputs.number("level", level, low=0, high=1, open_ends=True)
     names: list[str] = _names(metrics)
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, BOOTSTRAP_COLUMNS)
+    taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
+    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(rows, names, replicates, seed, multiplier)
     group = [*rows.keys, "metric"]
     long = table.unpivot(
@@ -178,6 +179,8 @@ def bootstrap_replicates(
 
 
 def _names(metrics: MetricName | Sequence[MetricName]) -> list[str]:
+    if not isinstance(metrics, str | Sequence):
+        inputs.reject_type("metrics", "be the name of a metric or several of them", metrics)
     names: list[str] = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         inputs.option("metrics", name, get_args(MetricName))
@@ -211,14 +214,14 @@ def _replicates(
     inputs.whole_number("seed", seed, low=0)
     inputs.option("multiplier", multiplier, get_args(Multiplier))
     ordered = by_descending_score(rows)
-    weight = rows.observations.signed_weight
+    weight = pl.col(WEIGHT)
     values = {name: METRICS[name](row_curve()) for name in names}
     tables = []
     draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
     for number in range(replicates + 1):
         drawn = _multiplier(multiplier, draws.getrandbits(63)) if number else pl.lit(1.0)
         again = ordered.with_columns((weight * drawn).alias(WEIGHT))
-        placed = place_among(again, rows.keys, pl.col(WEIGHT))
+        placed = place_among(again, rows.keys, rows.observations.signed_weight)
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
         tables.append(rows.reduce(placed, values).select(*rows.keys, replicate, *names))
     return pl.concat(tables)

@@ -49,7 +49,10 @@ class Rows:
         return self.frame.select(self.keys).unique()
 
     def arrange(self, result: pl.LazyFrame) -> pl.LazyFrame:
-        """Sort a result by the keys, keeping the order inside a group."""
+        """Sort a result by the keys, keeping the order inside a group.
+
+        The last thing that is done to it: models are text thereafter, and sort as such.
+        """
         if not self.keys:
             return result
         result = result.sort(self.keys, maintain_order=True)
@@ -59,7 +62,7 @@ class Rows:
         """Aggregate each group of a frame that has the keys."""
         if not self.keys:
             return frame.select(**aggregates)
-        return self.arrange(frame.group_by(self.keys).agg(**aggregates))
+        return frame.group_by(self.keys).agg(**aggregates)
 
     def stack_keys(self) -> Rows:
         """Repeat the rows for each key: the group becomes an ``attribute`` and a ``segment``.

@@ -137,7 +137,8 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     if interval.clustered:
         placed = beside_clusters(placed, rows.keys, interval.cluster_sums(curve))
     sums = rows.reduce(placed, _numbers(curve) | interval.sums(curve, pl.col))
-    return in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
+    table = in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
+    return rows.arrange(table)
 
 
 def _numbers(curve: Curve) -> dict[str, pl.Expr]:

@@ -96,9 +96,10 @@ def _panel(table: pl.DataFrame, color: str | None, title: str) -> Any:
     base = alt.Chart(table.select(*kept, _ROW, *_COLUMNS, _OVERALL))
     styled = _styles(color, table)
     place: dict[str, Any] = {
-        "y": alt.Y(f"{_ROW}:N", title=None, sort=None).axis(
-            labelLimit=260, ticks=False, domain=False
-        )
+        "y": alt.Y(f"{_ROW}:N", title=None, sort=None)
+        .axis(labelLimit=260, ticks=False, domain=False)
+        # Named, since Vega-Lite leaves out a segment for which nothing is drawn.
+        .scale(domain=values_of(table, _ROW))
     }
     if color is not None:
         place["yOffset"] = alt.YOffset(f"{escape(color)}:N", sort=values_of(table, color))
@@ -186,5 +187,7 @@ def _with_overall(table: pl.DataFrame, keys: list[str], overall: float | None) -
 def _with_labels(table: pl.DataFrame, segment: list[str]) -> pl.DataFrame:
     """Name each segment with the number of its rows."""
     name = pl.concat_str(segment, separator=", ") if segment else pl.lit("all rows")
-    rows = pl.col("n").map_elements(lambda n: f"{n:,}", return_dtype=pl.String)
-    return table.with_columns(pl.format("{} (n = {})", name, rows).alias(_ROW))
+    # Scores of a segment may lack different rows.
+    rows = table.select(pl.col("n").max().over(segment) if segment else pl.col("n").max())
+    shown = pl.Series([f"{n:,}" for n in rows.to_series()])
+    return table.with_columns(pl.format("{} (n = {})", name, pl.lit(shown)).alias(_ROW))

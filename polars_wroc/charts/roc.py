@@ -229,6 +229,10 @@ def _with_intervals(
     limits = table.select(*keys, *_INTERVAL)
     if not keys:
         return points.join(limits, how="cross")
+    unknown = points.select(keys).unique().join(table, on=keys, how="anti")
+    if not unknown.is_empty():
+        msg = f"`summary` must have a row for each curve; found none for {unknown.row(0)}"
+        raise ValueError(msg)
     return points.join(limits, on=keys, how="left", maintain_order="left")
 
 
