@@ -23,6 +23,13 @@ Units: TypeAlias = Literal["row", "frequency", "cluster"]
 CLASSES = ("pos", "neg")
 # Below this share of its largest possible value a sum of weights is one unit's.
 _ONE_UNIT = 1e-12
+# Below this share of its terms a difference of sums is rounding.
+_ROUNDING = 1e-13
+
+
+def _without_rounding(difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
+    """Take for 0 what may be left of terms that cancel out."""
+    return pl.when(difference <= _ROUNDING * terms).then(0.0).otherwise(difference)
 
 
 def units_of(weight_type: WeightType, *, clustered: bool) -> Units:
@@ -119,30 +126,34 @@ class Variance:
             )
             unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
             factor = pl.when(unbiased > _ONE_UNIT * squares).then(squares / unbiased)
-            spread = second - 2 * centre * first + centre**2 * squares
+            level = centre**2 * squares
+            spread = _without_rounding(second - 2 * centre * first + level, second + level)
             columns[self.column("factor", side)] = factor
-            columns[self.part(side)] = factor * spread.clip(lower_bound=0.0) / weight**2
+            columns[self.part(side)] = factor * spread / weight**2
             columns[self.effective(side)] = pl.when(weight > 0).then(weight**2 / squares)
         return columns
 
     def _total(self, field: Fields) -> dict[str, pl.Expr]:
-        total = field(self.part("pos")) + field(self.part("neg"))
-        if self.units == "cluster":
-            total = (total + self._covariance(field)).clip(lower_bound=0.0)
-        return {self.total: total}
+        parts = field(self.part("pos")) + field(self.part("neg"))
+        if self.units != "cluster":
+            return {self.total: parts}
+        covariance, terms = self._covariance(field)
+        return {self.total: _without_rounding(parts + covariance, parts + terms)}
 
-    def _covariance(self, field: Fields) -> pl.Expr:
-        """Twice the covariance of the classes, which share clusters."""
+    def _covariance(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+        """Twice the covariance of the classes, which share clusters, and the size of its terms."""
         centre = field(self.centre)
         weights, weight_sums, sum_weights, sums = (
             field(self.column(of_pos, of_neg))
             for of_pos in ("weight", "sum")
             for of_neg in ("unit_weight", "unit_sum")
         )
-        spread = centre**2 * weights - centre * (weight_sums + sum_weights) + sums
+        level = centre**2 * weights + sums
+        spread = level - centre * (weight_sums + sum_weights)
         factors = field(self.column("factor", "pos")) * field(self.column("factor", "neg"))
         totals = field(self.column("weight", "pos")) * field(self.column("weight", "neg"))
-        return 2 * factors.sqrt() * spread / totals
+        scale = 2 * factors.sqrt() / totals
+        return scale * spread, scale * level
 
     def column(self, name: str, side: str) -> str:
         """Column of one of the sums of a class, or of its ``factor``."""
