@@ -11,6 +11,9 @@ from polars_wroc.distributions import normal_quantile, two_sided_p_value
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
+# A difference of two AUCs that is rounding.
+_NOTHING = 1e-12
+
 CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
 
@@ -27,6 +30,7 @@ def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, 
     """
     se = variance.sqrt()
     known = pl.when(se > 0)
+    nothing = (se == 0) & (difference.abs() <= _NOTHING)
     margin = normal_quantile((1 + level) / 2) * se
     z = difference / se
     return {
@@ -35,7 +39,7 @@ def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, 
         "ci_low": known.then(difference - margin),
         "ci_high": known.then(difference + margin),
         "z": known.then(z),
-        "p_value": known.then(two_sided_p_value(z)).when((se == 0) & (difference == 0)).then(1.0),
+        "p_value": known.then(two_sided_p_value(z)).when(nothing).then(1.0),
     }
 
 

@@ -42,7 +42,7 @@ def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     scaled = z.abs() / math.sqrt(2)
     place = _TAIL_SCALE / (_TAIL_SCALE + scaled)
     tail = place * _polynomial(_tail_coefficients(), 2 * place - 1).exp()
-    return tail * (-scaled * scaled).exp()
+    return (tail * (-scaled * scaled).exp()).clip(upper_bound=1.0)
 
 
 def _polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:

@@ -17,8 +17,8 @@ from polars_wroc.references import (
     REFERENCE_AUC,
     against_group,
     against_overall,
-    against_rest,
 )
+from polars_wroc.rest import against_rest
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.variance import Units, WeightType, units_of
 
@@ -150,7 +150,8 @@ def _compare(rows: Rows, groups: Sequence[str], reference: object, units: Units)
         return against_rest(rows, apart, units)
     if kind == "best":
         return against_group(rows, apart, units, _best(apart))
-    return against_group(rows, apart, units, _named(groups, apart, reference))
+    schema = rows.frame.collect_schema()
+    return against_group(rows, apart, units, _named(groups, apart, reference, schema))
 
 
 def _best(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
@@ -165,7 +166,7 @@ def _best(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
 
 
 def _named(
-    groups: Sequence[str], apart: Sequence[str], reference: Any
+    groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
 ) -> Callable[[pl.Expr], pl.Expr]:
     values = reference if isinstance(reference, tuple) else (reference,)
     if len(values) != len(groups) or any(isinstance(value, _NO_VALUE) for value in values):
@@ -174,11 +175,14 @@ def _named(
             f"found {reference!r}"
         )
         raise ValueError(msg)
-    # As text, so that the command line names groups of any type.
-    texts = [pl.Series([value]).cast(pl.String).item() for value in values]
+    # Through the type of the groups, so that 1 is 1.0; as text, so that any type has names.
+    texts = [
+        pl.Series([value]).cast(schema[key], strict=False).cast(pl.String).item()
+        for key, value in zip(groups, values, strict=True)
+    ]
     named = pl.all_horizontal(
         pl.col(key).cast(pl.String) == text for key, text in zip(groups, texts, strict=True)
-    )
+    ).fill_null(value=False)
     found = named.any().over(apart) if apart else named.any()
     rule = (
         "`reference` must be 'rest', 'overall', 'best' or a group; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -160,7 +160,7 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
 
 
 def _rates(argument: str, value: float | Sequence[float]) -> list[float]:
-    if not isinstance(value, int | float | Sequence) or isinstance(value, str):
+    if not isinstance(value, int | float | Iterable) or isinstance(value, str):
         inputs.reject_type(argument, "be one rate or several of them", value)
     listed = [value] if isinstance(value, int | float) else list(value)
     if not listed:

@@ -41,17 +41,16 @@ def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
     )
 
 
-def share_interval(part: Part, others: Part, level: float) -> Limits:
-    """Interval of the share that a part of the rows has of them and the others.
+def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
+    """Share that a part of the rows has of them and the others, and how many rows it is sure as.
 
-    Wilson's, with the smaller of Kish's effective number of rows and the number that would
-    give the share its linearised variance.
+    That is the smaller of Kish's effective number of rows and the number that would give the
+    share its linearised variance. Both are null where there are no rows.
     """
     both = part + others
-    whole = both.weight
-    rate, rest = part.weight / whole, others.weight / whole
-    kish = whole**2 / both.squares
-    variance = (rest**2 * part.squares + rate**2 * others.squares) / whole**2
+    known = pl.when(both.weight > 0)
+    rate, rest = part.weight / both.weight, others.weight / both.weight
+    kish = both.weight**2 / both.squares
+    variance = (rest**2 * part.squares + rate**2 * others.squares) / both.weight**2
     size = pl.when(variance > 0).then(pl.min_horizontal(kish, rate * rest / variance))
-    limits = wilson(rate, size.otherwise(kish), level)
-    return Limits(*(pl.when(whole > 0).then(limit) for limit in limits))
+    return known.then(rate), known.then(size.otherwise(kish))

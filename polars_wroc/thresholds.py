@@ -4,41 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, get_args
 
 import polars as pl
 
 from polars_wroc import inputs
-from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, squares_of_cells, totals
+from polars_wroc.cells import SQUARES, ThresholdMetrics
+from polars_wroc.confusion import NEGATIVES, POSITIVES, curve_frame, squares_of_cells
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
-from polars_wroc.rates import Part, share_interval
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
-from polars_wroc.staged import as_struct
+from polars_wroc.staged import as_struct, in_columns, in_struct
 from polars_wroc.variance import WeightType
-
-METRIC_COLUMNS = (
-    "threshold",
-    "tp",
-    "fp",
-    "fn",
-    "tn",
-    "tpr",
-    "fpr",
-    "tnr",
-    "fnr",
-    "ppv",
-    "npv",
-    "selection_rate",
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "mcc",
-    "youden",
-    "lift",
-)
-_RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
-LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "high"))
 
 
 def confusion_matrix(
@@ -122,8 +98,7 @@ def confusion_matrix(
         value = pl.element().struct.field("__threshold")
     else:
         value = pl.lit(_ordered_number("threshold", threshold))
-    intervals = _intervals(level, weight_type)
-    build = partial(_matrix, threshold=value, intervals=intervals)
+    build = partial(_matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type))
     matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
@@ -186,129 +161,44 @@ def threshold_metrics(
     └───────────┴─────┴─────┴──────────┘
     """
     asked = _asked(thresholds)
-    intervals: _Intervals | None = _intervals(level, weight_type)
-    names = [*METRIC_COLUMNS, *(LIMIT_COLUMNS if intervals else ())]
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
-    curve = curve_frame(rows, asked, squares=intervals is not None)
+    metrics = ThresholdMetrics(level, weight_type)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    curve = curve_frame(rows, asked, squares=level is not None)
     if asked:
         # The origin's threshold is +inf too: it is told by what it predicts.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(pl.col("threshold").is_in(asked) & ~origin)
-    cells = Cells(*(pl.col(name) for name in CURVE_COLUMNS))
-    columns = metrics_at_threshold(cells, *totals())
-    if intervals:
-        columns |= intervals.columns(cells, Cells(cells.threshold, *squares_of_cells()))
-    metrics = curve.select(*rows.keys, *(column.alias(name) for name, column in columns.items()))
-    return deliver(frame, metrics)
+    if level is not None:
+        curve = curve.with_columns(
+            square.alias(name) for square, name in zip(squares_of_cells(), SQUARES, strict=True)
+        )
+    table = in_columns(curve, metrics.steps).select(*rows.keys, *metrics.columns)
+    return deliver(frame, table)
 
 
-class Cells(NamedTuple):
-    """Something of each cell of the confusion matrix at a threshold: weights or their squares."""
-
-    threshold: pl.Expr
-    tp: pl.Expr
-    fp: pl.Expr
-    fn: pl.Expr
-    tn: pl.Expr
-
-
-class _Intervals(NamedTuple):
-    """Which intervals to give the rates at a threshold."""
-
-    level: float
-    weight_type: WeightType
-
-    def columns(self, cells: Cells, squares: Cells) -> dict[str, pl.Expr]:
-        if self.weight_type == "frequency":
-            squares = cells
-        tp, fp, fn, tn = (Part(*both) for both in zip(cells[1:], squares[1:], strict=True))
-        shares = {
-            "tpr": (tp, fn),
-            "fpr": (fp, tn),
-            "ppv": (tp, fp),
-            "npv": (tn, fn),
-            "selection_rate": (tp + fp, fn + tn),
-            "accuracy": (tp + tn, fp + fn),
-        }
-        columns: dict[str, pl.Expr] = {}
-        for name, (part, others) in shares.items():
-            limits = share_interval(part, others, self.level)
-            columns |= {f"{name}_{end}": limit for end, limit in limits._asdict().items()}
-        return columns
-
-
-def _intervals(level: float | None, weight_type: WeightType) -> _Intervals | None:
-    inputs.option("weight_type", weight_type, get_args(WeightType))
-    if level is None:
-        return None
-    return _Intervals(inputs.number("level", level, low=0, high=1, open_ends=True), weight_type)
-
-
-def metrics_at_threshold(
-    cells: Cells, positives: pl.Expr, negatives: pl.Expr
-) -> dict[str, pl.Expr]:
-    """Write every metric of a confusion matrix, once."""
-    threshold, tp, fp, fn, tn = cells
-    selected, total = tp + fp, positives + negatives
-    tpr, fpr = _ratio(tp, positives), _ratio(fp, negatives)
-    tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
-    ppv, npv = _ratio(tp, selected), _ratio(tn, tn + fn)
-    # In rates, so that no product of four weights overflows.
-    missed = _ratio(fp, selected) * fnr * fpr * _ratio(fn, tn + fn)
-    mcc = (ppv * tpr * tnr * npv).sqrt() - missed.sqrt()
-    return {
-        "threshold": threshold,
-        "tp": tp,
-        "fp": fp,
-        "fn": fn,
-        "tn": tn,
-        "tpr": tpr,
-        "fpr": fpr,
-        "tnr": tnr,
-        "fnr": fnr,
-        "ppv": ppv,
-        "npv": npv,
-        "selection_rate": _ratio(selected, total),
-        "accuracy": _ratio(tp + tn, total),
-        "balanced_accuracy": (tpr + tnr) / 2,
-        "f1": _ratio(2 * tp, 2 * tp + fp + fn),
-        "mcc": mcc,
-        "youden": tpr - fpr,
-        "lift": _ratio(ppv, _ratio(positives, total)),
-    }
-
-
-def _matrix(rows: pl.Expr, *, threshold: pl.Expr, intervals: _Intervals | None) -> pl.Expr:
+def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
     weight = field(WEIGHT).cast(pl.Float64)
     predicted = field(SCORE).cast(pl.Float64) >= threshold
     positive, negative = weight > 0, weight < 0
-    where = {
+    cells = {
         "tp": positive & predicted,
         "fp": negative & predicted,
         "fn": positive & ~predicted,
         "tn": negative & ~predicted,
     }
-    values = {"threshold": threshold.first()}
-    values |= {name: pl.when(rows).then(weight.abs()).sum() for name, rows in where.items()}
-    if intervals:
-        values |= {
-            f"{name}_squares": pl.when(rows).then(weight * weight).sum()
-            for name, rows in where.items()
-        }
-    sums = rows.list.eval(as_struct(values))
-    known = pl.when(field("threshold").is_not_null())
-    cells = Cells(*(known.then(field(name)) for name in CURVE_COLUMNS))
-    metrics = metrics_at_threshold(cells, cells.tp + cells.fn, cells.fp + cells.tn)
-    if intervals:
-        squares = Cells(cells.threshold, *(field(f"{name}_squares") for name in where))
-        metrics |= intervals.columns(cells, squares)
-    return sums.list.agg(as_struct({name: value.first() for name, value in metrics.items()}))
-
-
-def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    return pl.when(whole > 0).then(part / whole)
+    sums = {name: (where, weight.abs()) for name, where in cells.items()}
+    sums |= {POSITIVES: (positive, weight), NEGATIVES: (negative, -weight)}
+    if metrics.level is not None:
+        squares = zip(SQUARES, cells.values(), strict=True)
+        sums |= {name: (where, weight * weight) for name, where in squares}
+    known = pl.when(threshold.first().is_not_null())
+    values = {
+        name: known.then(pl.when(where).then(value).sum()) for name, (where, value) in sums.items()
+    }
+    matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | values))
+    return in_struct(matrix, metrics.steps, metrics.columns)
 
 
 def _asked(thresholds: float | Sequence[float] | None) -> list[float]:

@@ -24,12 +24,7 @@ CLASSES = ("pos", "neg")
 # Below this share of its largest possible value a sum of weights is one unit's.
 _ONE_UNIT = 1e-12
 # Below this share of its terms a difference of sums is rounding.
-_ROUNDING = 1e-13
-
-
-def _without_rounding(difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
-    """Take for 0 what may be left of terms that cancel out."""
-    return pl.when(difference <= _ROUNDING * terms).then(0.0).otherwise(difference)
+ROUNDING = 1e-13
 
 
 def units_of(weight_type: WeightType, *, clustered: bool) -> Units:
@@ -47,12 +42,14 @@ class Variance:
 
     ``centre`` is the column of the mean placement; ``name`` tells the columns of several
     estimates apart. The result is the columns `total`, `part` of a class and `units`, the
-    effective number of units in a class.
+    effective number of units in a class. What is below the share ``rounding`` of the terms
+    that make it up is taken for 0.
     """
 
     units: Units
     centre: str
     name: str = ""
+    rounding: float = ROUNDING
 
     @property
     def total(self) -> str:
@@ -127,7 +124,7 @@ class Variance:
             unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
             factor = pl.when(unbiased > _ONE_UNIT * squares).then(squares / unbiased)
             level = centre**2 * squares
-            spread = _without_rounding(second - 2 * centre * first + level, second + level)
+            spread = self.without_rounding(second - 2 * centre * first + level, second + level)
             columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * spread / weight**2
             columns[self.effective(side)] = pl.when(weight > 0).then(weight**2 / squares)
@@ -138,7 +135,7 @@ class Variance:
         if self.units != "cluster":
             return {self.total: parts}
         covariance, terms = self._covariance(field)
-        return {self.total: _without_rounding(parts + covariance, parts + terms)}
+        return {self.total: self.without_rounding(parts + covariance, parts + terms)}
 
     def _covariance(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
         """Twice the covariance of the classes, which share clusters, and the size of its terms."""
@@ -154,6 +151,10 @@ class Variance:
         totals = field(self.column("weight", "pos")) * field(self.column("weight", "neg"))
         scale = 2 * factors.sqrt() / totals
         return scale * spread, scale * level
+
+    def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
+        """Take for 0 what may be left of terms that cancel out."""
+        return pl.when(difference <= self.rounding * terms).then(0.0).otherwise(difference)
 
     def column(self, name: str, side: str) -> str:
         """Column of one of the sums of a class, or of its ``factor``."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import altair as alt
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
+
+Chart: TypeAlias = alt.LayerChart | alt.FacetChart | alt.VConcatChart
+
+AUC_COLUMNS = ["auc", "ci_low", "ci_high", "n", "n_pos", "n_neg"]
 
 
 def scored(rows: int, groups: int = 1) -> pl.DataFrame:
@@ -27,9 +34,48 @@ def scored(rows: int, groups: int = 1) -> pl.DataFrame:
     )
 
 
-def drawn(chart: alt.LayerChart | alt.FacetChart) -> list[dict[str, Any]]:
+def drawn(chart: Chart) -> list[dict[str, Any]]:
     (rows,) = chart.to_dict()["datasets"].values()
     return list(rows)
+
+
+def drawn_panels(chart: Chart) -> dict[str, list[dict[str, Any]]]:
+    whole = chart.to_dict()
+    return {
+        panel["title"]["text"]: whole["datasets"][panel["data"]["name"]]
+        for panel in whole["vconcat"]
+    }
+
+
+def tooltip_fields(layers: list[dict[str, Any]]) -> set[str]:
+    return {field["field"] for layer in layers for field in layer["encoding"].get("tooltip", [])}
+
+
+def shown_texts(chart: Any, folder: Path) -> list[str]:
+    """All that can be read in the picture, in its order."""
+    path = folder / "chart.svg"
+    chart.save(str(path))
+    return list(ET.parse(path).getroot().itertext())  # noqa: S314  (our own file)
+
+
+def shown_numbers(chart: Any, folder: Path) -> list[float]:
+    """The AUCs that can be read in the picture."""
+    texts = shown_texts(chart, folder)
+    return [float(text) for text in texts if re.fullmatch(r"\d\.\d{3}", text)]
+
+
+def audited() -> pl.DataFrame:
+    """Rows with two attributes and two scores."""
+    number = pl.int_range(pl.len())
+    return scored(200, groups=2).with_columns(h=number % 3, t=(pl.col("s") * 9).floor())
+
+
+def with_one_class() -> pl.DataFrame:
+    """Three groups, of which the one in the middle has positives only."""
+    groups = pl.DataFrame({"g": ["a"] * 4 + ["b"] * 2 + ["c"] * 4})
+    return groups.with_columns(
+        y=pl.Series([1, 0, 1, 0, 1, 1, 1, 0, 0, 1]), s=pl.int_range(pl.len()) * 7 % 10 / 10
+    )
 
 
 def test_draws_every_point_of_a_small_curve() -> None:
@@ -111,3 +157,275 @@ def test_curves_without_rows() -> None:
     curve = wroc.roc_curve(scored(20, groups=2), "y", "s", by="g")
     with pytest.raises(ValueError, match="`curves` must have rows to be drawn; found none"):
         wroc.roc_chart(curve.clear())
+
+
+# Bands, and how sure an AUC is.
+
+
+@pytest.mark.parametrize("band", ["pointwise", "simultaneous"])
+def test_band_is_an_area_between_its_limits(band: Literal["pointwise"]) -> None:
+    curve = wroc.roc_curve(scored(80, groups=2), "y", "s", by="g", band=band)
+    chart = wroc.roc_chart(curve, color="g")
+    area, *others = chart.to_dict()["layer"]
+    assert area["mark"]["type"] == "area"
+    assert [area["encoding"][axis]["field"] for axis in ("x", "y", "y2")] == [
+        "fpr",
+        "tpr_low",
+        "tpr_high",
+    ]
+    assert area["encoding"]["color"]["field"] == "g"
+    assert "area" not in [layer["mark"]["type"] for layer in others]
+    points = pl.DataFrame(drawn(chart))
+    assert_frame_equal(points.select("tpr_low", "tpr_high"), curve.select("tpr_low", "tpr_high"))
+
+
+def test_tooltips_hold_the_limits_of_the_band() -> None:
+    with_band, without = (
+        wroc.roc_chart(wroc.roc_curve(scored(30), "y", "s", band=band)).to_dict()
+        for band in ("pointwise", None)
+    )
+    limits = {"tpr_low", "tpr_high"}
+    assert limits <= tooltip_fields(with_band["layer"])
+    assert not limits & tooltip_fields(without["layer"])
+    assert "area" not in [layer["mark"]["type"] for layer in without["layer"]]
+
+
+def test_band_leaves_the_title_of_its_axis_alone(tmp_path: Path) -> None:
+    chart = wroc.roc_chart(wroc.roc_curve(scored(30), "y", "s", band="simultaneous"))
+    assert {"True positive rate", "False positive rate"} <= set(shown_texts(chart, tmp_path))
+    assert not any("tpr_" in text for text in shown_texts(chart, tmp_path))
+
+
+def test_large_bands_are_thinned_with_their_curves() -> None:
+    curve = wroc.roc_curve(scored(9_000, groups=3), "y", "s", by="g", band="simultaneous")
+    points = pl.DataFrame(drawn(wroc.roc_chart(curve, facet="g")))
+    assert curve.height > 5_000 >= points.height
+    assert points["tpr_low"].null_count() == 0
+    limits = set(curve.select("tpr_low", "tpr_high").rows())
+    assert set(points.select("tpr_low", "tpr_high").rows()) <= limits
+
+
+def test_labels_give_the_interval_of_the_summary() -> None:
+    data = scored(300, groups=3)
+    summary = wroc.summary(data, "y", "s", weight="w", by="g", level=0.9)
+    curve = wroc.roc_curve(data, "y", "s", weight="w", by="g", max_points=30)
+    for table in (summary, summary.lazy(), summary.reverse()):
+        points = drawn(wroc.roc_chart(curve, facet="g", summary=table))
+        labels = [point["__label"] for point in points if point["__label"]]
+        assert labels == [
+            f"AUC {auc:.3f} ({low:.3f} to {high:.3f})"
+            for auc, low, high in summary.select("auc", "ci_low", "ci_high").iter_rows()
+        ]
+
+
+def test_labels_of_curves_in_one_panel_name_them() -> None:
+    data = scored(90, groups=2).with_columns(g=pl.col("g").cast(pl.String).replace("0", None))
+    summary = wroc.summary(data, "y", "s", by="g")
+    points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), summary=summary))
+    labels = {point["__label"] for point in points if point["__label"]}
+    names = ["(missing)", "1"]
+    numbers = summary.select("auc", "ci_low", "ci_high").rows()
+    assert labels == {
+        f"{name}: AUC {auc:.3f} ({low:.3f} to {high:.3f})"
+        for name, (auc, low, high) in zip(names, numbers, strict=True)
+    }
+
+
+def test_one_class_segment_is_drawn_without_an_interval() -> None:
+    data = pl.DataFrame({"g": ["a"] * 3 + ["b"], "y": [1, 0, 0, 1], "s": [0.5, 0.1, 0.7, 0.3]})
+    summary = wroc.summary(data, "y", "s", by="g")
+    curve = wroc.roc_curve(data, "y", "s", by="g", band="pointwise")
+    points = drawn(wroc.roc_chart(curve, facet="g", summary=summary))
+    assert {p["__label"] for p in points if p["g"] == "b"} == {None}
+    assert sum(p["__label"] is not None for p in points if p["g"] == "a") == 1
+
+
+@pytest.mark.parametrize("by", [None, "h", ["g", "h"], ["h", "g"]])
+def test_summary_of_other_groups_is_refused(by: Any) -> None:
+    data = scored(40, groups=2).with_columns(h="g")
+    curve, summary = wroc.roc_curve(data, "y", "s", by="g"), wroc.summary(data, "y", "s", by=by)
+    found = [by] if isinstance(by, str) else by or []
+    message = f"`summary` must have the groups of the curves, ['g']; found {found}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        wroc.roc_chart(curve, summary=summary)
+
+
+def test_summary_without_intervals_is_refused() -> None:
+    data = scored(40)
+    curve, summary = wroc.roc_curve(data, "y", "s"), wroc.summary(data, "y", "s")
+    with pytest.raises(ValueError, match=r"^`summary` must have the columns .*no \['ci_high'\]$"):
+        wroc.roc_chart(curve, summary=summary.drop("ci_high"))
+    with pytest.raises(TypeError, match=r"^`summary` must be a table of this package; found dict$"):
+        wroc.roc_chart(curve, summary={})  # type: ignore[arg-type]
+
+
+# AUCs beside each other.
+
+
+def test_each_segment_is_drawn_with_its_interval() -> None:
+    data = scored(300, groups=4)
+    summary = wroc.summary(data, "y", "s", weight="w", by="g", level=0.8)
+    for table in (summary, summary.lazy()):
+        rows = pl.DataFrame(drawn(wroc.auc_chart(table)))
+        assert rows["__row"].to_list() == [
+            f"{group} (n = {n})" for group, n in summary.select("g", "n").iter_rows()
+        ]
+        assert_frame_equal(rows.select(AUC_COLUMNS), summary.select(AUC_COLUMNS))
+
+
+def test_marks_stand_at_the_auc_and_at_its_limits() -> None:
+    chart = wroc.auc_chart(wroc.summary(scored(60, groups=2), "y", "s", by="g"))
+    overall, interval, point, number = chart.to_dict()["layer"]
+    marks = [layer["mark"]["type"] for layer in (overall, interval, point, number)]
+    assert marks == ["rule", "rule", "point", "text"]
+    limits = [interval["encoding"][axis]["field"] for axis in ("x", "x2")]
+    assert limits == ["ci_low", "ci_high"]
+    assert point["encoding"]["x"]["field"] == number["encoding"]["text"]["field"] == "auc"
+    assert {*AUC_COLUMNS, "__row"} <= tooltip_fields([point])
+
+
+def test_groups_of_several_columns_make_up_the_segment() -> None:
+    data = scored(99, groups=2).with_columns(h=pl.when(pl.col("s") < 0.7).then(pl.lit("x")))
+    summary = wroc.summary(data, "y", "s", by=["g", "h"])
+    rows = drawn(wroc.auc_chart(summary))
+    names = ["0, (missing)", "0, x", "1, (missing)", "1, x"]
+    sizes = summary["n"].to_list()
+    assert [row["__row"] for row in rows] == [
+        f"{name} (n = {n})" for name, n in zip(names, sizes, strict=True)
+    ]
+
+
+def test_everybody_is_one_segment_and_large_numbers_are_readable() -> None:
+    (row,) = drawn(wroc.auc_chart(wroc.summary(scored(1_234), "y", "s")))
+    assert row["__row"] == "all rows (n = 1,234)"
+
+
+def test_models_of_a_segment_differ_by_shape_and_not_by_colour_alone() -> None:
+    data = scored(99, groups=2).with_columns(t=1 - pl.col("s"))
+    chart = wroc.auc_chart(wroc.summary(data, "y", ["s", "t"], by="g"))
+    rows = drawn(chart)
+    assert [(row["__row"][0], row["model"]) for row in rows] == [
+        (group, model) for group in "01" for model in ("s", "t")
+    ]
+    encoding = chart.to_dict()["layer"][2]["encoding"]
+    assert {encoding[channel]["field"] for channel in ("color", "shape", "yOffset")} == {"model"}
+    for channel in ("color", "shape"):
+        assert encoding[channel]["scale"]["domain"] == ["s", "t"]
+        assert len(set(encoding[channel]["scale"]["range"])) == 2
+
+
+def test_facet_has_a_panel_for_each_value() -> None:
+    data = scored(99, groups=3).with_columns(h=pl.col("g") % 2)
+    summary = wroc.summary(data, "y", "s", by=["g", "h"])
+    panels = drawn_panels(wroc.auc_chart(summary, facet="g"))
+    assert list(panels) == ["0", "1", "2"]
+    names = [[row["__row"].partition(" ")[0] for row in rows] for rows in panels.values()]
+    assert names == [["0"], ["1"], ["0"]]
+
+
+def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> None:
+    audit = wroc.audit(audited(), "y", ["s", "t"], by=["g", "h"], weight="w")
+    panels = drawn_panels(wroc.auc_chart(audit.segments))
+    assert list(panels) == ["overall", "g", "h"]
+    overall = audit.segments.filter(attribute="overall")
+    everybody = dict(overall.select("model", "auc").iter_rows())
+    assert len(set(everybody.values())) == 2
+    for attribute, rows in panels.items():
+        segments = audit.segments.filter(attribute=attribute)
+        assert [row["auc"] for row in rows] == segments["auc"].to_list()
+        assert [row["__overall"] for row in rows] == [everybody[row["model"]] for row in rows]
+    layer = wroc.auc_chart(audit.segments).to_dict()["vconcat"][1]["layer"][0]
+    assert layer["encoding"]["color"]["field"] == "model"
+    assert layer["encoding"]["x"]["field"] == "__overall"
+
+
+def test_audit_of_one_score_brings_its_overall_auc() -> None:
+    audit = wroc.audit(audited(), "y", "s", by="g")
+    panels = drawn_panels(wroc.auc_chart(audit.segments))
+    found = {row["__overall"] for rows in panels.values() for row in rows}
+    assert found == {audit.segments["auc"][0]}
+
+
+def test_overall_line_is_drawn_where_the_caller_says() -> None:
+    audit = wroc.audit(audited(), "y", "s", by="g")
+    summary = wroc.summary(audited(), "y", "s", by="g")
+    panels = drawn_panels(wroc.auc_chart(audit.segments, overall=0.25))
+    assert {row["__overall"] for rows in panels.values() for row in rows} == {0.25}
+    assert {row["__overall"] for row in drawn(wroc.auc_chart(summary, overall=1))} == {1.0}
+    assert {row["__overall"] for row in drawn(wroc.auc_chart(summary))} == {None}
+
+
+def test_segment_without_an_auc_draws_nothing(tmp_path: Path) -> None:
+    summary = wroc.summary(with_one_class(), "y", "s", by="g")
+    chart = wroc.auc_chart(summary)
+    (row,) = (row for row in drawn(chart) if row["__row"].startswith("b "))
+    assert [row[name] for name in ("auc", "ci_low", "ci_high")] == [None] * 3
+    expected = summary["auc"].drop_nulls().to_list()
+    assert shown_numbers(chart, tmp_path) == pytest.approx(expected, abs=6e-4)
+
+
+def test_segment_without_an_auc_is_named(tmp_path: Path) -> None:
+    summary = wroc.summary(with_one_class(), "y", "s", by="g")
+    names = [text for text in shown_texts(wroc.auc_chart(summary), tmp_path) if "(n = " in text]
+    assert [name[0] for name in names] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("channel", ["color", "facet"])
+def test_segment_may_have_a_name_that_vega_reads_as_syntax(channel: str, tmp_path: Path) -> None:
+    data = audited().rename({"g": "a.b[c]", "h": "d:e"})
+    summary = wroc.summary(data, "y", "s", by=["a.b[c]", "d:e"])
+    options: dict[str, Any] = {channel: "a.b[c]"}
+    chart = wroc.auc_chart(summary, **options)
+    expected = summary["auc"].sort().to_list()
+    assert sorted(shown_numbers(chart, tmp_path)) == pytest.approx(expected, abs=6e-4)
+    if channel == "color":
+        field = chart.to_dict()["layer"][2]["encoding"]["color"]
+        assert (field["field"], field["title"]) == (r"a\.b\[c\]", "a.b[c]")
+
+
+@pytest.mark.parametrize("channel", ["color", "facet"])
+def test_channel_that_is_no_group(channel: str) -> None:
+    summary = wroc.summary(audited(), "y", "s", by="g")
+    message = rf"^`{channel}` must be a group column of the table, \['g'\]; found 'h'$"
+    options: dict[str, Any] = {channel: "h"}
+    with pytest.raises(ValueError, match=message):
+        wroc.auc_chart(summary, **options)
+
+
+def test_more_than_five_colours_are_refused() -> None:
+    summary = wroc.summary(scored(300, groups=9), "y", "s", by="g")
+    message = "`color` must have at most 5 values .*; found 9 in 'g': use facet='g'"
+    with pytest.raises(ValueError, match=message):
+        wroc.auc_chart(summary, color="g")
+    wroc.auc_chart(summary.head(5), color="g")
+
+
+def test_more_than_five_models_are_refused() -> None:
+    scores = [pl.col("s").alias(name) for name in "abcdef"]
+    with pytest.raises(
+        ValueError, match=r"`color` must have at most 5 values .* found 6 in 'model"
+    ):
+        wroc.auc_chart(wroc.summary(scored(30), "y", scores))
+
+
+def test_tables_without_rows_and_with_too_many() -> None:
+    summary = wroc.summary(audited(), "y", "s", by="g")
+    for table, found in ((summary.clear(), "0"), (pl.concat([summary] * 2_501), "5,002")):
+        message = f"^`summary` must have 1 to 5,000 rows to be drawn; found {found}$"
+        with pytest.raises(ValueError, match=message):
+            wroc.auc_chart(table)
+
+
+def test_tables_that_are_no_summaries() -> None:
+    with pytest.raises(ValueError, match=r"^`summary` must have the columns .*; found no \['n', "):
+        wroc.auc_chart(wroc.roc_curve(scored(9), "y", "s"))
+    with pytest.raises(TypeError, match=r"^`summary` must be a table of this package; found list$"):
+        wroc.auc_chart([])  # type: ignore[arg-type]
+
+
+def test_overall_that_is_no_auc() -> None:
+    summary = wroc.summary(audited(), "y", "s", by="g")
+    with pytest.raises(ValueError, match=r"^`overall` must lie between 0 and 1; found 1\.5$"):
+        wroc.auc_chart(summary, overall=1.5)
+    with pytest.raises(TypeError, match=r"^`overall` must be a number; found 'x' of type str$"):
+        wroc.auc_chart(summary, overall="x")  # type: ignore[arg-type]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pytest
@@ -88,6 +90,74 @@ def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
         assert curve.columns[:4] == ["sex", "threshold", "fpr", "tpr"]
 
 
+def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
+    call = ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "age", "-o", "-"]
+    assert main(call) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["settings"]["cluster"] == "age"
+    audit = wroc.audit(
+        pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex", cluster="age"
+    )
+    segments = pl.DataFrame(printed["segments"])
+    assert_frame_equal(segments, audit.segments, abs_tol=1e-12)
+    in_clusters = segments.filter(attribute="sex")["se"].to_list()
+    assert in_clusters != pytest.approx(expected["se"].to_list(), rel=1e-3)
+
+
+def test_auc_of_weights_that_count_rows(
+    capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
+) -> None:
+    call = ["auc", str(PATIENTS), *COLUMNS, "--by", "sex", "--weight-type", "frequency"]
+    assert main([*call, "--level", "0.9", "-o", "-"]) == 0
+    found = pl.DataFrame(json.loads(capsys.readouterr().out))
+    data = pl.read_parquet(PATIENTS)
+    frequency = wroc.summary(
+        data, "progressed", "score", weight="weight", by="sex", weight_type="frequency", level=0.9
+    )
+    assert_frame_equal(found, frequency, abs_tol=1e-12)
+    assert found["auc"].to_list() == pytest.approx(expected["auc"].to_list())
+    assert found["se"].to_list() != pytest.approx(expected["se"].to_list(), rel=1e-6)
+
+
+@pytest.mark.parametrize("band", ["pointwise", "simultaneous"])
+def test_curve_with_a_band_as_a_table(tmp_path: Path, band: Literal["pointwise"]) -> None:
+    output = tmp_path / "curve.csv"
+    call = ["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "--band", band, "--level", "0.8"]
+    assert main([*call, "--weight-type", "frequency", "-o", str(output)]) == 0
+    found = pl.read_csv(output)
+    assert found.columns[-2:] == ["tpr_low", "tpr_high"]
+    curve = wroc.roc_curve(
+        pl.read_parquet(PATIENTS),
+        "progressed",
+        "score",
+        weight="weight",
+        by="sex",
+        band=band,
+        level=0.8,
+        weight_type="frequency",
+    )
+    assert_frame_equal(found, curve, abs_tol=1e-9)
+
+
+def test_chart_of_curves_says_how_sure_each_auc_is(tmp_path: Path, expected: pl.DataFrame) -> None:
+    output = tmp_path / "curve.svg"
+    call = ["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "--band", "pointwise"]
+    assert main([*call, "-o", str(output)]) == 0
+    texts = [text for text in ET.parse(output).getroot().itertext() if "AUC" in text]  # noqa: S314
+    numbers = expected.select("auc", "ci_low", "ci_high").rows()
+    assert texts == [f"AUC {auc:.3f} ({low:.3f} to {high:.3f})" for auc, low, high in numbers]
+
+
+def test_chart_of_curves_says_how_sure_their_aucs_are(tmp_path: Path) -> None:
+    output = tmp_path / "curve.svg"
+    call = ["curve", str(PATIENTS), *COLUMNS, "--level", "0.8", "-o", str(output)]
+    assert main(call) == 0
+    data = pl.read_parquet(PATIENTS)
+    sure = wroc.summary(data, "progressed", "score", weight="weight", level=0.8)
+    low, high = sure.select("ci_low", "ci_high").row(0)
+    assert f"({low:.3f} to {high:.3f})" in output.read_text()
+
+
 def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.parquet"
     pl.DataFrame(
@@ -116,6 +186,36 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["audit", str(PATIENTS), *COLUMNS], "audit needs at least one --by"),
         (["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "a.txt"], "must end in one of"),
         (["curve", str(PATIENTS), *COLUMNS, "-o", "c.png", "--max-points", "1"], "be 3 or more"),
+        (
+            ["curve", str(PATIENTS), *COLUMNS, "-o", "c.csv", "--band", "wide"],
+            "argument --band: invalid choice: 'wide'",
+        ),
+        (
+            [
+                "curve",
+                str(PATIENTS),
+                *COLUMNS,
+                "-o",
+                "c.csv",
+                "--band",
+                "pointwise",
+                "--level",
+                "2",
+            ],
+            "`level` must lie strictly between 0 and 1; found 2.0",
+        ),
+        (
+            ["auc", str(PATIENTS), *COLUMNS, "--weight-type", "analytic"],
+            "argument --weight-type: invalid choice: 'analytic'",
+        ),
+        (
+            ["auc", str(PATIENTS), *COLUMNS, "--cluster", "no"],
+            "`cluster` must name a column of the frame; found no column 'no'",
+        ),
+        (
+            ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "no"],
+            "`cluster` must name a column of the frame; found no column 'no'",
+        ),
         (
             [
                 "curve",
@@ -220,6 +320,19 @@ def test_closed_pipe_is_no_error() -> None:
     call = [sys.executable, "-m", "polars_wroc", "auc", str(PATIENTS), *COLUMNS, "--by", "age"]
     with subprocess.Popen(  # noqa: S603  (our own code)
         call, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_closed_pipe_is_no_error_for_little_output() -> None:
+    call = [sys.executable, "-m", "polars_wroc", "auc", str(PATIENTS), *COLUMNS]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(  # noqa: S603  (our own code)
+        call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
@@ -150,14 +151,108 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         r"^`threshold` must be a number; found nan$",
     ),
+    "comparison of one score": (
+        lambda f: UNTYPED.compare(f, "y", ["s"]),
+        ValueError,
+        r"^`score` must hold two or more columns to compare; found \['s'\]$",
+    ),
+    "comparison named like the models": (
+        lambda f: UNTYPED.compare(f, "y", ["s", "w"], by=pl.col("g").alias("model")),
+        ValueError,
+        r"^`by` must not take the name of a result column; found 'model'",
+    ),
+    "adjusted comparison": (
+        lambda f: UNTYPED.compare(f, "y", ["s", "w"], adjust="bonferroni"),
+        ValueError,
+        r"^`adjust` must be one of 'holm', 'bh', 'none'; found 'bonferroni'$",
+    ),
+    "adjusted gaps": (
+        lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", adjust=None),
+        ValueError,
+        r"^`adjust` must be one of 'holm', 'bh', 'none'; found None$",
+    ),
+    "reference of two groups": (
+        lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", reference=("a", "b")),
+        ValueError,
+        r"^`reference` must be 'rest', 'overall', 'best' or one value for each of \['g'\]; found",
+    ),
+    "reference of half a group": (
+        lambda f: UNTYPED.group_gaps(f, "y", "s", by=["g", "text"], reference="a"),
+        ValueError,
+        r"^`reference` must .* one value for each of \['g', 'text'\]; found 'a'$",
+    ),
+    "band in other words": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", band="both"),
+        ValueError,
+        r"^`band` must be one of 'pointwise', 'simultaneous'; found 'both'$",
+    ),
+    "band of a number": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", band=1),
+        ValueError,
+        r"^`band` must be one of 'pointwise', 'simultaneous'; found 1$",
+    ),
+    "level of a confusion matrix": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=0.2, level=95)),
+        ValueError,
+        r"^`level` must lie strictly between 0 and 1; found 95$",
+    ),
+    "weight type of a confusion matrix": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=0.2, weight_type="x")),
+        ValueError,
+        r"^`weight_type` must be one of 'probability', 'frequency'; found 'x'$",
+    ),
+    "cluster of no column": (
+        lambda f: UNTYPED.summary(f, "y", "s", cluster=3),
+        TypeError,
+        r"^`cluster` must be a column name or a Polars expression; found 3 of type int$",
+    ),
+    "cluster of two columns": (
+        lambda f: UNTYPED.summary(f, "y", "s", cluster=pl.col("g", "text")),
+        ValueError,
+        r"^`cluster` must be one column; found 2: g, text$",
+    ),
 }
+
+
+def _compare(frame: Any, label: Any, score: Any, **options: Any) -> Any:
+    return wroc.compare(frame, label, [score, "varying"], **options)
+
+
+def _gaps(frame: Any, label: Any, score: Any, **options: Any) -> Any:
+    return wroc.group_gaps(frame, label, score, **({"by": "g"} | options))
+
 
 TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "summary": (wroc.summary, "average_precision"),
     "confusion_curve": (wroc.confusion_curve, "fn"),
     "roc_curve": (wroc.roc_curve, "fpr"),
     "threshold_metrics": (wroc.threshold_metrics, "lift"),
+    "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
+    "summary in clusters": (partial(wroc.summary, cluster="g"), "ci_method"),
+    "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),
+    "compare": (_compare, "model_a"),
+    "group_gaps": (_gaps, "auc_gap_p_adjusted"),
+    "tpr_at_fpr": (partial(wroc.tpr_at_fpr, fpr=0.5), "tpr_low"),
+    "fpr_at_tpr": (partial(wroc.fpr_at_tpr, tpr=0.5), "fpr_high"),
+    "bootstrap": (partial(wroc.bootstrap, metrics="ks", replicates=2), "n_replicates"),
+    "bootstrap_replicates": (
+        partial(wroc.bootstrap_replicates, metrics=["ks", "gini"], replicates=2),
+        "gini",
+    ),
 }
+
+WITH_LEVEL = [
+    "summary",
+    "threshold_metrics",
+    "roc_curve with a band",
+    "compare",
+    "group_gaps",
+    "tpr_at_fpr",
+    "fpr_at_tpr",
+    "bootstrap",
+]
+WITH_WEIGHT_TYPE = [name for name in WITH_LEVEL if name != "bootstrap"]
+WITH_CLUSTER = ["summary", "compare", "bootstrap", "bootstrap_replicates"]
 
 # Refused when the plan runs, because the values decide.
 AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
@@ -199,6 +294,18 @@ AT_SELECT: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "missing column": ({"label": "nothing"}, ColumnNotFoundError, "nothing"),
 }
 
+# Of a rate that is asked for.
+BAD_RATES: list[tuple[object, type[Exception], str]] = [
+    (-0.1, ValueError, r"must lie between 0 and 1; found -0\.1"),
+    (1.5, ValueError, r"must lie between 0 and 1; found 1\.5"),
+    ([0.5, 2], ValueError, "must lie between 0 and 1; found 2"),
+    (float("nan"), ValueError, "must lie between 0 and 1; found nan"),
+    ([], ValueError, "must hold at least one rate; found none"),
+    (True, TypeError, "must be a number; found True of type bool"),
+    ([None], TypeError, "must be a number; found None of type NoneType"),
+    (["x"], TypeError, "must be a number; found 'x' of type str"),
+]
+
 METRICS = ["roc_auc", "gini", "ks", "average_precision"]
 
 
@@ -225,6 +332,70 @@ def test_missing_column_is_refused_at_once(
     )
     with pytest.raises(ColumnNotFoundError, match=message):
         TABLES[name][0](frame, **_arguments(**{argument: "nothing"}))
+
+
+@pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize("name", WITH_CLUSTER)
+def test_missing_cluster_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, name: str) -> None:
+    message = "^`cluster` must name a column of the frame; found no column 'nothing' among .*'y'"
+    with pytest.raises(ColumnNotFoundError, match=message):
+        TABLES[name][0](frame, "y", "s", cluster="nothing")
+
+
+@pytest.mark.parametrize("level", [0, 1.0, 95, -0.1, float("nan")])
+@pytest.mark.parametrize("name", WITH_LEVEL)
+def test_level_outside_its_range_is_refused_at_once(name: str, level: float) -> None:
+    message = f"^`level` must lie strictly between 0 and 1; found {level}$"
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(ValueError, match=message):
+            TABLES[name][0](frame, "y", "s", level=level)
+
+
+@pytest.mark.parametrize("level", ["high", True])
+@pytest.mark.parametrize("name", WITH_LEVEL)
+def test_level_that_is_no_number_is_refused_at_once(name: str, level: object) -> None:
+    message = f"^`level` must be a number; found {level!r} of type {type(level).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        TABLES[name][0](DATA.lazy(), "y", "s", level=level)
+
+
+@pytest.mark.parametrize("weight_type", ["analytic", None, 1])
+@pytest.mark.parametrize("name", WITH_WEIGHT_TYPE)
+def test_unknown_weight_type_is_refused_at_once(name: str, weight_type: object) -> None:
+    message = f"^`weight_type` must be one of 'probability', 'frequency'; found {weight_type!r}$"
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(ValueError, match=message):
+            TABLES[name][0](frame, "y", "s", weight_type=weight_type)
+
+
+@pytest.mark.parametrize("argument", ["fpr", "tpr"])
+@pytest.mark.parametrize(("rate", "error", "message"), BAD_RATES)
+def test_bad_rate_is_refused_at_once(
+    argument: str, rate: object, error: type[Exception], message: str
+) -> None:
+    function = {"fpr": UNTYPED.tpr_at_fpr, "tpr": UNTYPED.fpr_at_tpr}[argument]
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(error, match=f"^`{argument}` {message}$"):
+            function(frame, "y", "s", **{argument: rate})
+
+
+@pytest.mark.parametrize(
+    ("by", "reference", "found"),
+    [
+        ("g", "c", "found no group 'c' in g"),
+        ("two", 7, "found no group 7 in two"),
+        (["g", "text"], ("a", "maybe"), r"found no group \('a', 'maybe'\) in g, text"),
+    ],
+)
+def test_reference_that_is_no_group_is_refused_at_collect(
+    by: str | list[str], reference: object, found: str, engine: Engine
+) -> None:
+    message = f"`reference` must be 'rest', 'overall', 'best' or a group; {found}"
+    with pytest.raises(InvalidOperationError, match=f"^{message}$"):
+        wroc.group_gaps(DATA, "y", "s", by=by, reference=reference)
+    plan = wroc.group_gaps(DATA.lazy(), "y", "s", by=by, reference=reference)
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
 
 
 @pytest.mark.parametrize("name", TABLES)

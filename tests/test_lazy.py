@@ -20,6 +20,11 @@ import polars_wroc as wroc
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Table: TypeAlias = Callable[[pl.LazyFrame], pl.LazyFrame]
 
+
+def _gaps(reference: str) -> Table:
+    return lambda f: wroc.group_gaps(f, "y", "s", weight="w", by="g", reference=reference)
+
+
 TABLES: dict[str, Table] = {
     "summary": lambda f: wroc.summary(f, "y", "s", weight="w", by="g"),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
@@ -28,6 +33,34 @@ TABLES: dict[str, Table] = {
     "roc_curve of few points": lambda f: wroc.roc_curve(f, "y", "s", by="g", max_points=5),
     "threshold_metrics": lambda f: wroc.threshold_metrics(f, "y", "s", weight="w", by="g"),
     "threshold_metrics asked for": lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=1),
+    "threshold_metrics with intervals": lambda f: wroc.threshold_metrics(
+        f, "y", "s", weight="w", by="g", level=0.9
+    ),
+    "summary in clusters": lambda f: wroc.summary(
+        f, "y", "s", weight="w", by="g", cluster=pl.col("w").floor()
+    ),
+    "compare": lambda f: wroc.compare(f, "y", ["s", "limit"], weight="w", by="g"),
+    "compare in clusters": lambda f: wroc.compare(
+        f, "y", ["s", "w"], cluster=pl.col("w").floor(), adjust="none"
+    ),
+    "gaps to the rest": _gaps("rest"),
+    "gaps to everybody": _gaps("overall"),
+    "gaps to the best": _gaps("best"),
+    "gaps to a group": _gaps("b"),
+    "tpr_at_fpr": lambda f: wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by="g"),
+    "fpr_at_tpr": lambda f: wroc.fpr_at_tpr(f, "y", "s", tpr=0.9, weight="w"),
+    "roc_curve with a pointwise band": lambda f: wroc.roc_curve(
+        f, "y", "s", weight="w", by="g", band="pointwise"
+    ),
+    "roc_curve with a simultaneous band": lambda f: wroc.roc_curve(
+        f, "y", "s", weight="w", by="g", band="simultaneous", max_points=9
+    ),
+    "bootstrap": lambda f: wroc.bootstrap(
+        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by="g", replicates=3
+    ),
+    "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
+        f, "y", "s", metrics="ks", weight="w", replicates=3
+    ),
 }
 
 # How the graph of a physical plan colours what does not stream.
@@ -88,12 +121,40 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("roc_curve of few points", 3),
         ("threshold_metrics", 4),
         ("threshold_metrics asked for", 2),
+        ("threshold_metrics with intervals", 4),
+        ("summary in clusters", 4),
+        ("compare", 5),
+        ("compare in clusters", 3),
+        ("gaps to the rest", 4),
+        ("gaps to everybody", 4),
+        ("gaps to the best", 4),
+        ("gaps to a group", 4),
+        ("bootstrap", 4),
+        ("bootstrap_replicates", 3),
     ],
 )
 def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, columns: int) -> None:
     plan = TABLES[name](scan).explain()
     assert plan.count("Parquet SCAN") >= 1
     assert plan.count("Parquet SCAN") == plan.count(f"PROJECT {columns}/8 COLUMNS")
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("tpr_at_fpr", 4),
+        ("fpr_at_tpr", 3),
+        ("roc_curve with a pointwise band", 4),
+        ("roc_curve with a simultaneous band", 4),
+    ],
+)
+def test_bands_read_no_more_than_the_columns_asked_for(
+    scan: pl.LazyFrame, name: str, columns: int
+) -> None:
+    plan = TABLES[name](scan).explain()
+    read = [int(count) for count in re.findall(r"PROJECT (\d)/8 COLUMNS", plan)]
+    assert plan.count("Parquet SCAN") == len(read)
+    assert max(read) == columns
 
 
 def test_expressions_read_only_their_columns(scan: pl.LazyFrame) -> None:
@@ -116,11 +177,25 @@ def test_plan_survives_serialising_without_python(people: pl.DataFrame, name: st
     assert_frame_equal(shipped.collect(), plan.collect(), rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["summary", "summary of two models"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "summary",
+        "summary of two models",
+        "summary in clusters",
+        "compare in clusters",
+        "threshold_metrics with intervals",
+    ],
+)
 def test_summary_streams(scan: pl.LazyFrame, name: str) -> None:
     known_fallback = scan.group_by("g").agg(pl.col("s").rank().sum())
     assert IN_MEMORY_FALLBACK in _streaming_graph(known_fallback)
     assert IN_MEMORY_FALLBACK not in _streaming_graph(TABLES[name](scan))
+
+
+def test_comparison_streams_until_the_table_is_small(scan: pl.LazyFrame) -> None:
+    plan = wroc.compare(scan, "y", ["s", "limit"], weight="w", by="g", adjust="none")
+    assert IN_MEMORY_FALLBACK not in _streaming_graph(plan)
 
 
 def test_import_imports_neither_altair_nor_pyarrow() -> None:

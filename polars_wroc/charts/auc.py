@@ -188,6 +188,6 @@ def _with_labels(table: pl.DataFrame, segment: list[str]) -> pl.DataFrame:
     """Name each segment with the number of its rows."""
     name = pl.concat_str(segment, separator=", ") if segment else pl.lit("all rows")
     # Scores of a segment may lack different rows.
-    rows = table.select(pl.col("n").max().over(segment) if segment else pl.col("n").max())
-    shown = pl.Series([f"{n:,}" for n in rows.to_series()])
-    return table.with_columns(pl.format("{} (n = {})", name, pl.lit(shown)).alias(_ROW))
+    rows = table.select(pl.col("n").max().over(segment or pl.lit(0))).to_series()
+    shown = pl.lit(pl.Series([f"{n:,}" for n in rows]))
+    return table.with_columns(pl.format("{} (n = {})", name, shown).alias(_ROW))

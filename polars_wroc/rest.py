@@ -1,0 +1,169 @@
+"""All rows outside a group as what its AUC is compared with.
+
+They would take a curve of their own for every group. Instead their sums are those over
+everybody less those over the group, and how the group's rows place the others is summed over
+the group's rows. One sort serves all groups, however many there are. Only for a group that
+is nearly everybody, where differences of sums would be rounding, the rest has its own curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+
+import polars as pl
+
+from polars_wroc.confusion import by_descending_score
+from polars_wroc.inputs import WEIGHT
+from polars_wroc.placements import place_among, surroundings
+from polars_wroc.references import (
+    AHEAD,
+    ALL_MISRANKED,
+    MISRANKED,
+    OTHER,
+    TIED,
+    Sample,
+    add_up_groups,
+    among_sums,
+    difference_columns,
+    over,
+    own_sums,
+    place_among_all,
+    place_and_keep,
+    place_own,
+    unit_weight,
+    weights,
+)
+from polars_wroc.rows import Rows
+from polars_wroc.staged import Fields, Step, in_columns
+from polars_wroc.variance import CLASSES, Units
+
+# Weights around a row among everybody, squared, alone and times what each row misranks.
+_SQUARES, _TIED_SQUARES, _SQUARES_MISRANKED = "__squares", "__tied_squares", "__squares_misranked"
+# A group with more than this share of a class is nearly everybody.
+_NEARLY_ALL = 0.9
+# What a difference of sums may have lost, as a share of its own and of a variance's terms.
+_NOTHING, _ROUNDING = 1e-14, 1e-10
+
+
+def against_rest(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
+    """Compare each group with all rows that are not in it."""
+    ordered = place_among_all(rows, by_descending_score(rows), apart)
+    ordered = place_own(rows, _place_squares(ordered, apart, units))
+    sums = rows.reduce(ordered, own_sums(units) | among_sums(units) | _caused_sums())
+    sums = _with_direct(sums, rows, apart, units)
+    own, rest = Sample("own", units), Sample("rest", units, rounding=_ROUNDING)
+    steps = [add_up_groups(apart), _rest, *own.steps, *rest.steps, _independent_step(own, rest)]
+    return in_columns(sums, steps)
+
+
+def _with_direct(
+    sums: pl.LazyFrame, rows: Rows, apart: Sequence[str], units: Units
+) -> pl.LazyFrame:
+    """Add the sums over the rest for groups that are nearly everybody; null for the others."""
+    left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in apart}
+    large = _nearly_everybody(rows, apart, units).rename(left_out)
+    keys = [*apart, *left_out.values()]
+    if apart:
+        paired = rows.frame.join(large, on=list(apart), nulls_equal=True)
+    else:
+        paired = rows.frame.join(large, how="cross")
+    others = paired.filter(
+        pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
+    )
+    placed = place_among(by_descending_score(Rows(others, keys)), keys, pl.col(WEIGHT))
+    misranked = placed.with_columns(surroundings().misranked.alias(MISRANKED))
+    direct = misranked.group_by(keys).agg(
+        value.alias(_direct(name.replace("_own", "_rest")))
+        for name, value in own_sums(units).items()
+    )
+    return sums.join(
+        direct, left_on=[*apart, *left_out], right_on=keys, how="left", nulls_equal=True
+    )
+
+
+def _nearly_everybody(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
+    """Name the groups with nearly all of a class's weight, or of its squares."""
+    totals = {
+        f"__{name}_{side}": (weight * factor).sum()
+        for side, weight in weights().items()
+        for name, factor in (("weight", pl.lit(1.0)), ("squares", unit_weight(units)))
+    }
+    groups = rows.reduce(rows.frame, totals)
+    large = [pl.col(name) > _NEARLY_ALL * over(pl.col(name).sum(), apart) for name in totals]
+    return groups.filter(pl.any_horizontal(large)).select(rows.keys)
+
+
+def _direct(name: str) -> str:
+    return f"{name}_direct"
+
+
+def _place_squares(ordered: pl.LazyFrame, apart: Sequence[str], units: Units) -> pl.LazyFrame:
+    around = surroundings()
+    squares = pl.col(WEIGHT) * unit_weight(units)
+    columns = {_SQUARES: around.misranked, _TIED_SQUARES: around.tied_other}
+    ordered = place_and_keep(ordered, apart, squares, columns)
+    misranked = squares * pl.col(ALL_MISRANKED)
+    return place_and_keep(ordered, apart, misranked, {_SQUARES_MISRANKED: around.misranked})
+
+
+def _caused_sums() -> dict[str, pl.Expr]:
+    """Over everybody, from what they misrank among the rows of a group.
+
+    Each is a sum over the group's rows of the other class: a row of everybody misranks a
+    pair of them when it misranks the one that is further ahead of the other.
+    """
+    columns = {}
+    squares = pl.col(_SQUARES)
+    pairs = 2 * pl.col(AHEAD) * squares - pl.col(TIED) * pl.col(_TIED_SQUARES) / 4
+    for side, weight in weights().items():
+        columns[f"__first_mass_{OTHER[side]}_caused"] = (weight * squares).sum()
+        columns[f"__second_mass_{OTHER[side]}_caused"] = (weight * pairs).sum()
+        cross = weight * pl.col(_SQUARES_MISRANKED)
+        columns[f"__cross_mass_{OTHER[side]}_caused"] = cross.sum()
+    return columns
+
+
+def _rest(field: Fields) -> dict[str, pl.Expr]:
+    """Take a group's rows from everybody, and what they cause in the others."""
+
+    def of(name: str, side: str, *samples: str) -> list[pl.Expr]:
+        return [field(f"__{name}_{side}_{sample}") for sample in samples]
+
+    columns = {
+        "__wrong_rest": _less(
+            [field("__wrong_all"), field("__wrong_own")],
+            [field("__wrong_pos_among"), field("__wrong_neg_among")],
+        )
+    }
+    for side in CLASSES:
+        for name in ("weight", "squares", "cubes"):
+            columns[f"__{name}_{side}_rest"] = _less(of(name, side, "all"), of(name, side, "own"))
+        columns[f"__first_mass_{side}_rest"] = _less(
+            of("first_mass", side, "all", "own"), of("first_mass", side, "among", "caused")
+        )
+        # Of everybody's misranked less the group's, squared.
+        columns[f"__second_mass_{side}_rest"] = _less(
+            [*of("second_mass", side, "all", "caused"), *of("cross_mass", side, "own", "own")],
+            [
+                *of("second_mass", side, "among", "own"),
+                *of("cross_mass", side, "caused", "caused"),
+            ],
+        )
+    # Where it was worth the trouble the sums over the rest are there themselves.
+    return {name: pl.coalesce(field(_direct(name)), value) for name, value in columns.items()}
+
+
+def _less(more: Sequence[pl.Expr], less: Sequence[pl.Expr]) -> pl.Expr:
+    """Subtract sums of what is never negative; what rounding leaves of them is 0."""
+    high, low = (reduce(add, terms) for terms in (more, less))
+    return pl.when(high - low <= _NOTHING * (high + low)).then(0.0).otherwise(high - low)
+
+
+def _independent_step(own: Sample, reference: Sample) -> Step:
+    def step(field: Fields) -> dict[str, pl.Expr]:
+        variance = field(own.variance.total) + field(reference.variance.total)
+        return difference_columns(own, reference, variance, field)
+
+    return step
