@@ -28,6 +28,7 @@ TP_SQUARES, FP_SQUARES = "__tp_squares", "__fp_squares"
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 _SQUARES = (TP_SQUARES, FP_SQUARES, POSITIVES_SQUARES, NEGATIVES_SQUARES)
 ENDS_TIE = "__ends_tie"
+_TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 
@@ -191,11 +192,17 @@ def with_sums(
 ) -> pl.LazyFrame:
     """Add ``columns`` of the cumulative sums and the totals of both classes to sorted rows."""
     sums = cumulative_sums(pl.col(score), signed_weight.fill_null(0.0))
-    # One window: each column that it hands back costs a scatter of all rows.
-    curve = as_struct(columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()})
+    # Fields name the sums: an expression in a window is computed at each of its mentions.
+    named = as_struct({_TP_SUM: sums.tp, _FP_SUM: sums.fp, ENDS_TIE: sums.ends_tie})
+    tp, fp, ends_tie = (pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE))
+    sums = CumulativeSums(sums.weights, tp, fp, ends_tie)
+    added = columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()}
+    curve = named.struct.with_fields(**added)
     if keys:
+        # One window: each column that it hands back costs a scatter of all rows.
         curve = curve.over(keys)
-    return ordered.with_columns(curve.alias("__curve")).unnest("__curve")
+    handed_back = ordered.with_columns(curve.alias("__curve"))
+    return handed_back.with_columns(pl.col("__curve").struct.field(*added)).drop("__curve")
 
 
 class CumulativeSums(NamedTuple):
