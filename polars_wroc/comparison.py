@@ -81,7 +81,9 @@ def compare(
     -----
     With weights of 1 the test is DeLong's [1]_; the variance of the difference is that of
     the difference of the two placements of each row, which keeps their correlation. Adjusted
-    p-values count all rows of the table as one family [2]_.
+    p-values count all rows of the table as one family [2]_. Near an AUC of 1, or
+    where few rows carry the weight, the test finds fewer differences by chance than its
+    level allows.
 
     References
     ----------

@@ -41,9 +41,8 @@ class Variance:
     """The variance of one estimate, from sums over the rows of a group.
 
     ``centre`` is the column of the mean placement; ``name`` tells the columns of several
-    estimates apart. The result is the columns `total`, `part` of a class and `units`, the
-    effective number of units in a class. What is below the share ``rounding`` of the terms
-    that make it up is taken for 0.
+    estimates apart. The results are the columns `total`, and `part` and `effective` of each
+    class. What is below the share ``rounding`` of the terms that make it up is taken for 0.
     """
 
     units: Units
