@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc import files
-from polars_wroc.curves import AUC_CHANGE, ROC_COLUMNS, trace
+from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, trace
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
@@ -138,7 +138,15 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
-    taken = [OVERALL, "attribute", "segment", *SUMMARY_COLUMNS, *ROC_COLUMNS, AUC_CHANGE]
+    taken = [
+        OVERALL,
+        "attribute",
+        "segment",
+        *SUMMARY_COLUMNS,
+        *ROC_COLUMNS,
+        *BAND_COLUMNS,
+        AUC_CHANGE,
+    ]
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
     rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=taken, cluster=cluster

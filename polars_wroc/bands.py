@@ -10,8 +10,8 @@ import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.confusion import NEGATIVES_SQUARES, POSITIVES_SQUARES, is_origin, totals
-from polars_wroc.rates import Limits, wilson
-from polars_wroc.variance import WeightType
+from polars_wroc.rates import Limits, effective_number, wilson
+from polars_wroc.variance import WeightType, check_weight_type
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 
@@ -55,15 +55,15 @@ class Band:
     def __post_init__(self) -> None:
         """Check the options."""
         inputs.option("band", self.kind, get_args(BandKind))
-        inputs.number("level", self.level, low=0, high=1, open_ends=True)
-        inputs.option("weight_type", self.weight_type, get_args(WeightType))
+        inputs.level(self.level)
+        check_weight_type(self.weight_type)
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
         """Number the curves and add the effective number of rows in each class."""
         sizes = totals()
         if self.weight_type == "probability":
             squares = pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)
-            sizes = sizes[0] ** 2 / squares[0], sizes[1] ** 2 / squares[1]
+            sizes = effective_number(sizes[0], squares[0]), effective_number(sizes[1], squares[1])
         return curve.with_columns(
             sizes[0].alias(_POS_SIZE), sizes[1].alias(_NEG_SIZE), is_origin().cum_sum().alias(CURVE)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from polars_wroc import inputs
 from polars_wroc.confusion import NEGATIVES, POSITIVES
 from polars_wroc.rates import Part, effective_share, wilson
 from polars_wroc.staged import Fields, Step
-from polars_wroc.variance import WeightType
+from polars_wroc.variance import WeightType, check_weight_type
 
 METRIC_COLUMNS = (
     "threshold",
@@ -36,7 +36,7 @@ METRIC_COLUMNS = (
 _RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "high"))
 # The sums of the squared weights in each cell.
-SQUARES = ("tp_squares", "fp_squares", "fn_squares", "tn_squares")
+SQUARES = ("__tp_squares", "__fp_squares", "__fn_squares", "__tn_squares")
 
 
 class Cells(NamedTuple):
@@ -63,8 +63,8 @@ class ThresholdMetrics:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.level is not None:
-            inputs.number("level", self.level, low=0, high=1, open_ends=True)
-        inputs.option("weight_type", self.weight_type, get_args(WeightType))
+            inputs.level(self.level)
+        check_weight_type(self.weight_type)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_by(drawn, "a group column")
     drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
     drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
-    _add_level(drawn)
+    _add_uncertainty(drawn)
     _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
     return parser
 
@@ -164,6 +164,9 @@ def _curve(options: argparse.Namespace) -> None:
     suffix = _check_output(options, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES))
     columns = _inputs(options) | {"by": options.by or None}
     level = {"level": options.level, "weight_type": options.weight_type}
+    if options.cluster and (options.band or suffix in files.TABLE_SUFFIXES):
+        msg = "--cluster is for the AUCs in a chart; a table and a --band do not know clusters"
+        raise _UsageError(msg)
     curves = roc_curve(**columns, **level, max_points=options.max_points, band=options.band)
     if suffix in files.TABLE_SUFFIXES:
         files.save_table(collect(curves), options.output)
@@ -172,7 +175,7 @@ def _curve(options: argparse.Namespace) -> None:
     # Only a chart should cost the import of Altair.
     from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
 
-    table, sure = collect_all([curves, summary(**columns, **level)])
+    table, sure = collect_all([curves, summary(**columns, **_uncertainty(options))])
     facet = options.by[0] if options.by else None
     save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
     _say_written(options)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import polars as pl
@@ -206,8 +208,18 @@ def _reduce(rows: Rows, models: int, pairs: list[_Pair]) -> pl.LazyFrame:
         sums[_missing(model)] = if_both_classes(dp.sum(), dn.sum(), missing)
     for pair in pairs:
         sums |= pair.variance.sums(pair.placements, pl.col)
-    steps = [step for pair in pairs for step in pair.steps]
+    # All pairs take each step together: fewer, wider steps plan faster.
+    steps = [
+        partial(_together, steps) for steps in zip(*(pair.steps for pair in pairs), strict=True)
+    ]
     return in_columns(rows.reduce(placed, sums), steps)
+
+
+def _together(steps: Sequence[Step], field: Fields) -> dict[str, pl.Expr]:
+    columns: dict[str, pl.Expr] = {}
+    for step in steps:
+        columns |= step(field)
+    return columns
 
 
 def _placement(model: int) -> str:

@@ -19,7 +19,7 @@ CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
 def check_options(level: float, adjust: Adjust) -> None:
     """Check what every test of differences takes."""
-    inputs.number("level", level, low=0, high=1, open_ends=True)
+    inputs.level(level)
     inputs.option("adjust", adjust, get_args(Adjust))
 
 

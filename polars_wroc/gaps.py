@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -15,8 +15,10 @@ from polars_wroc.references import (
     AUC,
     DIFFERENCE_VARIANCE,
     REFERENCE_AUC,
+    IsReference,
     against_group,
     against_overall,
+    over,
 )
 from polars_wroc.rest import against_rest
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
@@ -32,10 +34,6 @@ GAP_COLUMNS = (
     "auc_gap_p_value",
     "auc_gap_p_adjusted",
 )
-
-
-# What cannot be the value of a group.
-_NO_VALUE = (type(None), list, dict, set, pl.Expr, pl.Series)
 
 
 def group_gaps(
@@ -63,7 +61,8 @@ def group_gaps(
         ``"rest"``: all rows outside the group. ``"overall"``: all rows, the group's own among
         them. ``"best"``: the group with the highest AUC; since it was chosen for that, the
         differences to it look larger than they are. Anything else: the group with that value
-        of ``by``, or that tuple of values where ``by`` has several columns.
+        of ``by``, or that tuple of values where ``by`` has several columns; ``("best",)`` is a
+        group of that name. The null group cannot be one.
     level
         Confidence level of the intervals, between 0 and 1.
     weight_type
@@ -154,7 +153,7 @@ def _compare(rows: Rows, groups: Sequence[str], reference: object, units: Units)
     return against_group(rows, apart, units, _named(groups, apart, reference, schema))
 
 
-def _best(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+def _best(apart: Sequence[str]) -> IsReference:
     def is_best(auc: pl.Expr) -> pl.Expr:
         def first(highest: pl.Expr) -> pl.Expr:
             return highest & (highest.cum_sum() == 1)
@@ -167,29 +166,27 @@ def _best(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
 
 def _named(
     groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
-) -> Callable[[pl.Expr], pl.Expr]:
+) -> IsReference:
     values = reference if isinstance(reference, tuple) else (reference,)
-    if len(values) != len(groups) or any(isinstance(value, _NO_VALUE) for value in values):
+    if len(values) != len(groups) or not all(
+        inputs.is_possible(value, schema[key]) for key, value in zip(groups, values, strict=False)
+    ):
+        types = ", ".join(f"{key!r} ({schema[key]})" for key in groups)
         msg = (
-            f"`reference` must be 'rest', 'overall', 'best' or one value for each of {groups}; "
+            f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
             f"found {reference!r}"
         )
         raise ValueError(msg)
-    # Through the type of the groups, so that 1 is 1.0; as text, so that any type has names.
-    texts = [
-        pl.Series([value]).cast(schema[key], strict=False).cast(pl.String).item()
-        for key, value in zip(groups, values, strict=True)
-    ]
     named = pl.all_horizontal(
-        pl.col(key).cast(pl.String) == text for key, text in zip(groups, texts, strict=True)
+        pl.col(key) == pl.lit(value) for key, value in zip(groups, values, strict=True)
     ).fill_null(value=False)
-    found = named.any().over(apart) if apart else named.any()
+    found_there = over(named.any(), apart)
     rule = (
         "`reference` must be 'rest', 'overall', 'best' or a group; "
         f"found no group {reference!r} in {', '.join(groups)}"
     )
 
     def is_named(_: pl.Expr) -> pl.Expr:
-        return named & inputs.unless(found, rule)
+        return named & inputs.unless(found_there, rule)
 
     return is_named

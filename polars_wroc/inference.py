@@ -38,7 +38,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        inputs.number("level", self.level, low=0, high=1, open_ends=True)
+        inputs.level(self.level)
         inputs.option("method", self.method, get_args(Method))
         units_of(self.weight_type, clustered=self.clustered)
 

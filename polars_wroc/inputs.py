@@ -13,7 +13,7 @@ and only the offending rows carry a sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -137,6 +137,24 @@ def number(
     return float(value)
 
 
+def level(value: object) -> None:
+    """Check a confidence level."""
+    number("level", value, low=0.001, high=0.9999)
+
+
+def numbers(
+    argument: str, value: object, *, low: float = -math.inf, high: float = math.inf
+) -> list[float]:
+    """Check one number or several, and sort them; zero has one sign."""
+    if not isinstance(value, int | float | Iterable) or isinstance(value, str | bytes):
+        reject_type(argument, "be a number or several of them", value)
+    listed = list(value) if isinstance(value, Iterable) else [value]
+    if not listed:
+        msg = f"`{argument}` must hold at least one number; found none"
+        raise ValueError(msg)
+    return sorted({number(argument, each, low=low, high=high) + 0.0 for each in listed})
+
+
 def whole_number(argument: str, value: object, *, low: int) -> int:
     """Check a number of things."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -246,19 +264,21 @@ def _classes(
 
 
 def _check_pos_label(label: Typed, pos_label: Any) -> None:
-    dtype = label.dtype
-    value = pl.Series([pos_label]).dtype
-    if isinstance(dtype, pl.Enum):
-        fits = value == pl.String and pos_label in dtype.categories
-    elif dtype in (pl.String, pl.Categorical):
-        fits = value == pl.String
-    elif dtype.is_numeric():
-        fits = value.is_numeric()
-    else:
-        fits = dtype == pl.Null or type(dtype) is type(value)
-    if not fits:
+    if not is_possible(pos_label, label.dtype):
         msg = f"`pos_label` must be a possible value of the label; found {pos_label!r} for {label}"
         raise TypeError(msg)
+
+
+def is_possible(value: Any, dtype: pl.DataType) -> bool:
+    """Say whether a column of a type may hold a value."""
+    found = pl.Series([value]).dtype
+    if isinstance(dtype, pl.Enum):
+        return found == pl.String and value in dtype.categories
+    if dtype in (pl.String, pl.Categorical):
+        return found == pl.String
+    if dtype.is_numeric():
+        return found.is_numeric()
+    return dtype == pl.Null or type(dtype) is type(found)
 
 
 def numeric(typed: Typed) -> pl.Expr:

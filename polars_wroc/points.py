@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
-from polars_wroc.confusion import is_origin
+from polars_wroc.confusion import CURVE_COLUMNS, is_origin
 from polars_wroc.curves import whole_curve
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
@@ -83,10 +83,8 @@ def tpr_at_fpr(
     └─────┴─────┘
     """
     band = Band("pointwise", level, weight_type)
-    rates = _rates("fpr", fpr)
-    rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=_columns(TPR_AT_FPR)
-    )
+    rates = inputs.numbers("fpr", fpr, low=0, high=1)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_taken(TPR_AT_FPR))
     return deliver(frame, _points(rows, rates, TPR_AT_FPR, band))
 
 
@@ -142,10 +140,8 @@ def fpr_at_tpr(
     └─────┴─────┘
     """
     band = Band("pointwise", level, weight_type)
-    rates = _rates("tpr", tpr)
-    rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=_columns(FPR_AT_TPR)
-    )
+    rates = inputs.numbers("tpr", tpr, low=0, high=1)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_taken(FPR_AT_TPR))
     return deliver(frame, _points(rows, rates, FPR_AT_TPR, band))
 
 
@@ -159,14 +155,9 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
     return limited.sort(CURVE, axes.given).select(*rows.keys, *_columns(axes))
 
 
-def _rates(argument: str, value: float | Sequence[float]) -> list[float]:
-    if not isinstance(value, int | float | Iterable) or isinstance(value, str):
-        inputs.reject_type(argument, "be one rate or several of them", value)
-    listed = [value] if isinstance(value, int | float) else list(value)
-    if not listed:
-        msg = f"`{argument}` must hold at least one rate; found none"
-        raise ValueError(msg)
-    return sorted({inputs.number(argument, rate, low=0, high=1) for rate in listed})
+def _taken(axes: Axes) -> list[str]:
+    """Names that no group may have, since the curve has columns of these names."""
+    return [*_columns(axes), *CURVE_COLUMNS]
 
 
 def _columns(axes: Axes) -> tuple[str, str, str, str]:

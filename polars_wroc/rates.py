@@ -41,6 +41,11 @@ def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
     )
 
 
+def effective_number(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
+    """Kish's number of rows of equal weight that are sure as these."""
+    return weight**2 / squares
+
+
 def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
     """Share that a part of the rows has of them and the others, and how many rows it is sure as.
 
@@ -50,7 +55,7 @@ def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
     both = part + others
     known = pl.when(both.weight > 0)
     rate, rest = part.weight / both.weight, others.weight / both.weight
-    kish = both.weight**2 / both.squares
+    kish = effective_number(both.weight, both.squares)
     variance = (rest**2 * part.squares + rate**2 * others.squares) / both.weight**2
     size = pl.when(variance > 0).then(pl.min_horizontal(kish, rate * rest / variance))
     return known.then(rate), known.then(size.otherwise(kish))

@@ -29,7 +29,7 @@ IsReference = Callable[[pl.Expr], pl.Expr]
 
 def against_overall(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
     """Compare each group with everybody; groups that differ in a key ``apart`` never meet."""
-    ordered = place_own(rows, place_among_all(rows, by_descending_score(rows), apart))
+    ordered = place_own(rows, place_among_all(by_descending_score(rows), apart))
     sums = rows.reduce(ordered, own_sums(units) | among_sums(units))
     own, everybody = Sample("own", units), Sample("all", units)
     steps = [add_up_groups(apart), *own.steps, *everybody.steps, _overlap_step(own, everybody)]
@@ -96,9 +96,10 @@ class Sample:
         return columns
 
 
-def place_among_all(rows: Rows, ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+def place_among_all(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
     """Add `ALL_MISRANKED` to sorted rows."""
-    weight = rows.observations.signed_weight
+    # Labels are checked within each group, by `place_own`.
+    weight = pl.col(WEIGHT)
     return place_and_keep(ordered, apart, weight, {ALL_MISRANKED: surroundings().misranked})
 
 

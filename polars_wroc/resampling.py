@@ -21,7 +21,7 @@ from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.metrics import METRICS, MetricName
 from polars_wroc.placements import place_among, row_curve
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
 
@@ -29,6 +29,8 @@ BOOTSTRAP_COLUMNS = ("metric", "value", "se", "ci_low", "ci_high", "n_replicates
 REPLICATE = "replicate"
 # A Poisson variable of mean 1 is larger once in a million million draws.
 _LARGEST_POISSON = 14
+# Replicates that share the memory.
+_AT_ONCE = 16
 
 
 def bootstrap(
@@ -69,7 +71,8 @@ def bootstrap(
         class.
     cluster
         Column name or expression that is equal in rows that belong together: they share their
-        multipliers. None draws for each row by itself, known by its place in the frame.
+        multipliers. None draws for each row by itself, known by its place in the frame, with
+        rows of weight 0 counted.
     level
         Confidence level of the intervals, between 0 and 1.
 
@@ -85,6 +88,11 @@ def bootstrap(
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for an option that does not exist.
+
+    Notes
+    -----
+    All replicates of a LazyFrame are one query, whose memory grows with their number, by some
+    20 bytes a row for each. A DataFrame's are worked on a few at a time.
 
     References
     ----------
@@ -105,11 +113,13 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
-    inputs.number("level", level, low=0, high=1, open_ends=True)
+    inputs.level(level)
     names: list[str] = _names(metrics)
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
-    table = _replicates(rows, names, replicates, seed, multiplier)
+    table = _replicates(
+        rows, names, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+    )
     group = [*rows.keys, "metric"]
     long = table.unpivot(
         on=names, index=[*rows.keys, REPLICATE], variable_name="metric", value_name="value"
@@ -174,7 +184,9 @@ def bootstrap_replicates(
     names: list[str] = _names(metrics)
     taken = [REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
-    table = _replicates(rows, names, replicates, seed, multiplier)
+    table = _replicates(
+        rows, names, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+    )
     return deliver(frame, rows.arrange(table.sort(REPLICATE)))
 
 
@@ -207,24 +219,36 @@ def _rows(
 
 
 def _replicates(
-    rows: Rows, names: Sequence[str], replicates: int, seed: int, multiplier: Multiplier
+    rows: Rows,
+    names: Sequence[str],
+    replicates: int,
+    seed: int,
+    multiplier: Multiplier,
+    *,
+    eager: bool,
 ) -> pl.LazyFrame:
     """Lay out the metrics of the data as replicate 0, then of each replicate."""
     inputs.whole_number("replicates", replicates, low=2)
     inputs.whole_number("seed", seed, low=0)
     inputs.option("multiplier", multiplier, get_args(Multiplier))
     ordered = by_descending_score(rows)
-    weight = pl.col(WEIGHT)
+    if eager:
+        ordered = collect(ordered).lazy()
+    checked = rows.observations.signed_weight
     values = {name: METRICS[name](row_curve()) for name in names}
     tables = []
     draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
     for number in range(replicates + 1):
         drawn = _multiplier(multiplier, draws.getrandbits(63)) if number else pl.lit(1.0)
-        again = ordered.with_columns((weight * drawn).alias(WEIGHT))
-        placed = place_among(again, rows.keys, rows.observations.signed_weight)
+        again = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
-        tables.append(rows.reduce(placed, values).select(*rows.keys, replicate, *names))
-    return pl.concat(tables)
+        metrics = rows.reduce(place_among(again, rows.keys, checked), values)
+        tables.append(metrics.select(*rows.keys, replicate, *names))
+    if not eager:
+        return pl.concat(tables)
+    # The engine works on all tables of a plan at the same time, and keeps the rows of each.
+    batches = [tables[i : i + _AT_ONCE] for i in range(0, len(tables), _AT_ONCE)]
+    return pl.concat([collect(pl.concat(batch)) for batch in batches]).lazy()
 
 
 def _multiplier(kind: Multiplier, seed: int) -> pl.Expr:

@@ -49,7 +49,7 @@ _NOTHING, _ROUNDING = 1e-14, 1e-10
 
 def against_rest(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
     """Compare each group with all rows that are not in it."""
-    ordered = place_among_all(rows, by_descending_score(rows), apart)
+    ordered = place_among_all(by_descending_score(rows), apart)
     ordered = place_own(rows, _place_squares(ordered, apart, units))
     sums = rows.reduce(ordered, own_sums(units) | among_sums(units) | _caused_sums())
     sums = _with_direct(sums, rows, apart, units)

@@ -70,9 +70,9 @@ def summary(
         ``n, n_pos, n_neg, n_missing`` (Int64 rows; ``n`` leaves out the missing),
         ``w_pos, w_neg`` (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se,
         ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg``
-        (Float64), and ``gini, ks, average_precision`` (Float64). They are null where a class
-        has no weight. A row is missing when its label, score or weight is null or its score
-        is NaN.
+        (Float64), and ``gini, ks, average_precision`` (Float64). All but the counts, weights and
+        effective numbers are null where a class has no weight. A row is missing when its label,
+        score or weight is null or its score is NaN.
 
     Raises
     ------

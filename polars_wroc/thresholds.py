@@ -97,7 +97,7 @@ def confusion_matrix(
         beside["__threshold"] = inputs.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
     else:
-        value = pl.lit(_ordered_number("threshold", threshold))
+        value = pl.lit(inputs.number("threshold", threshold) + 0.0)
     build = partial(_matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type))
     matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
@@ -160,7 +160,7 @@ def threshold_metrics(
     │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
     └───────────┴─────┴─────┴──────────┘
     """
-    asked = _asked(thresholds)
+    asked = [] if thresholds is None else inputs.numbers("thresholds", thresholds)
     metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
     curve = curve_frame(rows, asked, squares=level is not None)
@@ -199,18 +199,3 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> 
     }
     matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | values))
     return in_struct(matrix, metrics.steps, metrics.columns)
-
-
-def _asked(thresholds: float | Sequence[float] | None) -> list[float]:
-    if thresholds is None:
-        return []
-    listed = [thresholds] if isinstance(thresholds, int | float) else list(thresholds)
-    if not listed:
-        msg = "`thresholds` must hold at least one number; found none"
-        raise ValueError(msg)
-    return sorted({_ordered_number("thresholds", value) for value in listed}, reverse=True)
-
-
-def _ordered_number(argument: str, value: object) -> float:
-    """Check a number that may be infinite but not NaN; zero has one sign."""
-    return inputs.number(argument, value) + 0.0

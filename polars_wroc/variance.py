@@ -15,6 +15,7 @@ import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.placements import Placements
+from polars_wroc.rates import effective_number
 from polars_wroc.staged import Fields, Step
 
 WeightType: TypeAlias = Literal["probability", "frequency"]
@@ -27,9 +28,14 @@ _ONE_UNIT = 1e-12
 ROUNDING = 1e-13
 
 
+def check_weight_type(weight_type: WeightType) -> None:
+    """Check what a weight is said to mean."""
+    inputs.option("weight_type", weight_type, get_args(WeightType))
+
+
 def units_of(weight_type: WeightType, *, clustered: bool) -> Units:
     """Say what is independent of what."""
-    inputs.option("weight_type", weight_type, get_args(WeightType))
+    check_weight_type(weight_type)
     if clustered:
         # Counting a row several times changes nothing in the sum over its cluster.
         return "cluster"
@@ -88,8 +94,8 @@ class Variance:
             weight, placement = placements.pos
             for name in ("unit_weight", "unit_sum"):
                 beside = field(self.column(name, "neg"))
-                columns[self.column("weight", name)] = (weight * beside).sum()
-                columns[self.column("sum", name)] = (weight * placement * beside).sum()
+                columns[self._cross("weight", name)] = (weight * beside).sum()
+                columns[self._cross("sum", name)] = (weight * placement * beside).sum()
         return columns
 
     @property
@@ -126,7 +132,8 @@ class Variance:
             spread = self.without_rounding(second - 2 * centre * first + level, second + level)
             columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * spread / weight**2
-            columns[self.effective(side)] = pl.when(weight > 0).then(weight**2 / squares)
+            effective = effective_number(weight, squares)
+            columns[self.effective(side)] = pl.when(weight > 0).then(effective)
         return columns
 
     def _total(self, field: Fields) -> dict[str, pl.Expr]:
@@ -140,7 +147,7 @@ class Variance:
         """Twice the covariance of the classes, which share clusters, and the size of its terms."""
         centre = field(self.centre)
         weights, weight_sums, sum_weights, sums = (
-            field(self.column(of_pos, of_neg))
+            field(self._cross(of_pos, of_neg))
             for of_pos in ("weight", "sum")
             for of_neg in ("unit_weight", "unit_sum")
         )
@@ -153,7 +160,13 @@ class Variance:
 
     def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
         """Take for 0 what may be left of terms that cancel out."""
-        return pl.when(difference <= self.rounding * terms).then(0.0).otherwise(difference)
+        known = terms.is_finite()
+        nothing = pl.when(known & (difference <= self.rounding * terms)).then(0.0)
+        return nothing.when(known).then(difference)
+
+    def _cross(self, of_pos: str, of_neg: str) -> str:
+        """Column of a sum over positives of something of theirs and of their unit's negatives."""
+        return f"__{of_pos}_by_{of_neg}{self.name}"
 
     def column(self, name: str, side: str) -> str:
         """Column of one of the sums of a class, or of its ``factor``."""

@@ -294,9 +294,9 @@ def test_lazy_frame_gives_a_plan_that_serialises(
     [
         ({"band": "both"}, "`band` must be one of 'pointwise', 'simultaneous'; found 'both'"),
         ({"band": True}, "`band` must be one of .*; found True"),
-        ({"level": 95}, "`level` must lie strictly between 0 and 1; found 95"),
-        ({"band": "pointwise", "level": 0}, "`level` must lie strictly between 0 and 1; found 0"),
-        ({"band": "pointwise", "level": 95}, "`level` must lie strictly .*; found 95"),
+        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
+        ({"band": "pointwise", "level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
+        ({"band": "pointwise", "level": 95}, "`level` must lie between .*; found 95"),
         ({"band": "simultaneous", "weight_type": "n"}, "`weight_type` must be one of .*; found"),
     ],
 )
@@ -482,9 +482,9 @@ def test_points_serialise(grouped: pl.DataFrame, rate: str, engine: Engine) -> N
         (-0.1, ValueError, "must lie between 0 and 1; found -0.1"),
         ([0.1, 95], ValueError, "must lie between 0 and 1; found 95"),
         (float("nan"), ValueError, "must lie between 0 and 1; found nan"),
-        ([], ValueError, "must hold at least one rate; found none"),
-        ("0.1", TypeError, "must be one rate or several of them; found '0.1'"),
-        (None, TypeError, "must be one rate or several of them; found None"),
+        ([], ValueError, "must hold at least one number; found none"),
+        ("0.1", TypeError, "must be a number or several of them; found '0.1'"),
+        (None, TypeError, "must be a number or several of them; found None"),
         (["0.1"], TypeError, "must be a number; found '0.1'"),
         ([None], TypeError, "must be a number; found None"),
         (True, TypeError, "must be a number; found True"),
@@ -502,7 +502,7 @@ def test_rates_that_are_none(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 1}, "`level` must lie strictly between 0 and 1; found 1"),
+        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
         ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],
 )

@@ -429,3 +429,20 @@ def test_overall_that_is_no_auc() -> None:
         wroc.auc_chart(summary, overall=1.5)
     with pytest.raises(TypeError, match=r"^`overall` must be a number; found 'x' of type str$"):
         wroc.auc_chart(summary, overall="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["auc", "ci_low", "tpr_low", "auc_change"])
+def test_chart_refuses_a_group_with_the_name_of_a_column_that_it_adds(name: str) -> None:
+    curves = wroc.roc_curve(scored(30, groups=2).rename({"g": name}), "y", "s", by=name)
+    with pytest.raises(ValueError, match=f"must not be called '{name}' in a chart: rename it"):
+        wroc.roc_chart(curves)
+
+
+@pytest.mark.parametrize("copies", [0, 2])
+@pytest.mark.parametrize("by", [None, "g"])
+def test_chart_wants_one_row_of_the_summary_for_each_curve(by: str | None, copies: int) -> None:
+    data = scored(60, groups=2)
+    summary = pl.concat([wroc.summary(data, "y", "s", by=by)] * max(copies, 1))
+    curves = wroc.roc_curve(data, "y", "s", by=by)
+    with pytest.raises(ValueError, match=f"`summary` must have one row .*; found {copies}"):
+        wroc.roc_chart(curves, summary=summary if copies else summary.clear())

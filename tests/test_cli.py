@@ -182,7 +182,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["auc", str(PATIENTS), "--label", "age", "--score", "score"], "column 'age' holds "),
         (["auc", str(PATIENTS), "--label", "progressed", "--score", "sex"], "must be numeric"),
         (["auc", str(PATIENTS), *COLUMNS, "--pos-label", "x"], "`pos_label` must be a value"),
-        (["auc", str(PATIENTS), *COLUMNS, "--level", "95"], "`level` must lie strictly between"),
+        (["auc", str(PATIENTS), *COLUMNS, "--level", "95"], "`level` must lie between"),
         (["audit", str(PATIENTS), *COLUMNS], "audit needs at least one --by"),
         (["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "a.txt"], "must end in one of"),
         (["curve", str(PATIENTS), *COLUMNS, "-o", "c.png", "--max-points", "1"], "be 3 or more"),
@@ -202,7 +202,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
                 "--level",
                 "2",
             ],
-            "`level` must lie strictly between 0 and 1; found 2.0",
+            "`level` must lie between 0.001 and 0.9999; found 2.0",
         ),
         (
             ["auc", str(PATIENTS), *COLUMNS, "--weight-type", "analytic"],
@@ -339,3 +339,11 @@ def test_closed_pipe_is_no_error_for_little_output() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("more", [["-o", "x.csv"], ["--band", "pointwise", "-o", "x.svg"]])
+def test_clusters_of_curves_are_for_charts_without_a_band(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["curve", str(PATIENTS), *COLUMNS, "--cluster", "age", *more]) == 2
+    assert "--cluster is for the AUCs in a chart" in capsys.readouterr().err

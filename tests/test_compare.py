@@ -487,7 +487,7 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "level": (
         {"level": 95},
         ValueError,
-        r"^`level` must lie strictly between 0 and 1; found 95$",
+        r"^`level` must lie between 0.001 and 0.9999; found 95$",
     ),
     "unknown weight type": (
         {"weight_type": "count"},

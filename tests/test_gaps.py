@@ -514,7 +514,7 @@ def test_lazy_frame_gives_a_plan_that_serialises(
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("reference", ["e", "A", 1, ("e",)])
+@pytest.mark.parametrize("reference", ["e", "A", ("e",)])
 def test_reference_group_that_does_not_exist(people: pl.DataFrame, reference: Any) -> None:
     plan = wroc.group_gaps(people.lazy(), "y", "s", by="g", reference=reference)
     with pytest.raises(InvalidOperationError, match=r"`reference` must be .* found no group"):
@@ -551,7 +551,7 @@ def test_reference_that_can_be_no_group(people: pl.DataFrame, by: Any, reference
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 1}, "`level` must lie strictly between 0 and 1; found 1"),
+        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
         ({"adjust": "by"}, "`adjust` must be one of 'holm', 'bh', 'none'; found 'by'"),
         ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],

@@ -250,8 +250,8 @@ def test_student_quantile(probability: float) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 1}, "`level` must lie strictly between 0 and 1; found 1"),
-        ({"level": 95}, "`level` must lie strictly between 0 and 1; found 95"),
+        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
+        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
         ({"method": "delong"}, "`method` must be one of 'logit-t', .*; found 'delong'"),
         ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],

@@ -282,8 +282,8 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 0}, "`level` must lie strictly between 0 and 1; found 0"),
-        ({"level": 95}, "`level` must lie strictly between 0 and 1; found 95"),
+        ({"level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
+        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
         ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],
 )

@@ -50,6 +50,14 @@ def _as_text(groups: pl.Series) -> pl.Series:
     return text.fill_null(missing)
 
 
+def check_names(keys: list[str], taken: tuple[str, ...]) -> None:
+    """Refuse groups with the name of a column that a chart adds."""
+    for key in keys:
+        if key in taken:
+            msg = f"a group column must not be called {key!r} in a chart: rename it in the table"
+            raise ValueError(msg)
+
+
 def check_colours(color: str, table: pl.DataFrame) -> None:
     """Refuse more colours than can be told apart."""
     if table[color].n_unique() > len(COLOURS):

@@ -14,6 +14,7 @@ from polars_wroc.charts.common import (
     PALE,
     PANEL,
     check_colours,
+    check_names,
     escape,
     read_groups,
     values_of,
@@ -77,6 +78,7 @@ def roc_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    check_names(keys, ("auc", AUC_CHANGE, *BAND_COLUMNS, *_INTERVAL))
     color, facet = _channels(keys, table, color, facet)
     points, note = _fit(table, keys)
     points = _with_labels(_with_intervals(points, keys, summary), color, table).with_columns(
@@ -228,12 +230,17 @@ def _with_intervals(
         raise ValueError(msg)
     limits = table.select(*keys, *_INTERVAL)
     if not keys:
+        _check_one(limits.height, "everybody")
         return points.join(limits, how="cross")
-    unknown = points.select(keys).unique().join(table, on=keys, how="anti")
-    if not unknown.is_empty():
-        msg = f"`summary` must have a row for each curve; found none for {unknown.row(0)}"
-        raise ValueError(msg)
+    for curve in points.select(keys).unique(maintain_order=True).iter_rows(named=True):
+        _check_one(limits.filter(**curve).height, curve)
     return points.join(limits, on=keys, how="left", maintain_order="left")
+
+
+def _check_one(rows: int, curve: object) -> None:
+    if rows != 1:
+        msg = f"`summary` must have one row for each curve; found {rows} for {curve}"
+        raise ValueError(msg)
 
 
 def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
