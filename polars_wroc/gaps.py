@@ -76,8 +76,8 @@ def group_gaps(
         One row per group (and model), sorted by the ``by`` columns. After them come the
         Float64 columns ``auc, auc_reference, auc_gap`` (the first less the second),
         ``auc_gap_se, auc_gap_low, auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. What
-        lacks a class is null. There is no gap either where a class has one row only, which
-        leaves no variance, nor of the reference group to itself.
+        lacks a class is null. There is no gap either where the variance is unknown, as with one
+        row in a class or perfect separation, nor of the reference group to itself.
 
     Raises
     ------
@@ -89,7 +89,9 @@ def group_gaps(
     -----
     The variance is that of the difference of influences: a group and the rest, or another
     group, are independent; a group and everybody share rows, which is allowed for [1]_.
-    Scores are never compared across models. The cost does not grow with the number of groups.
+    Intervals and tests are normal and need groups of some size: beside a large reference, a
+    group with fewer than some 20 rows in a class is found different too often. Scores are
+    never compared across models. The cost does not grow with the number of groups.
 
     References
     ----------

@@ -51,13 +51,12 @@ def against_group(
         def of_reference(name: str) -> pl.Expr:
             return over(pl.when(picked).then(field(name)).max(), apart)
 
-        other = pl.when(~picked)
+        variances = field(own.variance.total), of_reference(own.variance.total)
+        other = pl.when(~picked & (variances[0] > 0) & (variances[1] > 0))
         return {
             AUC: 1 - field(own.variance.centre),
             REFERENCE_AUC: 1 - of_reference(own.variance.centre),
-            DIFFERENCE_VARIANCE: other.then(
-                field(own.variance.total) + of_reference(own.variance.total)
-            ),
+            DIFFERENCE_VARIANCE: other.then(variances[0] + variances[1]),
         }
 
     return in_columns(sums, [*own.steps, reference])
@@ -204,10 +203,12 @@ def difference_columns(
     own: Sample, reference: Sample, variance: pl.Expr, field: Fields
 ) -> dict[str, pl.Expr]:
     """Name what every comparison results in."""
+    # Perfect separation has no variance, which says nothing about how sure it is.
+    known = (field(own.variance.total) > 0) & (field(reference.variance.total) > 0)
     return {
         AUC: 1 - field(own.variance.centre),
         REFERENCE_AUC: 1 - field(reference.variance.centre),
-        DIFFERENCE_VARIANCE: variance,
+        DIFFERENCE_VARIANCE: pl.when(known).then(variance),
     }
 
 

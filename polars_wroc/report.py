@@ -51,7 +51,7 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
         settings=settings,
         sections=sections,
         aucs=auc_chart(segments).to_dict(),
-        rows=overall["n"].max(),
+        rows=overall.select(pl.col("n") + pl.col("n_missing")).to_series().max(),
         missing=overall["n_missing"].max(),
         findings=_findings(segments, attributes),
         moved=curves[AUC_CHANGE].abs().max() or 0.0,

@@ -446,3 +446,18 @@ def test_chart_wants_one_row_of_the_summary_for_each_curve(by: str | None, copie
     curves = wroc.roc_curve(data, "y", "s", by=by)
     with pytest.raises(ValueError, match=f"`summary` must have one row .*; found {copies}"):
         wroc.roc_chart(curves, summary=summary if copies else summary.clear())
+
+
+def test_chart_refuses_the_summary_of_another_score() -> None:
+    data = scored(200).with_columns(r=pl.col("s").shift(7, fill_value=0.0))
+    curves, other = wroc.roc_curve(data, "y", "s"), wroc.summary(data, "y", "r")
+    with pytest.raises(ValueError, match="`summary` must be of the same rows and score; found AUC"):
+        wroc.roc_chart(curves, summary=other)
+
+
+def test_each_panel_counts_its_own_rows() -> None:
+    data = scored(90, groups=3).with_columns(h=pl.int_range(pl.len()) % 2)
+    summary = wroc.summary(data, "y", "s", by=["g", "h"])
+    chart = wroc.auc_chart(summary, facet="h").to_dict()
+    named = {row["__row"] for rows in chart["datasets"].values() for row in rows}
+    assert named == {f"{g} (n = {n})" for g, n in summary.select("g", "n").iter_rows()}

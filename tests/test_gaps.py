@@ -91,7 +91,8 @@ def sample(frame: pl.DataFrame, rows: Mask) -> Sample | None:
     for side, placement in zip(classes, placements, strict=True):
         share = w[side] / w[side].sum()
         phi[side] = scale_of(w[side]) * share * (placement[side] - auc)
-    return Sample(auc, phi)
+    # Perfect separation and all ties have no variance that would say how sure they are.
+    return Sample(auc, phi if (phi**2).sum() > NOTHING**2 else None)
 
 
 def masks_of(frame: pl.DataFrame, by: Sequence[str]) -> dict[Key, Mask]:
@@ -440,10 +441,10 @@ def test_nothing_to_tell_apart_where_all_groups_are_perfect() -> None:
     frame = pl.concat([one.with_columns(g=pl.lit(g)) for g in "abc"])
     for reference in ("rest", "overall"):
         table = wroc.group_gaps(frame, "y", "s", by="g", reference=reference)
-        assert set(table.select(GAP).rows()) == {(0.0, 0.0, None, None, 1.0, 1.0)}
+        assert set(table.select(GAP).rows()) == {(None,) * 6}
 
 
-def test_no_interval_where_neither_side_has_a_variance(people: pl.DataFrame) -> None:
+def test_no_gap_where_neither_side_has_a_variance(people: pl.DataFrame) -> None:
     frame = people.with_columns(
         s=pl.when(g="a").then(0.0).otherwise(pl.col("s") + 10 * pl.col("y").cast(pl.Int64))
     )
@@ -452,8 +453,17 @@ def test_no_interval_where_neither_side_has_a_variance(people: pl.DataFrame) -> 
         for reference in ("b", "rest")
     )
     for found in (named, rest):
-        assert found["auc_gap"] == pytest.approx(-0.5)
-        assert [found[name] for name in GAP[1:]] == [0.0, None, None, None, None]
+        assert found["auc"] - found["auc_reference"] == pytest.approx(-0.5)
+        assert [found[name] for name in GAP] == [None] * 6
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall", "b", "best"])
+def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference: str) -> None:
+    tiny = pl.DataFrame({"g": "tiny", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
+    frame = pl.concat([people.select("g", "y", "s"), tiny])
+    found = wroc.group_gaps(frame, "y", "s", by="g", reference=reference).filter(g="tiny")
+    assert found["auc"].item() == 1
+    assert found.select(GAP).row(0) == (None,) * 6
 
 
 @pytest.mark.parametrize(

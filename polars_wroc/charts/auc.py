@@ -80,7 +80,7 @@ def auc_chart(
     if color is not None:
         check_colours(color, table)
     segment = [key for key in keys if key not in (color, facet)]
-    table = _with_labels(_with_overall(table, keys, overall), segment)
+    table = _with_labels(_with_overall(table, keys, overall), segment, facet)
     title = ", ".join(segment)
     if facet is None:
         chart: alt.LayerChart = _panel(table, color, title)
@@ -184,10 +184,11 @@ def _with_overall(table: pl.DataFrame, keys: list[str], overall: float | None) -
     return table.with_columns(beside.alias(_OVERALL))
 
 
-def _with_labels(table: pl.DataFrame, segment: list[str]) -> pl.DataFrame:
+def _with_labels(table: pl.DataFrame, segment: list[str], facet: str | None) -> pl.DataFrame:
     """Name each segment with the number of its rows."""
     name = pl.concat_str(segment, separator=", ") if segment else pl.lit("all rows")
     # Scores of a segment may lack different rows.
-    rows = table.select(pl.col("n").max().over(segment or pl.lit(0))).to_series()
+    place = [*segment, *([] if facet is None else [facet])]
+    rows = table.select(pl.col("n").max().over(place or pl.lit(0))).to_series()
     shown = pl.lit(pl.Series([f"{n:,}" for n in rows]))
     return table.with_columns(pl.format("{} (n = {})", name, shown).alias(_ROW))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Columns of the drawn rows that no table has.
 _POINT, _LABEL, _LABEL_Y = "__point", "__label", "__label_y"
 _INTERVAL = ("ci_low", "ci_high")
+_SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
 
 
 def roc_chart(
@@ -228,13 +229,20 @@ def _with_intervals(
     if groups != keys:
         msg = f"`summary` must have the groups of the curves, {keys}; found {groups}"
         raise ValueError(msg)
-    limits = table.select(*keys, *_INTERVAL)
+    limits = table.select(*keys, pl.col("auc").alias(_SUMMARY_AUC), *_INTERVAL)
     if not keys:
         _check_one(limits.height, "everybody")
-        return points.join(limits, how="cross")
-    for curve in points.select(keys).unique(maintain_order=True).iter_rows(named=True):
-        _check_one(limits.filter(**curve).height, curve)
-    return points.join(limits, on=keys, how="left", maintain_order="left")
+        joined = points.join(limits, how="cross")
+    else:
+        for curve in points.select(keys).unique(maintain_order=True).iter_rows(named=True):
+            _check_one(limits.filter(**curve).height, curve)
+        joined = points.join(limits, on=keys, how="left", maintain_order="left")
+    apart = joined.filter((pl.col("auc") - pl.col(_SUMMARY_AUC)).abs() > _SAME_AUC)
+    if not apart.is_empty():
+        auc, other = apart.select("auc", _SUMMARY_AUC).row(0)
+        msg = f"`summary` must be of the same rows and score; found AUC {other:.6f} for {auc:.6f}"
+        raise ValueError(msg)
+    return joined.drop(_SUMMARY_AUC)
 
 
 def _check_one(rows: int, curve: object) -> None:
