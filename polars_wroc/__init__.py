@@ -8,6 +8,8 @@ from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
 from polars_wroc.gaps import group_gaps
 from polars_wroc.influence import roc_influence
+from polars_wroc.operating_points import operating_point, operating_points
+from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
@@ -25,10 +27,15 @@ __all__ = [
     "compare",
     "confusion_curve",
     "confusion_matrix",
+    "cost_partial_auc",
     "fpr_at_tpr",
     "gini",
     "group_gaps",
     "ks",
+    "operating_point",
+    "operating_points",
+    "partial_auc",
+    "partial_auc_ci",
     "roc_auc",
     "roc_auc_ci",
     "roc_chart",

@@ -38,9 +38,10 @@ class Curve:
     """The confusion curve as expressions, in whatever layout it is.
 
     One value per distinct score: ``tp``, ``fp``, ``dp``, ``dn``, the rates ``tpr`` and
-    ``fpr``, and ``tpr_middle``, the rate halfway through the tie: the share of positives
-    above a negative with that score. One value per group: ``positives`` and ``negatives``,
-    the two totals.
+    ``fpr``, the same before the score as ``tpr_before`` and ``fpr_before``, and the
+    ``prevalence`` of the group. Where several elements have the score in common, ``share``
+    is how much of it one of them stands for; elsewhere it is 1. One value per group:
+    ``positives`` and ``negatives``, the two totals.
 
     A formula combines per-score values with each other before it aggregates, and totals
     only with aggregates: then it streams. It takes no notice of points without mass.
@@ -52,9 +53,17 @@ class Curve:
     dn: pl.Expr
     tpr: pl.Expr
     fpr: pl.Expr
-    tpr_middle: pl.Expr
+    tpr_before: pl.Expr
+    fpr_before: pl.Expr
+    prevalence: pl.Expr
+    share: pl.Expr
     positives: pl.Expr
     negatives: pl.Expr
+
+    @property
+    def tpr_middle(self) -> pl.Expr:
+        """Share of positives above a negative with the score, ties counting half."""
+        return (self.tpr_before + self.tpr) / 2
 
     def if_both_classes(self, value: pl.Expr) -> pl.Expr:
         """Null for a group that lacks a class."""
@@ -94,16 +103,19 @@ def cumulated_list(rows: pl.Expr, beside: Sequence[str] = ()) -> pl.Expr:
 def list_curve() -> Curve:
     """Refer to the fields of what `curve_list` lays out."""
     tp, fp = _field(TP), _field(FP)
-    dp, dn = (each - each.shift(1, fill_value=0.0) for each in (tp, fp))
+    tp_before, fp_before = (each.shift(1, fill_value=0.0) for each in (tp, fp))
     positives, negatives = tp.last(), fp.last()
     return Curve(
         tp=tp,
         fp=fp,
-        dp=dp,
-        dn=dn,
+        dp=tp - tp_before,
+        dn=fp - fp_before,
         tpr=tp / positives,
         fpr=fp / negatives,
-        tpr_middle=(tp - dp / 2) / positives,
+        tpr_before=tp_before / positives,
+        fpr_before=fp_before / negatives,
+        prevalence=positives / (positives + negatives),
+        share=pl.lit(1.0),
         positives=positives,
         negatives=negatives,
     )

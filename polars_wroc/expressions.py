@@ -168,7 +168,8 @@ def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
     if interval.clustered:
         unit = {
-            name: value.over(field(CLUSTER)) for name, value in interval.cluster_sums(curve).items()
+            name: value.over(field(CLUSTER))
+            for name, value in interval.cluster_sums(curve.placements).items()
         }
         placed = placed.list.eval(pl.element().struct.with_fields(**unit))
     sums = as_struct(interval.sums(curve, field))

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc import inputs, metrics
 from polars_wroc.distributions import normal_quantile, student_quantile
-from polars_wroc.placements import RowCurve
+from polars_wroc.placements import Placements, RowCurve
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import CLASSES, Variance, WeightType, units_of
 
@@ -35,6 +35,8 @@ class Interval:
     method: Method
     weight_type: WeightType
     clustered: bool = False
+    # Whether Newcombe's interval of an AUC stands in where there is no variance.
+    fallback: bool = True
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -48,20 +50,26 @@ class Interval:
         units = units_of(self.weight_type, clustered=self.clustered)
         return Variance(units, centre=_MISSING)
 
-    def cluster_sums(self, curve: RowCurve) -> dict[str, pl.Expr]:
+    def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Sum over the rows of a cluster what `sums` needs beside each of them."""
-        rows = (curve.dp + curve.dn > 0).sum()
-        return self.variance.cluster_sums(curve.placements) | {_CLUSTER_ROWS: rows}
+        rows = (placements.pos.weight + placements.neg.weight > 0).sum()
+        return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: rows}
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to all that `steps` need."""
         weight, placement = curve.placements.pos
         missing = curve.if_both_classes((weight * placement).sum()) / curve.positives
-        columns = {"auc": metrics.roc_auc(curve), _MISSING: missing}
+        return self.sums_of(metrics.roc_auc(curve), missing, curve.placements, field)
+
+    def sums_of(
+        self, area: pl.Expr, missing: pl.Expr, placements: Placements, field: Fields
+    ) -> dict[str, pl.Expr]:
+        """Do as `sums` does for any area, as a share of the largest, and its placements."""
+        columns = {"auc": area, _MISSING: missing}
         if self.clustered:
-            share = 1 / field(_CLUSTER_ROWS)
-            columns[_CLUSTERS] = pl.when(curve.dp + curve.dn > 0).then(share).sum()
-        return columns | self.variance.sums(curve.placements, field)
+            there = placements.pos.weight + placements.neg.weight > 0
+            columns[_CLUSTERS] = pl.when(there).then(1 / field(_CLUSTER_ROWS)).sum()
+        return columns | self.variance.sums(placements, field)
 
     @property
     def steps(self) -> list[Step]:
@@ -71,8 +79,7 @@ class Interval:
         return [
             *self.variance.steps,
             self._degrees_of_freedom,
-            _newcombe_start,
-            *[newcombe] * _NEWCOMBE_STEPS,
+            *([_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS] if self.fallback else []),
             self._limits,
             self._result,
         ]
@@ -116,17 +123,16 @@ class Interval:
         return {"__analytic_low": low, "__analytic_high": high}
 
     def _result(self, field: Fields) -> dict[str, pl.Expr]:
-        analytic = pl.lit(self.method != "newcombe") & field("__regular")
+        analytic = pl.when(pl.lit(self.method != "newcombe") & field("__regular"))
+        limits = {f"ci_{end}": analytic.then(field(f"__analytic_{end}")) for end in ("low", "high")}
+        method = analytic.then(pl.lit(self.method))
+        columns: dict[str, pl.Expr] = {"se": field(self.variance.total).sqrt()}
+        if not self.fallback:
+            return columns | limits | {"ci_method": method}
         known = field("auc").is_not_null()
-        return {
-            "se": field(self.variance.total).sqrt(),
-            "ci_low": pl.when(analytic).then(field("__analytic_low")).otherwise(field("__low")),
-            "ci_high": pl.when(analytic).then(field("__analytic_high")).otherwise(field("__high")),
-            "ci_method": pl.when(known & analytic)
-            .then(pl.lit(self.method))
-            .when(known)
-            .then(pl.lit("newcombe")),
-        }
+        for end in ("low", "high"):
+            columns[f"ci_{end}"] = limits[f"ci_{end}"].otherwise(field(f"__{end}"))
+        return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
 
 
 def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:

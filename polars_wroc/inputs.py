@@ -137,6 +137,17 @@ def number(
     return float(value)
 
 
+def rate_range(argument: str, value: object) -> tuple[float, float]:
+    """Check a range of rates."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:  # noqa: PLR2004
+        reject_type(argument, "be a range of two rates such as (0.0, 0.1)", value)
+    low, high = (number(argument, end, low=0, high=1) for end in value)
+    if low >= high:
+        msg = f"`{argument}` must rise from a lower to a higher rate; found {value!r}"
+        raise ValueError(msg)
+    return low, high
+
+
 def level(value: object) -> None:
     """Check a confidence level."""
     number("level", value, low=0.001, high=0.9999)

@@ -98,7 +98,7 @@ def beside_clusters(
 
 def row_curve(field: Fields = pl.col) -> RowCurve:
     """Refer to rows that have been placed, through columns or through fields."""
-    tp, fp = field(TP), field(FP)
+    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, _TP_BEFORE, _FP_BEFORE))
     positives, negatives = field(POSITIVES), field(NEGATIVES)
     dp, dn = class_weights(field(WEIGHT))
     above, below = _misranked(field)
@@ -109,7 +109,10 @@ def row_curve(field: Fields = pl.col) -> RowCurve:
         dn=dn,
         tpr=tp / positives,
         fpr=fp / negatives,
-        tpr_middle=(positives - below) / positives,
+        tpr_before=tp_before / positives,
+        fpr_before=fp_before / negatives,
+        prevalence=positives / (positives + negatives),
+        share=(dp + dn) / ((tp - tp_before) + (fp - fp_before)),
         # Not the last cumulative sum: ratios of sums of the same terms come out exactly.
         positives=dp.sum(),
         negatives=dn.sum(),

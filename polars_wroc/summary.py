@@ -135,7 +135,7 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
     placed, curve = place(rows), row_curve()
     if interval.clustered:
-        placed = beside_clusters(placed, rows.keys, interval.cluster_sums(curve))
+        placed = beside_clusters(placed, rows.keys, interval.cluster_sums(curve.placements))
     sums = rows.reduce(placed, _numbers(curve) | interval.sums(curve, pl.col))
     table = in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
     return rows.arrange(table)

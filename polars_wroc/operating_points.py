@@ -1,0 +1,284 @@
+"""The threshold that a rule chooses, and the metrics there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.cells import ThresholdMetrics
+from polars_wroc.confusion import (
+    ENDS_TIE,
+    FP,
+    NEGATIVES,
+    POSITIVES,
+    TP,
+    class_weights,
+    cumulated_list,
+    curve_frame,
+    totals,
+)
+from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn, from_expressions
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rules import TOLERANCE, Criterion, Point, Rule, choose_rule
+from polars_wroc.staged import Fields, Step, as_struct, in_columns, in_struct
+
+_METRICS = ThresholdMetrics(level=None, weight_type="probability")
+_FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
+_THRESHOLD, _SELECTS = "__threshold", "__selects"
+
+
+def operating_point(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Threshold that a rule chooses among the scores, with the metrics there.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    criterion
+        ``"youden"``: largest tpr - fpr. ``"closest_topleft"``: closest to (0, 1), which has no
+        ground in decision theory. ``"accuracy"``: fewest errors, by weight. ``"cost"``: least
+        expected cost, with ``cost_fn`` and ``cost_fp``.
+    cost_fn, cost_fp
+        Costs of a false negative and of a false positive; only their ratio matters. With one
+        of them the other is what it lacks to 1.
+    prevalence
+        Share of positives in the population that the decision is for, for the cost; None
+        takes that of the data.
+    max_fpr, min_tpr, max_selection_rate
+        Instead of a criterion: the largest tpr with at most this fpr, the smallest fpr with
+        at least this tpr, or the lowest threshold that selects at most this share.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``operating_point``, with the fields of
+        `confusion_matrix`. Of several thresholds that are equally good it is the highest; it
+        is +inf where predicting nothing positive is best. All fields are null where a class
+        has no weight, but for ``"accuracy"``, ``max_selection_rate`` and the cost without
+        ``prevalence``, which need rows only.
+
+    Raises
+    ------
+    ValueError
+        Unless just one rule is given, or for a cost or rate out of range; else as for
+        `roc_auc`.
+
+    Notes
+    -----
+    A threshold chosen on the rows that it is then measured on looks better than it is. All
+    cuts are searched, predicting nothing positive included [1]_ [2]_.
+
+    References
+    ----------
+    .. [1] Youden, W. J. (1950), Cancer 3, 32-35.
+    .. [2] Metz, C. E. (1978), Seminars in Nuclear Medicine 8, 283-298.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> point = df.select(wroc.operating_point("y", "s", max_fpr=0.5)).unnest("operating_point")
+    >>> point.select("threshold", "tpr", "fpr")
+    shape: (1, 3)
+    ┌───────────┬─────┬─────┐
+    │ threshold ┆ tpr ┆ fpr │
+    │ ---       ┆ --- ┆ --- │
+    │ f64       ┆ f64 ┆ f64 │
+    ╞═══════════╪═════╪═════╡
+    │ 0.7       ┆ 1.0 ┆ 0.5 │
+    └───────────┴─────┴─────┘
+    """
+    rule = choose_rule(
+        criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+    )
+    build = partial(_choose_in_list, rule=rule)
+    return from_expressions(label, score, weight, pos_label, build).alias("operating_point")
+
+
+def operating_points(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+    common: bool = False,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Threshold that a rule chooses for each group, or for all of them, with the metrics there.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
+        The rule: see `operating_point`.
+    common
+        Choose one threshold on all rows, for each score, and measure every group there.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns. After them come the columns
+        of `threshold_metrics`. They are null where the rule has nothing to choose from.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary` and `operating_point`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a"] * 4 + ["b"] * 4,
+    ...         "y": [1, 0, 1, 0, 1, 1, 0, 0],
+    ...         "s": [0.9, 0.8, 0.7, 0.1, 0.6, 0.5, 0.4, 0.3],
+    ...     }
+    ... )
+    >>> points = wroc.operating_points(df, "y", "s", by="g", criterion="youden")
+    >>> points.select("g", "threshold", "tpr", "fpr")
+    shape: (2, 4)
+    ┌─────┬───────────┬─────┬─────┐
+    │ g   ┆ threshold ┆ tpr ┆ fpr │
+    │ --- ┆ ---       ┆ --- ┆ --- │
+    │ str ┆ f64       ┆ f64 ┆ f64 │
+    ╞═════╪═══════════╪═════╪═════╡
+    │ a   ┆ 0.9       ┆ 0.5 ┆ 0.0 │
+    │ b   ┆ 0.5       ┆ 1.0 ┆ 0.0 │
+    └─────┴───────────┴─────┴─────┘
+    """
+    rule = choose_rule(
+        criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+    )
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_METRICS.columns)
+    cells = _common(rows, rule) if common else _choose(rows, rule)
+    table = in_columns(cells, _METRICS.steps).select(*rows.keys, *_METRICS.columns)
+    return deliver(frame, rows.arrange(table))
+
+
+def _choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
+    """Reduce each group to the cells of the point that the rule chooses."""
+    point = Point(pl.col("tp"), pl.col("fp"), *totals())
+    best = partial(_best, over=rows.keys)
+    curve = in_columns(curve_frame(rows), _narrowing(rule, point, best))
+    return rows.reduce(curve, _chosen(pl.col))
+
+
+def _common(rows: Rows, rule: Rule) -> pl.LazyFrame:
+    """Reduce each group to its cells at the threshold that the rule chooses among all rows."""
+    models = [key for key in rows.keys if key in rows.ordered]
+    chosen = _choose(Rows(rows.frame, models), rule).select(
+        *models,
+        pl.col("threshold").alias(_THRESHOLD),
+        # There the threshold is +inf, and so may be a score.
+        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
+    )
+    joined = rows.frame.join(chosen, on=models) if models else rows.frame.join(chosen, how="cross")
+    positive, negative = class_weights(rows.observations.signed_weight)
+    predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
+    known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
+    sums = {
+        "tp": positive * predicted,
+        "fp": negative * predicted,
+        "fn": positive * ~predicted,
+        "tn": negative * ~predicted,
+        POSITIVES: positive,
+        NEGATIVES: negative,
+    }
+    cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
+
+
+def _choose_in_list(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
+    field = pl.element().struct.field
+    # A row without weight must not lend its score as a threshold.
+    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
+    cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
+    totals_there = {POSITIVES: field(TP).last(), NEGATIVES: field(FP).last()}
+    curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
+    origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
+    points = cumulated.list.eval(
+        as_struct(origin | totals_there).append(as_struct(curve | totals_there))
+    )
+    point = Point(field("tp"), field("fp"), field(POSITIVES), field(NEGATIVES))
+    for step in _narrowing(rule, point, _best):
+        points = points.list.eval(pl.element().struct.with_fields(**step(field)))
+    return in_struct(points.list.eval(as_struct(_chosen(field))), _METRICS.steps, _METRICS.columns)
+
+
+def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
+    """Tell the points that are best from the others."""
+    known = rule.known(point)
+    if rule.allowed is not None:
+        known &= rule.allowed(point)
+    second = pl.lit(0.0) if rule.second is None else rule.second(point)
+    return [
+        lambda _: {_FIRST: pl.when(known).then(rule.first(point))},
+        lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
+        lambda field: {_CHOSEN: best(field(_SECOND)).fill_null(value=False)},
+    ]
+
+
+def _best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
+    """Whether a point is as good as any but for rounding."""
+    most = measure.max()
+    return measure >= (most.over(over) if over else most) - TOLERANCE
+
+
+def _chosen(field: Fields) -> dict[str, pl.Expr]:
+    """Aggregate to the cells at the highest of the chosen thresholds, where least is selected."""
+    chosen = field(_CHOSEN)
+    tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
+    positives, negatives = field(POSITIVES).max(), field(NEGATIVES).max()
+    known = pl.when(chosen.any())
+    return {
+        "threshold": field("threshold").filter(chosen).max(),
+        "tp": tp,
+        "fp": fp,
+        "fn": known.then(positives - tp),
+        "tn": known.then(negatives - fp),
+        POSITIVES: known.then(positives),
+        NEGATIVES: known.then(negatives),
+    }

@@ -1,0 +1,160 @@
+"""Rules that choose a threshold: what they allow, and what they want most of.
+
+A rule is written over one point of the confusion curve, the origin included, and says how good
+it is. Of points that are equally good the one with the highest threshold is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc import inputs
+from polars_wroc.costs import share_of_false_negatives, target_prevalence
+
+Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]
+
+# What may be rounding in a rate that is compared with a limit or with another point's.
+TOLERANCE = 1e-12
+
+
+class Point(NamedTuple):
+    """A point of the confusion curve: weights predicted positive, and all weights."""
+
+    tp: pl.Expr
+    fp: pl.Expr
+    positives: pl.Expr
+    negatives: pl.Expr
+
+    @property
+    def tpr(self) -> pl.Expr:
+        """True positive rate."""
+        return self.tp / self.positives
+
+    @property
+    def fpr(self) -> pl.Expr:
+        """False positive rate."""
+        return self.fp / self.negatives
+
+    @property
+    def all_rows(self) -> pl.Expr:
+        """Weight of both classes."""
+        return self.positives + self.negatives
+
+    def at_origin(self) -> Point:
+        """The point of the same curve where nothing is predicted positive."""
+        return self._replace(tp=pl.lit(0.0), fp=pl.lit(0.0))
+
+
+Measure: TypeAlias = Callable[[Point], pl.Expr]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Among the points ``allowed``, the largest ``first``, and of those the largest ``second``.
+
+    All measures are rates, or as large as rates. ``known`` says for which curves there is a
+    choice at all.
+    """
+
+    first: Measure
+    known: Measure
+    allowed: Measure | None = None
+    second: Measure | None = None
+
+
+def choose_rule(
+    criterion: Criterion | None = None,
+    *,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+) -> Rule:
+    """Read the arguments of an operating point, of which one must choose the rule."""
+    limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
+    given = [
+        name for name, value in ({"criterion": criterion} | limits).items() if value is not None
+    ]
+    if len(given) != 1:
+        found = " and ".join(f"`{name}`" for name in given) or "none"
+        msg = (
+            "just one of `criterion`, `max_fpr`, `min_tpr` and `max_selection_rate` must be given; "
+            f"found {found}"
+        )
+        raise ValueError(msg)
+    if criterion != "cost":
+        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
+            if value is not None:
+                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
+                raise ValueError(msg)
+    if criterion is not None:
+        inputs.option("criterion", criterion, get_args(Criterion))
+        if criterion == "cost":
+            return _least_cost(
+                share_of_false_negatives(cost_fn, cost_fp), target_prevalence(prevalence)
+            )
+        return _CRITERIA[criterion]
+    (name,) = given
+    return _LIMITS[name](inputs.number(name, limits[name], low=0, high=1))
+
+
+def _both(point: Point) -> pl.Expr:
+    return (point.positives > 0) & (point.negatives > 0)
+
+
+def _any(point: Point) -> pl.Expr:
+    return point.all_rows > 0
+
+
+def _least_cost(cost_fn: float, prevalence: float | None) -> Rule:
+    """Expected cost of a decision, negated and without what every point has in common."""
+
+    def gain(point: Point) -> pl.Expr:
+        if prevalence is None:
+            return (cost_fn * point.tp - (1 - cost_fn) * point.fp) / point.all_rows
+        return cost_fn * prevalence * point.tpr - (1 - cost_fn) * (1 - prevalence) * point.fpr
+
+    return Rule(gain, known=_any if prevalence is None else _both)
+
+
+def _max_fpr(limit: float) -> Rule:
+    return Rule(
+        first=lambda point: point.tpr.fill_nan(0.0),
+        second=lambda point: -point.fpr,
+        allowed=lambda point: point.fpr <= limit + TOLERANCE,
+        known=_both,
+    )
+
+
+def _min_tpr(limit: float) -> Rule:
+    return Rule(
+        first=lambda point: -point.fpr,
+        second=lambda point: point.tpr,
+        allowed=lambda point: point.tpr >= limit - TOLERANCE,
+        known=_both,
+    )
+
+
+def _max_selection_rate(limit: float) -> Rule:
+    def selected(point: Point) -> pl.Expr:
+        return (point.tp + point.fp) / point.all_rows
+
+    return Rule(first=selected, allowed=lambda p: selected(p) <= limit + TOLERANCE, known=_any)
+
+
+_CRITERIA: dict[str, Rule] = {
+    "youden": Rule(lambda point: point.tpr - point.fpr, known=_both),
+    "closest_topleft": Rule(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both),
+    "accuracy": Rule(lambda point: (point.tp - point.fp) / point.all_rows, known=_any),
+}
+_LIMITS = {
+    "max_fpr": _max_fpr,
+    "min_tpr": _min_tpr,
+    "max_selection_rate": _max_selection_rate,
+}
