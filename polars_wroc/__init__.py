@@ -8,11 +8,11 @@ from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
 from polars_wroc.gaps import group_gaps
 from polars_wroc.influence import roc_influence
-from polars_wroc.operating_points import operating_point, operating_points
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
+from polars_wroc.threshold_choice import operating_point, operating_points
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
 
 __version__ = "0.1.0"

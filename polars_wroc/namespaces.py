@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc import curves, expressions, influence, operating_points, partial_areas, thresholds
+from polars_wroc import curves, expressions, influence, partial_areas, threshold_choice, thresholds
 from polars_wroc.audit import audit
 from polars_wroc.comparison import compare
 from polars_wroc.gaps import group_gaps
@@ -61,7 +61,7 @@ class ExprNamespace:
     partial_auc_ci = _of_score(partial_areas.partial_auc_ci)
     cost_partial_auc = _of_score(partial_areas.cost_partial_auc)
     confusion_matrix = _of_score(thresholds.confusion_matrix)
-    operating_point = _of_score(operating_points.operating_point)
+    operating_point = _of_score(threshold_choice.operating_point)
 
 
 class _FrameNamespace:
@@ -72,7 +72,7 @@ class _FrameNamespace:
     roc_curve = _of_frame(curves.roc_curve)
     tpr_at_fpr = _of_frame(tpr_at_fpr)
     fpr_at_tpr = _of_frame(fpr_at_tpr)
-    operating_points = _of_frame(operating_points.operating_points)
+    operating_points = _of_frame(threshold_choice.operating_points)
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
     compare = _of_frame(compare)
