@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.confusion import Curve
 from polars_wroc.staged import Fields, Step
 
@@ -129,7 +129,7 @@ def partial_area(fpr: Range | None, tpr: Range | None, standardize: Standardize)
         msg = f"`standardize` must be True, False or 'mean'; found {standardize!r}"
         raise ValueError(msg)
     ranges = {
-        name: inputs.rate_range(name, value)
+        name: options.rate_range(name, value)
         for name, value in (("fpr", fpr), ("tpr", tpr))
         if value is not None
     }

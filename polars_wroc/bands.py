@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES_SQUARES, POSITIVES_SQUARES, is_origin, totals
-from polars_wroc.rates import Limits, effective_number, wilson
+from polars_wroc.rates import TOLERANCE, Limits, effective_number, wilson
 from polars_wroc.variance import WeightType, check_weight_type
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
@@ -18,8 +18,6 @@ BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 # Effective numbers of rows, and which of the curves stacked one after another a row is of.
 _POS_SIZE, _NEG_SIZE, CURVE = "__pos_size", "__neg_size", "__curve_number"
 _WANTED = "__wanted"
-# What may be rounding in a rate.
-_TOLERANCE = 1e-12
 # The found rate at the limits of the given one.
 _REACHED = ("__reached_low", "__reached_high")
 _SIDES: dict[str, Literal["backward", "forward"]] = {"before": "backward", "after": "forward"}
@@ -54,8 +52,8 @@ class Band:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        inputs.option("band", self.kind, get_args(BandKind))
-        inputs.level(self.level)
+        options.option("band", self.kind, get_args(BandKind))
+        options.level(self.level)
         check_weight_type(self.weight_type)
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
@@ -84,8 +82,8 @@ def look_up(
     vertices = curve.select(CURVE, x=pl.col(axes.given), y=pl.col(axes.found))
     points = points.with_columns(wanted.alias(_WANTED))
     # A vertex that rounding puts beside the place is at the place.
-    aside = _TOLERANCE if axes.highest else 0.0
-    reach = {"before": aside, "after": aside - _TOLERANCE}
+    aside = TOLERANCE if axes.highest else 0.0
+    reach = {"before": aside, "after": aside - TOLERANCE}
     for side, strategy in _SIDES.items():
         there = vertices.select(
             CURVE, pl.col("x").alias(f"__x_{side}"), pl.col("y").alias(f"__y_{side}")
@@ -110,8 +108,8 @@ def _between(axes: Axes) -> pl.Expr:
     x0, y0, x1, y1 = (pl.col(f"__{axis}_{side}") for side in _SIDES for axis in "xy")
     line = y0 + (pl.col(_WANTED) - x0) / (x1 - x0) * (y1 - y0)
     if axes.highest:
-        return pl.when(x0 >= pl.col(_WANTED) - _TOLERANCE).then(y0).otherwise(line)
-    return pl.when(x1 <= pl.col(_WANTED) + _TOLERANCE).then(y1).otherwise(line)
+        return pl.when(x0 >= pl.col(_WANTED) - TOLERANCE).then(y0).otherwise(line)
+    return pl.when(x1 <= pl.col(_WANTED) + TOLERANCE).then(y1).otherwise(line)
 
 
 def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float) -> pl.LazyFrame:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES, POSITIVES
 from polars_wroc.rates import Part, effective_share, wilson
 from polars_wroc.staged import Fields, Step
@@ -63,7 +63,7 @@ class ThresholdMetrics:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.level is not None:
-            inputs.level(self.level)
+            options.level(self.level)
         check_weight_type(self.weight_type)
 
     @property

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.distributions import normal_quantile, two_sided_p_value
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
@@ -19,8 +19,8 @@ CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
 def check_options(level: float, adjust: Adjust) -> None:
     """Check what every test of differences takes."""
-    inputs.level(level)
-    inputs.option("adjust", adjust, get_args(Adjust))
+    options.level(level)
+    options.option("adjust", adjust, get_args(Adjust))
 
 
 def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:

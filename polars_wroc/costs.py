@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from polars_wroc import inputs
+from polars_wroc import options
 
 _LARGEST = sys.float_info.max
 
@@ -19,11 +19,11 @@ def share_of_false_negatives(cost_fn: float | None, cost_fp: float | None) -> fl
         raise ValueError(msg)
     if cost_fn is None or cost_fp is None:
         name, value = ("cost_fn", cost_fn) if cost_fn is not None else ("cost_fp", cost_fp)
-        share = inputs.number(name, value, low=0, high=1)
+        share = options.number(name, value, low=0, high=1)
         return share if name == "cost_fn" else 1 - share
     fn, fp = (
-        inputs.number("cost_fn", cost_fn, low=0, high=_LARGEST),
-        inputs.number("cost_fp", cost_fp, low=0, high=_LARGEST),
+        options.number("cost_fn", cost_fn, low=0, high=_LARGEST),
+        options.number("cost_fp", cost_fp, low=0, high=_LARGEST),
     )
     if fn + fp == 0:
         msg = "`cost_fn` and `cost_fp` must not both be 0; found 0 and 0"
@@ -35,4 +35,4 @@ def target_prevalence(value: float | None) -> float | None:
     """Check the share of positives in the population that is meant, if not the data's."""
     if value is None:
         return None
-    return inputs.number("prevalence", value, low=0, high=1, open_ends=True)
+    return options.number("prevalence", value, low=0, high=1, open_ends=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.bands import TPR_AT_FPR, Band, BandKind
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, is_origin, totals
 from polars_wroc.inputs import IntoColumn
@@ -160,9 +160,9 @@ def roc_curve(
     └───────────┴─────┴─────┘
     """
     if max_points is not None:
-        inputs.whole_number("max_points", max_points, low=3)
-    options = Band("pointwise" if band is None else band, level, weight_type)
-    limits = None if band is None else options
+        options.whole_number("max_points", max_points, low=3)
+    checked = Band("pointwise" if band is None else band, level, weight_type)
+    limits = None if band is None else checked
     columns = _columns(max_points, limits)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
     curve = trace(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)

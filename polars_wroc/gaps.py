@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import inputs, options
 from polars_wroc.contrasts import Adjust, adjusted, check_options, contrast
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
@@ -122,7 +122,7 @@ def group_gaps(
     """
     check_options(level, adjust)
     if by is None:
-        inputs.reject_type("by", "name the groups to compare", by)
+        options.reject_type("by", "name the groups to compare", by)
     units = units_of(weight_type, clustered=False)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=GAP_COLUMNS)
     groups = [key for key in rows.keys if key not in rows.ordered]

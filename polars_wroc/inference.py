@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs, metrics
+from polars_wroc import metrics, options
 from polars_wroc.distributions import normal_quantile, student_quantile
 from polars_wroc.placements import Placements, RowCurve
 from polars_wroc.staged import Fields, Step
@@ -40,8 +40,8 @@ class Interval:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        inputs.level(self.level)
-        inputs.option("method", self.method, get_args(Method))
+        options.level(self.level)
+        options.option("method", self.method, get_args(Method))
         units_of(self.weight_type, clustered=self.clustered)
 
     @property

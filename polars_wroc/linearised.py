@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc.areas import Range, Segments
 from polars_wroc.placements import ClassRows, Placements, row_curve
-from polars_wroc.rules import TOLERANCE
+from polars_wroc.rates import TOLERANCE
 from polars_wroc.staged import Fields, Step
 
 PARTIAL_COLUMNS = (
@@ -81,7 +81,7 @@ class LinearisedArea:
         """How high the curve is at the ends of the range, at the top of its steps."""
         x0, y0, x1, y1 = self._segment(field)
         columns = {}
-        for name, end in zip(_ENDS, self._range, strict=True):
+        for name, end in self._ends():
             within = y0 + (end - x0) / (x1 - x0) * (y1 - y0)
             reached = pl.when(x1 <= end + TOLERANCE).then(y1)
             columns[f"__height_{name}"] = reached.when(x0 <= end + TOLERANCE).then(within).max()

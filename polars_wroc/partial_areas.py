@@ -7,7 +7,7 @@ from typing import Literal
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.areas import COST_AREAS, Baseline, CostArea, Range, Standardize, partial_area
 from polars_wroc.confusion import curve_list, fold, list_curve
 from polars_wroc.costs import share_of_false_negatives, target_prevalence
@@ -240,7 +240,7 @@ def cost_partial_auc(
     │ 0.25 ┆ 0.5      ┆ 0.5       │
     └──────┴──────────┴───────────┘
     """
-    inputs.option("baseline", baseline, ("random", "trivial"))
+    options.option("baseline", baseline, ("random", "trivial"))
     share = share_of_false_negatives(cost_fn, cost_fp)
     area = CostArea(share, target_prevalence(prevalence), baseline)
     build = partial(_cost_area, area=area)

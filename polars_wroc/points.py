@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
 from polars_wroc.confusion import CURVE_COLUMNS, is_origin
 from polars_wroc.curves import whole_curve
@@ -83,7 +83,7 @@ def tpr_at_fpr(
     └─────┴─────┘
     """
     band = Band("pointwise", level, weight_type)
-    rates = inputs.numbers("fpr", fpr, low=0, high=1)
+    rates = options.numbers("fpr", fpr, low=0, high=1)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_taken(TPR_AT_FPR))
     return deliver(frame, _points(rows, rates, TPR_AT_FPR, band))
 
@@ -140,7 +140,7 @@ def fpr_at_tpr(
     └─────┴─────┘
     """
     band = Band("pointwise", level, weight_type)
-    rates = inputs.numbers("tpr", tpr, low=0, high=1)
+    rates = options.numbers("tpr", tpr, low=0, high=1)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_taken(FPR_AT_TPR))
     return deliver(frame, _points(rows, rates, FPR_AT_TPR, band))
 

@@ -9,6 +9,9 @@ import polars as pl
 
 from polars_wroc.distributions import normal_quantile
 
+# What may be rounding in a rate that is compared with a limit or with another rate.
+TOLERANCE = 1e-12
+
 
 class Limits(NamedTuple):
     """The ends of an interval."""

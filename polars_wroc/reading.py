@@ -21,9 +21,9 @@ from polars_wroc.inputs import (
     as_column,
     numeric,
     observe,
-    reject_type,
     shown_as,
 )
+from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows
 
 

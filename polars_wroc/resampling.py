@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.confusion import by_descending_score
 from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.metrics import METRICS, MetricName
@@ -113,7 +113,7 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
-    inputs.level(level)
+    options.level(level)
     names: list[str] = _names(metrics)
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
@@ -192,10 +192,10 @@ def bootstrap_replicates(
 
 def _names(metrics: MetricName | Sequence[MetricName]) -> list[str]:
     if not isinstance(metrics, str | Sequence):
-        inputs.reject_type("metrics", "be the name of a metric or several of them", metrics)
+        options.reject_type("metrics", "be the name of a metric or several of them", metrics)
     names: list[str] = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
-        inputs.option("metrics", name, get_args(MetricName))
+        options.option("metrics", name, get_args(MetricName))
     if not names or len(set(names)) < len(names):
         msg = f"`metrics` must hold one metric or several different ones; found {names}"
         raise ValueError(msg)
@@ -228,9 +228,9 @@ def _replicates(
     eager: bool,
 ) -> pl.LazyFrame:
     """Lay out the metrics of the data as replicate 0, then of each replicate."""
-    inputs.whole_number("replicates", replicates, low=2)
-    inputs.whole_number("seed", seed, low=0)
-    inputs.option("multiplier", multiplier, get_args(Multiplier))
+    options.whole_number("replicates", replicates, low=2)
+    options.whole_number("seed", seed, low=0)
+    options.option("multiplier", multiplier, get_args(Multiplier))
     ordered = by_descending_score(rows)
     if eager:
         ordered = collect(ordered).lazy()

@@ -12,13 +12,11 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.rates import TOLERANCE
 
 Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]
-
-# What may be rounding in a rate that is compared with a limit or with another point's.
-TOLERANCE = 1e-12
 
 
 class Point(NamedTuple):
@@ -94,14 +92,14 @@ def choose_rule(
                 msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
                 raise ValueError(msg)
     if criterion is not None:
-        inputs.option("criterion", criterion, get_args(Criterion))
+        options.option("criterion", criterion, get_args(Criterion))
         if criterion == "cost":
             return _least_cost(
                 share_of_false_negatives(cost_fn, cost_fp), target_prevalence(prevalence)
             )
         return _CRITERIA[criterion]
     (name,) = given
-    return _LIMITS[name](inputs.number(name, limits[name], low=0, high=1))
+    return _LIMITS[name](options.number(name, limits[name], low=0, high=1))
 
 
 def _both(point: Point) -> pl.Expr:

@@ -21,9 +21,10 @@ from polars_wroc.confusion import (
     totals,
 )
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn, from_expressions
+from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.rules import TOLERANCE, Criterion, Point, Rule, choose_rule
+from polars_wroc.rules import Criterion, Point, Rule, choose_rule
 from polars_wroc.staged import Fields, Step, as_struct, in_columns, in_struct
 
 _METRICS = ThresholdMetrics(level=None, weight_type="probability")

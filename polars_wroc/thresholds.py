@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import inputs, options
 from polars_wroc.cells import SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, curve_frame, squares_of_cells
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
@@ -97,7 +97,7 @@ def confusion_matrix(
         beside["__threshold"] = inputs.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
     else:
-        value = pl.lit(inputs.number("threshold", threshold) + 0.0)
+        value = pl.lit(options.number("threshold", threshold) + 0.0)
     build = partial(_matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type))
     matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
@@ -160,7 +160,7 @@ def threshold_metrics(
     │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
     └───────────┴─────┴─────┴──────────┘
     """
-    asked = [] if thresholds is None else inputs.numbers("thresholds", thresholds)
+    asked = [] if thresholds is None else options.numbers("thresholds", thresholds)
     metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
     curve = curve_frame(rows, asked, squares=level is not None)

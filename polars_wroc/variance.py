@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.placements import Placements
 from polars_wroc.rates import effective_number
 from polars_wroc.staged import Fields, Step
@@ -30,7 +30,7 @@ ROUNDING = 1e-13
 
 def check_weight_type(weight_type: WeightType) -> None:
     """Check what a weight is said to mean."""
-    inputs.option("weight_type", weight_type, get_args(WeightType))
+    options.option("weight_type", weight_type, get_args(WeightType))
 
 
 def units_of(weight_type: WeightType, *, clustered: bool) -> Units:

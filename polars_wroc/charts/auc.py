@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import options
 from polars_wroc.charts.common import (
     COLOURS,
     GREY,
@@ -175,7 +175,7 @@ def _channels(
 def _with_overall(table: pl.DataFrame, keys: list[str], overall: float | None) -> pl.DataFrame:
     """Put everybody's AUC beside each segment."""
     if overall is not None:
-        value = inputs.number("overall", overall, low=0, high=1)
+        value = options.number("overall", overall, low=0, high=1)
         return table.with_columns(pl.lit(value).alias(_OVERALL))
     if keys[:2] != _AUDIT_KEYS:
         return table.with_columns(pl.lit(None, pl.Float64).alias(_OVERALL))
