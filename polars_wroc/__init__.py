@@ -1,12 +1,24 @@
 """Weighted ROC analysis as Polars queries."""
 
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
+from polars_wroc.areas import CostPartialAUC, PartialAUC
+from polars_wroc.auc_interval import roc_auc_ci
 from polars_wroc.audit import Audit, audit
+from polars_wroc.calibration import brier_score
 from polars_wroc.charts import auc_chart, roc_chart
 from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
-from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
+from polars_wroc.expressions import (
+    average_precision,
+    curve_metrics,
+    equal_error_rate,
+    gini,
+    ks,
+    pr_auc,
+    roc_auc,
+)
 from polars_wroc.gaps import group_gaps
+from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.influence import roc_influence
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
@@ -19,27 +31,35 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "CostPartialAUC",
+    "PartialAUC",
     "auc_chart",
     "audit",
     "average_precision",
     "bootstrap",
     "bootstrap_replicates",
+    "brier_score",
     "compare",
     "confusion_curve",
     "confusion_matrix",
     "cost_partial_auc",
+    "curve_metrics",
+    "equal_error_rate",
     "fpr_at_tpr",
     "gini",
     "group_gaps",
+    "h_measure",
     "ks",
     "operating_point",
     "operating_points",
     "partial_auc",
     "partial_auc_ci",
+    "pr_auc",
     "roc_auc",
     "roc_auc_ci",
     "roc_chart",
     "roc_curve",
+    "roc_hull_auc",
     "roc_influence",
     "summary",
     "threshold_metrics",

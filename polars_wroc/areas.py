@@ -7,21 +7,22 @@ case of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc import options
 from polars_wroc.confusion import Curve
-from polars_wroc.staged import Fields, Step
+from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.staged import Fields, as_struct, with_named
 
 Range: TypeAlias = tuple[float, float]
 Standardize: TypeAlias = bool | Literal["mean"]
 Baseline: TypeAlias = Literal["random", "trivial"]
+CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "corrected"]
 
-COST_AREAS = ("area", "max_area", "chance_area", "ratio", "corrected")
+COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
 _ALL: Range = (0.0, 1.0)
 
 
@@ -33,35 +34,9 @@ class Segments(NamedTuple):
     x1: pl.Expr
     y1: pl.Expr
 
-    def cut(self, low: pl.Expr | float, high: pl.Expr | float) -> Segments:
-        """Keep what lies between two values of x; the rest gets no width."""
-        slope = pl.when(self.x1 > self.x0).then((self.y1 - self.y0) / (self.x1 - self.x0))
-        left, right = (_between(x, low, high) for x in (self.x0, self.x1))
-        return Segments(
-            left,
-            self.y0 + (left - self.x0) * slope.otherwise(0.0),
-            right,
-            self.y0 + (right - self.x0) * slope.otherwise(0.0),
-        )
-
-    def lowered(self, by: float) -> Segments:
-        """Measure y from a height."""
-        return self._replace(y0=self.y0 - by, y1=self.y1 - by)
-
-    def above(self, line: Callable[[pl.Expr], pl.Expr]) -> Segments:
-        """Measure y from a straight line."""
-        return self._replace(y0=self.y0 - line(self.x0), y1=self.y1 - line(self.x1))
-
-    def areas(self) -> pl.Expr:
-        """Area under each piece."""
-        return (self.x1 - self.x0) * (self.y0 + self.y1) / 2
-
-    def areas_above_zero(self) -> pl.Expr:
-        """Area between each piece and zero, where the piece is above it."""
-        high, low = pl.max_horizontal(self.y0, self.y1), pl.min_horizontal(self.y0, self.y1)
-        crossing = high * high / (2 * (high - low))
-        height = pl.when(low >= 0).then((high + low) / 2).when(high > 0).then(crossing)
-        return (self.x1 - self.x0) * height.otherwise(0.0)
+    def turned(self) -> Segments:
+        """Turn the unit square by a quarter: what was to the right of the line is below it."""
+        return Segments(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
 
 
 def segments(curve: Curve) -> Segments:
@@ -69,30 +44,98 @@ def segments(curve: Curve) -> Segments:
     return Segments(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
 
 
-def _between(x: pl.Expr, low: pl.Expr | float, high: pl.Expr | float) -> pl.Expr:
-    return pl.min_horizontal(pl.max_horizontal(x, low), high)
+def _areas(pieces: Segments, between: Range) -> pl.Expr:
+    """Area under each piece between two values of x."""
+    if between == _ALL:
+        return (pieces.x1 - pieces.x0) * (pieces.y0 + pieces.y1) / 2
+
+    def at_middle(field: Fields) -> pl.Expr:
+        left, right = field("left"), field("right")
+        return (right - left) * _height(field, (left + right) / 2)
+
+    return with_named(_cut(pieces, between), at_middle)
+
+
+def _areas_in_rectangle(pieces: Segments, x: Range, y: Range) -> pl.Expr:
+    """Area under each piece that is inside a rectangle."""
+    low, high = y
+
+    def ends(field: Fields) -> pl.Expr:
+        left, right = field("left"), field("right")
+        part = {
+            "width": right - left,
+            "start": _height(field, left) - low,
+            "end": _height(field, right) - low,
+        }
+        return with_named(part, within)
+
+    def within(field: Fields) -> pl.Expr:
+        def above(height: float) -> pl.Expr:
+            return _areas_above_zero(field("width"), field("start") - height, field("end") - height)
+
+        return above(0.0) if high == 1 else above(0.0) - above(high - low)
+
+    return with_named(_cut(pieces, x), ends)
+
+
+def _cut(pieces: Segments, between: Range) -> dict[str, pl.Expr]:
+    """Where each piece is ``left`` and ``right`` between two values of x, and how it rises."""
+    x0, y0, x1, y1 = pieces
+    return {
+        "x0": x0,
+        "y0": y0,
+        "slope": (y1 - y0) / (x1 - x0),
+        "left": x0.clip(*between),
+        "right": x1.clip(*between),
+    }
+
+
+def _height(cut: Fields, x: pl.Expr) -> pl.Expr:
+    """How high each piece is at x; NaN where it has no width."""
+    return cut("y0") + (x - cut("x0")) * cut("slope")
+
+
+def _areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
+    """Area between zero and each straight piece from one height to another, where above zero."""
+    above = start.clip(lower_bound=0.0) + end.clip(lower_bound=0.0)
+    # A piece that crosses zero is above it for a part of its width.
+    return width * above.pow(2) / (start.abs() + end.abs()) / 2
 
 
 def total(curve: Curve, areas: pl.Expr) -> pl.Expr:
-    """Add up the areas of a curve's segments."""
-    return curve.if_both_classes((areas * curve.share).sum())
+    """Add up the areas of a curve's segments; one without extent has none, or NaN."""
+    shares = with_named({"area": areas * curve.share}, lambda field: field("area").fill_nan(0.0))
+    return curve.if_both_classes(shares.sum())
 
 
 @dataclass(frozen=True)
-class PartialArea:
+class PartialAUC:
     """Part of the area under a curve, over a range of the false or true positive rate, or both.
 
     It is the integral, over the false positive rates, of how far the true positive rate is
-    into its range.
+    into its range. For `curve_metrics` and `bootstrap`; the arguments are those of
+    `partial_auc`.
     """
 
-    fpr: Range = _ALL
-    tpr: Range = _ALL
+    fpr: Range | None = None
+    tpr: Range | None = None
     standardize: Standardize = False
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.fpr is None and self.tpr is None:
+            msg = "`fpr` or `tpr` must be a range such as (0.0, 0.1); found neither"
+            raise ValueError(msg)
+        for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
+            if value is not None:
+                options.rate_range(name, value)
+        if self.standardize not in (True, False, "mean"):
+            msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
+            raise ValueError(msg)
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Write the area as a formula of the curve."""
-        area = total(curve, self._areas(segments(curve).cut(*self.fpr)))
+        area = total(curve, self._areas(segments(curve)))
         most, chance = self._most(), self._by_chance()
         if self.standardize is False:
             return area
@@ -100,107 +143,121 @@ class PartialArea:
             return area / most
         return (1 + (area - chance) / (most - chance)) / 2
 
-    def _areas(self, part: Segments) -> pl.Expr:
-        low, high = self.tpr
-        if self.tpr == _ALL:
-            return part.areas()
-        return part.lowered(low).areas_above_zero() - part.lowered(high).areas_above_zero()
+    def _areas(self, pieces: Segments) -> pl.Expr:
+        if self.tpr is None:
+            return _areas(pieces, self.fpr or _ALL)
+        if self.fpr is None:
+            return _areas(pieces.turned(), self.tpr)
+        return _areas_in_rectangle(pieces, self.fpr, self.tpr)
 
     def _most(self) -> float:
         """The area that a perfect score has."""
-        return (self.fpr[1] - self.fpr[0]) * (self.tpr[1] - self.tpr[0])
+        (left, right), (low, high) = self.fpr or _ALL, self.tpr or _ALL
+        return (right - left) * (high - low)
 
     def _by_chance(self) -> float:
         """The area under the diagonal."""
-        low, high = self.tpr
+        (left, right), (low, high) = self.fpr or _ALL, self.tpr or _ALL
 
         def until(fpr: float) -> float:
             return (max(fpr - low, 0.0) ** 2 - max(fpr - high, 0.0) ** 2) / 2
 
-        return until(self.fpr[1]) - until(self.fpr[0])
-
-
-def partial_area(fpr: Range | None, tpr: Range | None, standardize: Standardize) -> PartialArea:
-    """Check the ranges of a partial area."""
-    if fpr is None and tpr is None:
-        msg = "`fpr` or `tpr` must be a range such as (0.0, 0.1); found neither"
-        raise ValueError(msg)
-    if standardize not in (True, False, "mean"):
-        msg = f"`standardize` must be True, False or 'mean'; found {standardize!r}"
-        raise ValueError(msg)
-    ranges = {
-        name: options.rate_range(name, value)
-        for name, value in (("fpr", fpr), ("tpr", tpr))
-        if value is not None
-    }
-    return PartialArea(**ranges, standardize=standardize)
+        return until(right) - until(left)
 
 
 @dataclass(frozen=True)
-class CostArea:
+class CostPartialAUC:
     """How far a curve is above the points that cost no less than a rule without a score.
 
-    ``cost_fn`` is the cost of a false negative as a share of the costs of both errors. The
-    points that cost what the baseline costs lie on a straight line, whose slope is what a
-    false positive costs in true positives.
+    The points that cost what the baseline costs lie on a straight line, whose slope is what a
+    false positive costs in true positives. For `curve_metrics` and `bootstrap`, which get the
+    number called ``value``; the other arguments are those of `cost_partial_auc`.
     """
 
-    cost_fn: float
-    prevalence: float | None
-    baseline: Baseline
+    cost_fn: float | None = None
+    cost_fp: float | None = None
+    prevalence: float | None = None
+    baseline: Baseline = "random"
+    value: CostAreaName = "area"
 
-    def sums(self, curve: Curve) -> dict[str, pl.Expr]:
-        """Write the area, and what a perfect score and the diagonal would have."""
-        beside, of_group = curve.prevalence, curve.positives / (curve.positives + curve.negatives)
+    def __post_init__(self) -> None:
+        """Check the costs and the words."""
+        share_of_false_negatives(self.cost_fn, self.cost_fp)
+        target_prevalence(self.prevalence)
+        options.option("baseline", self.baseline, get_args(Baseline))
+        options.option("value", self.value, COST_AREAS)
+
+    def __call__(self, curve: Curve) -> pl.Expr:
+        """Write the ``value`` as a formula of the curve."""
+        return self.areas(curve).struct.field(self.value)
+
+    def areas(self, curve: Curve) -> pl.Expr:
+        """Write the struct of the area, of what bounds it, and of how far it is between."""
+        of_score, of_group = curve.prevalence, curve.positives / (curve.positives + curve.negatives)
         if self.prevalence is not None:
-            beside = of_group = pl.lit(self.prevalence)
-        most, chance = (curve.if_both_classes(value) for value in self._bounds(of_group))
-        area = total(curve, self._areas(segments(curve), beside))
-        return {"area": area, "max_area": most, "chance_area": chance}
-
-    @property
-    def steps(self) -> list[Step]:
-        """From the areas to their ratios."""
-        return [_ratios]
-
-    def _slope(self, prevalence: pl.Expr) -> pl.Expr:
-        return (1 - self.cost_fn) * (1 - prevalence) / (self.cost_fn * prevalence)
-
-    def _areas(self, curve: Segments, prevalence: pl.Expr) -> pl.Expr:
-        slope = self._slope(prevalence)
-        if self.baseline == "trivial":
-            if self.cost_fn == 0:
-                return 0 * curve.areas()
-            lift = pl.when(slope < 1).then(1 - slope).otherwise(0.0)
-            return curve.above(lambda x: lift + slope * x).areas_above_zero()
-        if self.cost_fn == 0:
-            return curve.cut(0.0, prevalence).areas()
-        # Left of here the line is below zero, where no curve can be.
-        start = (prevalence * (1 - 1 / slope)).clip(0.0, 1.0) if self.cost_fn < 1 else pl.lit(0.0)
-        right = curve.cut(start, 1.0).above(lambda x: prevalence + slope * (x - prevalence))
-        return curve.cut(0.0, start).areas() + right.areas_above_zero()
-
-    def _bounds(self, prevalence: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Areas of a perfect score and of the diagonal."""
-        if self.cost_fn == 0:
-            random = prevalence, prevalence**2 / 2
-            return random if self.baseline == "random" else (0 * prevalence, 0 * prevalence)
-        slope = self._slope(prevalence)
-        if self.baseline == "trivial":
-            return pl.min_horizontal(slope, 1 / slope) / 2, 0 * prevalence
-        steep = pl.when(slope >= 1)
-        most = steep.then(prevalence + (0.5 - prevalence) / slope).otherwise(
-            1 - prevalence - slope * (0.5 - prevalence)
+            of_score = of_group = pl.lit(self.prevalence)
+        line = self._line(of_group)
+        named = {
+            "area": total(curve, self._line(of_score).areas_above(segments(curve))),
+            "max_area": curve.if_both_classes(line.most()),
+            "chance_area": curve.if_both_classes(line.by_chance()),
+        }
+        area, most, chance = (pl.field(name) for name in named)
+        return as_struct(named).struct.with_fields(
+            ratio=pl.when(most > 0).then(area / most),
+            corrected=pl.when(most > chance).then((area - chance) / (most - chance)),
         )
-        chance = steep.then(prevalence**2 * (1 - 1 / slope) / 2).otherwise(
-            (1 - prevalence) ** 2 * (1 - slope) / 2
+
+    def _line(self, prevalence: pl.Expr) -> _Line:
+        cost_fn = share_of_false_negatives(self.cost_fn, self.cost_fp)
+        gain, loss = cost_fn * prevalence, (1 - cost_fn) * (1 - prevalence)
+        steep = loss > gain
+        gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)
+        if self.baseline == "random":
+            return _Line(steep, gradient, prevalence)
+        # All predicted positive where that is the better, and else none.
+        return _Line(steep, gradient, pl.when(steep).then(0.0).otherwise(1.0))
+
+
+class _Line(NamedTuple):
+    """A rising line through the point on the diagonal where both rates are ``meets``.
+
+    ``gradient`` is its slope, or of a ``steep`` one what x gains with y: at most 1. Looked at
+    along the axis that it is flat to, the line leaves the unit square at its ends only, and no
+    curve there needs to be cut.
+    """
+
+    steep: pl.Expr
+    gradient: pl.Expr
+    meets: pl.Expr
+
+    def areas_above(self, pieces: Segments) -> pl.Expr:
+        """Area between each piece and the line, where the piece is above or left of it."""
+        along, up = (
+            pl.when(self.steep).then(self.gradient).otherwise(1.0),
+            pl.when(self.steep).then(1.0).otherwise(self.gradient),
         )
-        return most, chance
 
+        def distance(x: pl.Expr, y: pl.Expr) -> pl.Expr:
+            return along * (y - self.meets) - up * (x - self.meets)
 
-def _ratios(field: Fields) -> dict[str, pl.Expr]:
-    area, most, chance = (field(name) for name in ("area", "max_area", "chance_area"))
-    return {
-        "ratio": pl.when(most > 0).then(area / most),
-        "corrected": pl.when(most > chance).then((area - chance) / (most - chance)),
-    }
+        named = {
+            "width": pl.when(self.steep)
+            .then(pieces.y1 - pieces.y0)
+            .otherwise(pieces.x1 - pieces.x0),
+            "start": distance(pieces.x0, pieces.y0),
+            "end": distance(pieces.x1, pieces.y1),
+        }
+        return with_named(
+            named, lambda field: _areas_above_zero(field("width"), field("start"), field("end"))
+        )
+
+    def most(self) -> pl.Expr:
+        """Area between the line and the curve of a perfect score."""
+        rest = self.gradient * (0.5 - self.meets)
+        return pl.when(self.steep).then(self.meets + rest).otherwise(1 - self.meets - rest)
+
+    def by_chance(self) -> pl.Expr:
+        """Area between the line and the diagonal, where that is above or left of it."""
+        side = pl.when(self.steep).then(self.meets).otherwise(1 - self.meets)
+        return (1 - self.gradient) * side**2 / 2

@@ -6,13 +6,11 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc import metrics
-from polars_wroc.confusion import fold
-from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
-from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
-from polars_wroc.placements import place_list, row_curve
-from polars_wroc.staged import as_struct, in_struct
-from polars_wroc.variance import WeightType
+from polars_wroc import metrics as formulas
+from polars_wroc.confusion import Curve, fold
+from polars_wroc.inputs import IntoColumn, from_expressions
+from polars_wroc.metrics import Metric, Metrics, named_metrics
+from polars_wroc.staged import as_struct
 
 
 def roc_auc(
@@ -68,112 +66,7 @@ def roc_auc(
     >>> df.select(pl.col("s").wroc.roc_auc("y", weight="w")).item()
     0.325
     """
-    return _metric(metrics.roc_auc, label, score, weight, pos_label)
-
-
-def roc_auc_ci(
-    label: IntoColumn,
-    score: IntoColumn,
-    *,
-    weight: IntoColumn | None = None,
-    pos_label: object = None,
-    level: float = 0.95,
-    method: Method = "logit-t",
-    weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
-) -> pl.Expr:
-    """Weighted AUC with its standard error and confidence interval.
-
-    Parameters
-    ----------
-    label, score, weight, pos_label
-        As for `roc_auc`.
-    level
-        Confidence level, between 0 and 1.
-    method
-        ``"logit-t"`` takes Student's t on the logit of the AUC and holds its level in small
-        groups; ``"logit"`` takes the normal there, ``"wald"`` on the AUC itself.
-        ``"newcombe"`` needs no variance but supposes classes of equal spread.
-        ``"conservative"`` is the wider of ``"logit-t"`` and ``"newcombe"`` on each side. Where
-        the variance is 0 or unknown, as with perfect separation or one row in a class, all of
-        them give way to ``"newcombe"``.
-    weight_type
-        ``"probability"``: a row is one observation, and its weight says how much it stands
-        for; the interval does not change with the scale of the weights. ``"frequency"``: a
-        row is as many observations as its weight says. Counted data need ``"frequency"``.
-    cluster
-        Column name or expression that is equal in rows that belong together (the visits of a
-        patient, the members of a household): only rows of different clusters are taken to be
-        independent. Null is a cluster too. What a weight means then makes no difference.
-
-    Returns
-    -------
-    pl.Expr
-        One struct per group, named ``roc_auc_ci``: ``auc``, ``se``, ``ci_low``, ``ci_high``
-        (Float64), ``ci_method`` (String: the method that this group got), ``n_eff_pos``,
-        ``n_eff_neg`` (Float64: Kish's effective numbers of rows, or of clusters; the weights
-        themselves for ``"frequency"``). All but the last two are null where a class has no
-        weight; ``se`` is null where a class has one row, or one cluster, only.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an option that does not exist or a level outside (0, 1); else as for `roc_auc`.
-
-    Notes
-    -----
-    With weights of 1 the variance is DeLong's [1]_; with others it is the linearised one of
-    a weighted sample, with a factor for each class that makes it unbiased when weights and
-    scores are unrelated. With ``cluster`` it is Obuchowski's [2]_, weighted in the same way;
-    clusters of one row give what rows give. Degrees of freedom are Satterthwaite's, at most
-    one less than there are clusters. The interval without a variance is Newcombe's [3]_.
-
-    References
-    ----------
-    .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
-    .. [2] Obuchowski, N. A. (1997), Biometrics 53, 567-578.
-    .. [3] Newcombe, R. G. (2006), Statistics in Medicine 25, 559-573.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "s": [0.9, 0.8, 0.7, 0.7, 0.6, 0.4, 0.3],
-    ...         "y": [1, 0, 1, 0, 1, 0, 0],
-    ...         "w": [1, 2, 1, 1, 2, 1, 1],
-    ...     }
-    ... )
-    >>> interval = df.select(wroc.roc_auc_ci("y", "s", weight="w")).unnest("roc_auc_ci")
-    >>> interval.select(pl.col("auc", "se", "ci_low", "ci_high").round(3), "ci_method")
-    shape: (1, 5)
-    ┌───────┬───────┬────────┬─────────┬───────────┐
-    │ auc   ┆ se    ┆ ci_low ┆ ci_high ┆ ci_method │
-    │ ---   ┆ ---   ┆ ---    ┆ ---     ┆ ---       │
-    │ f64   ┆ f64   ┆ f64    ┆ f64     ┆ str       │
-    ╞═══════╪═══════╪════════╪═════════╪═══════════╡
-    │ 0.575 ┆ 0.294 ┆ 0.049  ┆ 0.973   ┆ logit-t   │
-    └───────┴───────┴────────┴─────────┴───────────┘
-    """
-    interval = Interval(level, method, weight_type, clustered=cluster is not None)
-    beside = {} if cluster is None else {CLUSTER: as_column("cluster", cluster)}
-    build = partial(_interval, interval=interval)
-    return from_expressions(label, score, weight, pos_label, build, **beside).alias("roc_auc_ci")
-
-
-def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
-    field = pl.element().struct.field
-    curve = row_curve(field)
-    placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
-    if interval.clustered:
-        unit = {
-            name: value.over(field(CLUSTER))
-            for name, value in interval.cluster_sums(curve.placements).items()
-        }
-        placed = placed.list.eval(pl.element().struct.with_fields(**unit))
-    sums = as_struct(interval.sums(curve, field))
-    return in_struct(placed.list.eval(sums), interval.steps, INTERVAL_COLUMNS)
+    return _metric(formulas.roc_auc, label, score, weight, pos_label)
 
 
 def gini(
@@ -201,7 +94,7 @@ def gini(
     >>> df.select(wroc.gini("y", "s")).item()
     0.5
     """
-    return _metric(metrics.gini, label, score, weight, pos_label)
+    return _metric(formulas.gini, label, score, weight, pos_label)
 
 
 def ks(
@@ -228,7 +121,7 @@ def ks(
     >>> df.select(wroc.ks("y", "s")).item()
     0.5
     """
-    return _metric(metrics.ks, label, score, weight, pos_label)
+    return _metric(formulas.ks, label, score, weight, pos_label)
 
 
 def average_precision(
@@ -257,11 +150,132 @@ def average_precision(
     >>> round(df.select(wroc.average_precision("y", "s")).item(), 6)
     0.833333
     """
-    return _metric(metrics.average_precision, label, score, weight, pos_label)
+    return _metric(formulas.average_precision, label, score, weight, pos_label)
+
+
+def pr_auc(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted area under the precision-recall curve, interpolated as it has to be.
+
+    Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
+    not change along a straight line, but as if the rows there came in evenly [1]_; the
+    integral is exact, for weights too [2]_. The area of a useless score is the prevalence.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``pr_auc``, between 0 and 1; null where a class has no
+        weight.
+
+    References
+    ----------
+    .. [1] Davis, J., Goadrich, M. (2006), Proceedings of ICML, 233-240.
+    .. [2] Keilwagen, J. et al. (2014), PLoS ONE 9, e92209.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> round(df.select(wroc.pr_auc("y", "s")).item(), 6)
+    0.797267
+    """
+    return _metric(formulas.pr_auc, label, score, weight, pos_label)
+
+
+def equal_error_rate(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted error rate at the point of the ROC curve where both classes have the same.
+
+    Parameters, nulls and errors are those of `roc_auc`. The point is where the false positive
+    and the false negative rate are equal, on the straight line between two thresholds.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``equal_error_rate``, between 0 and 1; null where a class
+        has no weight.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> df.select(wroc.equal_error_rate("y", "s")).item()
+    0.5
+    """
+    return _metric(formulas.equal_error_rate, label, score, weight, pos_label)
+
+
+def curve_metrics(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    metrics: Metrics,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Several weighted metrics of one curve, for one sort.
+
+    Each metric by itself sorts the rows of its group; here they share the curve.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    metrics
+        Names: ``"roc_auc"``, ``"gini"``, ``"ks"``, ``"average_precision"``, ``"pr_auc"``,
+        ``"equal_error_rate"``. Or a mapping from names of your own to those, to `PartialAUC`
+        and to `CostPartialAUC`.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``curve_metrics``, with a Float64 field for each metric;
+        null where a class has no weight.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a metric that does not exist or comes twice; else as for `roc_auc`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> metrics = {"auc": "roc_auc", "ks": "ks", "early": wroc.PartialAUC(fpr=(0.0, 0.5))}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=metrics)).unnest("curve_metrics")
+    shape: (1, 3)
+    ┌──────┬─────┬───────┐
+    │ auc  ┆ ks  ┆ early │
+    │ ---  ┆ --- ┆ ---   │
+    │ f64  ┆ f64 ┆ f64   │
+    ╞══════╪═════╪═══════╡
+    │ 0.75 ┆ 0.5 ┆ 0.25  │
+    └──────┴─────┴───────┘
+    """
+    asked = named_metrics(metrics)
+
+    def struct_of_metrics(curve: Curve) -> pl.Expr:
+        return as_struct({name: formula(curve) for name, formula in asked.items()})
+
+    build = partial(fold, formula=struct_of_metrics)
+    return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
 
 
 def _metric(
-    metric: metrics.Metric,
+    metric: Metric,
     label: IntoColumn,
     score: IntoColumn,
     weight: IntoColumn | None,

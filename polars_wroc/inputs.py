@@ -121,6 +121,13 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     return low + _raise(pl.when(low != high).then(sentence)).fill_null(0.0)
 
 
+def probability(argument: str, value: pl.Expr) -> pl.Expr:
+    """Let values from 0 to 1 through, and raise at collect for others."""
+    bad = pl.when(~value.is_between(0, 1)).then(value).cast(pl.String)
+    sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + bad
+    return _raise(sentence).fill_null(value)
+
+
 def unless(holds: pl.Expr, sentence: str) -> pl.Expr:
     """True where a rule holds; an error with the sentence at collect where it does not."""
     broken = pl.when(~holds).then(pl.lit(_MARK + sentence))

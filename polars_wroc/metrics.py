@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
+from polars_wroc import options
+from polars_wroc.areas import CostPartialAUC, PartialAUC, segments, total
 from polars_wroc.confusion import Curve
+from polars_wroc.staged import Fields, with_named
 
-Metric = Callable[[Curve], pl.Expr]
-MetricName: TypeAlias = Literal["roc_auc", "gini", "ks", "average_precision"]
+Metric: TypeAlias = Callable[[Curve], pl.Expr]
+MetricName: TypeAlias = Literal[
+    "roc_auc", "gini", "ks", "average_precision", "pr_auc", "equal_error_rate"
+]
+OneMetric: TypeAlias = MetricName | PartialAUC | CostPartialAUC
+Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 
 
 def roc_auc(curve: Curve) -> pl.Expr:
@@ -36,6 +43,64 @@ def average_precision(curve: Curve) -> pl.Expr:
     return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
 
 
+def pr_auc(curve: Curve) -> pl.Expr:
+    """Area under the precision-recall curve, along which a tie is split evenly."""
+    x0, y0, x1, y1 = segments(curve)
+    # False positives in units of the positives, so that precision is rise / (rise + run).
+    odds = (1 - curve.prevalence) / curve.prevalence
+    pieces = {"y0": y0, "x0": x0 * odds, "rise": y1 - y0, "run": (x1 - x0) * odds}
+
+    def areas(field: Fields) -> pl.Expr:
+        y0, x0, rise, run = (field(name) for name in pieces)
+        before, gained = y0 + x0, rise + run
+        # What earlier precision adds to or takes from the piece's own, rise / gained.
+        drift = (rise * x0 - run * y0) / gained * (gained / before).log1p()
+        return rise / gained * (rise - pl.when(before > 0).then(drift).otherwise(0.0))
+
+    return total(curve, with_named(pieces, areas)).clip(0.0, 1.0)
+
+
+def equal_error_rate(curve: Curve) -> pl.Expr:
+    """False positive rate where it equals the false negative rate."""
+    x0, y0, x1, y1 = segments(curve)
+    pieces = {"x0": x0, "run": x1 - x0, "before": 1 - y0 - x0, "after": 1 - y1 - x1}
+
+    def crossing(field: Fields) -> pl.Expr:
+        x0, run, before, after = (field(name) for name in pieces)
+        crosses = (before >= 0) & (after <= 0) & (before > after)
+        return pl.when(crosses).then(x0 + run * before / (before - after))
+
+    return curve.if_both_classes(with_named(pieces, crossing).min())
+
+
 METRICS: dict[str, Metric] = {
-    metric.__name__: metric for metric in (roc_auc, gini, ks, average_precision)
+    metric.__name__: metric
+    for metric in (roc_auc, gini, ks, average_precision, pr_auc, equal_error_rate)
 }
+
+
+def named_metrics(metrics: Metrics) -> dict[str, Metric]:
+    """Read an argument that holds one metric or several, and give each its name."""
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    if isinstance(metrics, PartialAUC | CostPartialAUC):
+        name = "partial_auc" if isinstance(metrics, PartialAUC) else "cost_partial_auc"
+        metrics = {name: metrics}
+    if not isinstance(metrics, Sequence | Mapping):
+        options.reject_type("metrics", "be the name of a metric or several of them", metrics)
+    if not metrics or (isinstance(metrics, Sequence) and len(set(metrics)) < len(metrics)):
+        msg = f"`metrics` must hold one metric or several different ones; found {metrics!r}"
+        raise ValueError(msg)
+    asked = metrics if isinstance(metrics, Mapping) else {name: name for name in metrics}
+    return {name: _formula(name, metric) for name, metric in asked.items()}
+
+
+def _formula(name: object, metric: object) -> Metric:
+    if not isinstance(name, str) or name.startswith("__"):
+        msg = f"`metrics` must have names that do not start with two underscores; found {name!r}"
+        raise ValueError(msg)
+    if isinstance(metric, PartialAUC | CostPartialAUC):
+        return metric
+    options.option("metrics", metric, get_args(MetricName))
+    assert isinstance(metric, str)
+    return METRICS[metric]

@@ -9,10 +9,20 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc import curves, expressions, influence, partial_areas, threshold_choice, thresholds
+from polars_wroc import (
+    auc_interval,
+    curves,
+    expressions,
+    influence,
+    partial_areas,
+    threshold_choice,
+    thresholds,
+)
 from polars_wroc.audit import audit
+from polars_wroc.calibration import brier_score
 from polars_wroc.comparison import compare
 from polars_wroc.gaps import group_gaps
+from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
@@ -52,14 +62,20 @@ class ExprNamespace:
         self._score = score
 
     roc_auc = _of_score(expressions.roc_auc)
-    roc_auc_ci = _of_score(expressions.roc_auc_ci)
+    roc_auc_ci = _of_score(auc_interval.roc_auc_ci)
     roc_influence = _of_score(influence.roc_influence)
     gini = _of_score(expressions.gini)
     ks = _of_score(expressions.ks)
     average_precision = _of_score(expressions.average_precision)
+    pr_auc = _of_score(expressions.pr_auc)
+    equal_error_rate = _of_score(expressions.equal_error_rate)
+    curve_metrics = _of_score(expressions.curve_metrics)
     partial_auc = _of_score(partial_areas.partial_auc)
     partial_auc_ci = _of_score(partial_areas.partial_auc_ci)
     cost_partial_auc = _of_score(partial_areas.cost_partial_auc)
+    roc_hull_auc = _of_score(roc_hull_auc)
+    h_measure = _of_score(h_measure)
+    brier_score = _of_score(brier_score)
     confusion_matrix = _of_score(thresholds.confusion_matrix)
     operating_point = _of_score(threshold_choice.operating_point)
 

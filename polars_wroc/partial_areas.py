@@ -7,10 +7,8 @@ from typing import Literal
 
 import polars as pl
 
-from polars_wroc import options
-from polars_wroc.areas import COST_AREAS, Baseline, CostArea, Range, Standardize, partial_area
-from polars_wroc.confusion import curve_list, fold, list_curve
-from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.areas import Baseline, CostPartialAUC, PartialAUC, Range, Standardize
+from polars_wroc.confusion import fold
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
 from polars_wroc.linearised import PARTIAL_COLUMNS, LinearisedArea
@@ -76,7 +74,7 @@ def partial_auc(
     >>> df.select(wroc.partial_auc("y", "s", fpr=(0.0, 0.5), standardize=True)).item()
     0.6666666666666666
     """
-    build = partial(fold, formula=partial_area(fpr, tpr, standardize))
+    build = partial(fold, formula=PartialAUC(fpr, tpr, standardize))
     return from_expressions(label, score, weight, pos_label, build).alias("partial_auc")
 
 
@@ -146,7 +144,7 @@ def partial_auc_ci(
     if fpr is not None and tpr is not None:
         msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
         raise ValueError(msg)
-    partial_area(fpr, tpr, standardize=False)
+    PartialAUC(fpr, tpr)
     clustered = cluster is not None
     interval = Interval(level, method, weight_type, clustered=clustered, fallback=False)
     beside = {} if cluster is None else {CLUSTER: as_column("cluster", cluster)}
@@ -240,13 +238,6 @@ def cost_partial_auc(
     │ 0.25 ┆ 0.5      ┆ 0.5       │
     └──────┴──────────┴───────────┘
     """
-    options.option("baseline", baseline, ("random", "trivial"))
-    share = share_of_false_negatives(cost_fn, cost_fp)
-    area = CostArea(share, target_prevalence(prevalence), baseline)
-    build = partial(_cost_area, area=area)
+    area = CostPartialAUC(cost_fn, cost_fp, prevalence, baseline)
+    build = partial(fold, formula=area.areas)
     return from_expressions(label, score, weight, pos_label, build).alias("cost_partial_auc")
-
-
-def _cost_area(rows: pl.Expr, *, area: CostArea) -> pl.Expr:
-    sums = curve_list(rows).list.eval(as_struct(area.sums(list_curve())))
-    return in_struct(sums, area.steps, COST_AREAS)

@@ -18,7 +18,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.confusion import by_descending_score
 from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
-from polars_wroc.metrics import METRICS, MetricName
+from polars_wroc.metrics import Metric, Metrics, named_metrics
 from polars_wroc.placements import place_among, row_curve
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
@@ -38,7 +38,7 @@ def bootstrap(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    metrics: MetricName | Sequence[MetricName],
+    metrics: Metrics,
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
@@ -59,7 +59,7 @@ def bootstrap(
     label, score, weight, by, pos_label
         As for `summary`.
     metrics
-        One or several of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``.
+        One metric or several, as for `curve_metrics`.
     replicates
         How often to resample.
     seed
@@ -114,11 +114,12 @@ def bootstrap(
     └────────┴───────┘
     """
     options.level(level)
-    names: list[str] = _names(metrics)
+    formulas = named_metrics(metrics)
+    names = list(formulas)
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(
-        rows, names, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+        rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
     group = [*rows.keys, "metric"]
     long = table.unpivot(
@@ -142,7 +143,7 @@ def bootstrap_replicates(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    metrics: MetricName | Sequence[MetricName],
+    metrics: Metrics,
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
@@ -181,25 +182,13 @@ def bootstrap_replicates(
     >>> wroc.bootstrap_replicates(df, "y", "s", metrics="ks", replicates=200).shape
     (201, 2)
     """
-    names: list[str] = _names(metrics)
-    taken = [REPLICATE, *names]
+    formulas = named_metrics(metrics)
+    taken = [REPLICATE, *formulas]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(
-        rows, names, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+        rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
     return deliver(frame, rows.arrange(table.sort(REPLICATE)))
-
-
-def _names(metrics: MetricName | Sequence[MetricName]) -> list[str]:
-    if not isinstance(metrics, str | Sequence):
-        options.reject_type("metrics", "be the name of a metric or several of them", metrics)
-    names: list[str] = [metrics] if isinstance(metrics, str) else list(metrics)
-    for name in names:
-        options.option("metrics", name, get_args(MetricName))
-    if not names or len(set(names)) < len(names):
-        msg = f"`metrics` must hold one metric or several different ones; found {names}"
-        raise ValueError(msg)
-    return names
 
 
 def _rows(
@@ -220,7 +209,7 @@ def _rows(
 
 def _replicates(
     rows: Rows,
-    names: Sequence[str],
+    formulas: dict[str, Metric],
     replicates: int,
     seed: int,
     multiplier: Multiplier,
@@ -235,7 +224,7 @@ def _replicates(
     if eager:
         ordered = collect(ordered).lazy()
     checked = rows.observations.signed_weight
-    values = {name: METRICS[name](row_curve()) for name in names}
+    values = {name: formula(row_curve()) for name, formula in formulas.items()}
     tables = []
     draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
     for number in range(replicates + 1):
@@ -243,7 +232,7 @@ def _replicates(
         again = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
         metrics = rows.reduce(place_among(again, rows.keys, checked), values)
-        tables.append(metrics.select(*rows.keys, replicate, *names))
+        tables.append(metrics.select(*rows.keys, replicate, *formulas))
     if not eager:
         return pl.concat(tables)
     # The engine works on all tables of a plan at the same time, and keeps the rows of each.

@@ -14,10 +14,18 @@ import polars as pl
 Fields: TypeAlias = Callable[[str], pl.Expr]
 Step: TypeAlias = Callable[[Fields], dict[str, pl.Expr]]
 
+_RESULT = "__result"
+
 
 def as_struct(columns: dict[str, pl.Expr]) -> pl.Expr:
     """Put named expressions into one struct."""
     return pl.struct([column.alias(name) for name, column in columns.items()])
+
+
+def with_named(columns: dict[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
+    """Write a formula over named columns, within one expression: a step inside an aggregate."""
+    named = as_struct(columns).struct.with_fields(formula(pl.field).alias(_RESULT))
+    return named.struct.field(_RESULT)
 
 
 def in_columns(frame: pl.LazyFrame, steps: Sequence[Step]) -> pl.LazyFrame:
