@@ -2,7 +2,7 @@
 
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.audit import Audit, audit
-from polars_wroc.charts import auc_chart, roc_chart
+from polars_wroc.charts import auc_chart, pr_chart, roc_chart
 from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
@@ -36,6 +36,7 @@ __all__ = [
     "operating_points",
     "partial_auc",
     "partial_auc_ci",
+    "pr_chart",
     "roc_auc",
     "roc_auc_ci",
     "roc_chart",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -141,7 +142,10 @@ def arrange(
     outer: Chart = chart.properties(description=description)
     if not note:
         return outer
+    # A line as wide as one panel.
+    wrapped = wrap(note, 48) if facet is None else [note]
+    text = wrapped if len(wrapped) > 1 else note
     caption = alt.TitleParams(
-        note, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
+        text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
     )
     return outer.properties(title=caption)
