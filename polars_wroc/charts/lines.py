@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 POINT = "__point"
 COUNTS = ("tp", "fp", "fn", "tn")
 _FEWEST = 3
+# Letters of a caption as wide as one panel.
+_LETTERS = 48
 
 
-def count_curves(table: pl.DataFrame, keys: list[str]) -> int:
+def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) -> int:
     """Count the curves, and refuse none or more than fit into one chart."""
     if table.is_empty():
         msg = "`curves` must have rows to be drawn; found none"
         raise ValueError(msg)
-    curves = table.select(keys).n_unique() if keys else 1
-    if curves > MAX_ROWS // _FEWEST:
-        msg = f"`curves` must hold at most {MAX_ROWS // _FEWEST} curves to be drawn; found {curves}"
+    curves, most = table.select(keys).n_unique() if keys else 1, MAX_ROWS // fewest
+    if curves > most:
+        msg = f"`curves` must hold at most {most} curves to be drawn; found {curves}"
         raise ValueError(msg)
     return curves
 
@@ -142,8 +144,8 @@ def arrange(
     outer: Chart = chart.properties(description=description)
     if not note:
         return outer
-    # A line as wide as one panel.
-    wrapped = wrap(note, 48) if facet is None else [note]
+    panels = 1 if facet is None else min(columns, table[facet].n_unique())
+    wrapped = wrap(note, _LETTERS * panels)
     text = wrapped if len(wrapped) > 1 else note
     caption = alt.TitleParams(
         text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
