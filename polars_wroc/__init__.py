@@ -2,7 +2,7 @@
 
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.audit import Audit, audit
-from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart
+from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import average_precision, gini, ks, roc_auc, roc_auc_ci
@@ -44,6 +44,7 @@ __all__ = [
     "roc_curve",
     "roc_influence",
     "summary",
+    "threshold_chart",
     "threshold_metrics",
     "tpr_at_fpr",
 ]

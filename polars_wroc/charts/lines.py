@@ -54,7 +54,9 @@ def moved_by(change: pl.Series, what: str) -> str:
     return f", which moves no {what} by more than {largest:.1g}"
 
 
-def styles(color: str | None, table: pl.DataFrame, *, points: bool = False) -> dict[str, Any]:
+def styles(
+    color: str | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
+) -> dict[str, Any]:
     """Tell curves apart by colour and dash, or by colour and shape where they are points."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
@@ -67,12 +69,12 @@ def styles(color: str | None, table: pl.DataFrame, *, points: bool = False) -> d
         "symbolStrokeWidth": 2,
         "symbolOpacity": 1,
     }
-    legend = alt.Legend(orient="bottom", **(dict[str, Any]() if points else stroke))
+    key = alt.Legend(orient="bottom", **(dict[str, Any]() if points else stroke))
     beside: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
     if points:
         beside = ("shape", alt.Shape, SHAPES)
     return {
-        name: channel(f"{escape(color)}:N", title=color, legend=legend).scale(
+        name: channel(f"{escape(color)}:N", title=color, legend=key if legend else None).scale(
             domain=values, range=list(choices[: len(values)])
         )
         for name, channel, choices in (("color", alt.Color, COLOURS), beside)
@@ -83,14 +85,14 @@ def fpr_axis() -> Any:
     """Lay the false positive rates out from left to right."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1])
+    return alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1]).axis(grid=True)
 
 
 def tpr_axis() -> Any:
     """Lay the true positive rates out from the bottom to the top."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1])
+    return alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1]).axis(grid=True)
 
 
 def chance(base: Any) -> Any:
@@ -130,6 +132,7 @@ def arrange(
     *,
     description: str,
     note: str | None = None,
+    own_axes: bool = False,
 ) -> Chart:
     """Put layers on each other, once or in a panel for each value, with a line underneath."""
     import altair as alt  # noqa: PLC0415
@@ -141,6 +144,8 @@ def arrange(
             facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values_of(table, facet)),
             columns=min(columns, table[facet].n_unique()),
         )
+        # An axis that panels share would stand below what is written under them.
+        chart = chart.resolve_axis(x="independent") if own_axes else chart
     outer: Chart = chart.properties(description=description)
     if not note:
         return outer

@@ -100,8 +100,8 @@ def pr_chart(
     drawn = [key for key in keys if key in (color, facet)]
     added = [POINT, _HEIGHT, _AREA, _PREVALENCE, _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y]
     base = alt.Chart(points.select(*drawn, *_COLUMNS, *added))
-    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1])
-    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1])
+    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
+    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
     line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(
         recall, precision, order=f"{POINT}:Q", **styles(color, table)
     )
