@@ -7,6 +7,9 @@ import polars as pl
 from polars_wroc.charts.common import COLOURS
 from polars_wroc.rows import collect
 
+# Letters of a name beside the numbers of its curve.
+_LONGEST = 20
+
 
 def read_groups(
     argument: str, table: pl.DataFrame | pl.LazyFrame, expected: tuple[str, ...]
@@ -77,3 +80,12 @@ def channels_of_curves(
     if color is not None:
         check_colours(color, table)
     return color, facet
+
+
+def name_in_label(color: str | None) -> pl.Expr:
+    """Name a curve before what is written about it; a long name would not fit into a panel."""
+    if color is None:
+        return pl.lit("")
+    name = pl.col(color)
+    cut = pl.format("{}\N{HORIZONTAL ELLIPSIS}", name.str.slice(0, _LONGEST - 1))
+    return pl.format("{}: ", pl.when(name.str.len_chars() > _LONGEST).then(cut).otherwise(name))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc.charts.common import MAX_ROWS, PALE, haloed
-from polars_wroc.charts.groups import channels_of_curves, read_groups, values_of
+from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
 from polars_wroc.charts.lines import (
     COUNTS,
     POINT,
@@ -158,10 +158,10 @@ def _with_labels(
 ) -> tuple[pl.DataFrame, bool]:
     """Write the average precision of each curve on its first point, over the prevalence."""
     first = is_origin() & pl.col(_AREA).is_not_null()
-    name, place, lines = pl.lit(""), pl.lit(1), 2
+    name, place, lines = name_in_label(color), pl.lit(1), 2
     if color is not None:
         order = {value: i for i, value in enumerate(reversed(values_of(points, color)), 1)}
-        name, place = pl.format("{}: ", pl.col(color)), pl.col(color).replace_strict(order)
+        place = pl.col(color).replace_strict(order)
         lines = len(order) + 1
     bottom, right = _place(points.filter(first), lines)
     panel = [] if facet is None else [facet]

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc.charts.common import INK, MAX_ROWS
-from polars_wroc.charts.groups import channels_of_curves, check_names, read_groups, values_of
+from polars_wroc.charts.groups import (
+    channels_of_curves,
+    check_names,
+    name_in_label,
+    read_groups,
+    values_of,
+)
 from polars_wroc.charts.lines import (
     POINT,
     arrange,
@@ -171,11 +177,10 @@ def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
     first = (pl.col("tp") == 0) & (pl.col("fp") == 0) & pl.col("auc").is_not_null()
     label = [_label(*row) for row in points.select("auc", *_INTERVAL).iter_rows()]
-    if color is None:
-        name, place = pl.lit(""), pl.lit(0)
-    else:
+    name, place = name_in_label(color), pl.lit(0)
+    if color is not None:
         order = {value: i for i, value in enumerate(reversed(values_of(table, color)))}
-        name, place = pl.format("{}: ", pl.col(color)), pl.col(color).replace_strict(order)
+        place = pl.col(color).replace_strict(order)
     return points.with_columns(
         pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
         pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),

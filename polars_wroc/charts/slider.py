@@ -43,9 +43,11 @@ def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
         raise ValueError(msg)
     lowest, highest, middle = min(finite), max(finite), median(finite)
     step = _step(highest - lowest, max(abs(lowest), abs(highest)))
-    low = _rounded(math.floor(lowest / step) * step, step)
-    steps = max(math.ceil((highest - low) / step), 1)
-    high = _rounded(low + steps * step, step)
+    low, high = (_rounded(round(end / step) * step, step) for end in (lowest, highest))
+    if low > lowest:
+        low = _rounded(low - step, step)
+    if high < highest or high == low:
+        high = _rounded(high + step, step)
     if start is None:
         nearest = _rounded(round(middle / step) * step, step)
         return Slider(low, high, step, nearest)

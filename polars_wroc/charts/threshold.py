@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc.charts.common import INK, MAX_ROWS, PANEL
-from polars_wroc.charts.groups import channels_of_curves, read_groups, values_of
+from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
 from polars_wroc.charts.lines import (
     COUNTS,
     POINT,
@@ -163,12 +163,14 @@ def _with_slots(points: pl.DataFrame, color: str | None) -> pl.DataFrame:
     threshold = pl.col("threshold")
     # The origin flags nothing; it has no such score.
     starts = threshold.clip(lower_bound=-sys.float_info.max)
-    slot, name = pl.lit(0), pl.lit("")
+    slot = pl.lit(0)
     if color is not None:
         order = {value: slot for slot, value in enumerate(values_of(points, color))}
-        slot, name = pl.col(color).replace_strict(order), pl.format("{}: ", pl.col(color))
+        slot = pl.col(color).replace_strict(order)
     flagged = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
-    return numbered(points.with_columns(flagged, slot.alias(_SLOT), name.alias(_NAME)))
+    return numbered(
+        points.with_columns(flagged, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
+    )
 
 
 def _at_threshold(base: Any) -> Any:
