@@ -213,3 +213,25 @@ def test_tables_that_cannot_be_drawn() -> None:
 def test_more_than_five_colours_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^`color` must have at most 5 values .*; found 6 in 'g'"):
         wroc.pr_chart(pr_table(scored(300, groups=6), by="g"))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("good", [False, True])
+def test_labels_stand_clear_of_the_prevalences(share: float, *, good: bool) -> None:
+    rng = np.random.default_rng(2)
+    label = rng.random(3_000) < share
+    data = pl.DataFrame(
+        {
+            "g": rng.integers(0, 3, 3_000),
+            "y": label,
+            "s": rng.normal(size=3_000) + 6 * label * good,
+        }
+    )
+    points = drawn(wroc.pr_chart(pr_table(data, by="g")))
+    bottom = points["__chance_y"].drop_nulls().item()
+    heights = points["__label_y"].drop_nulls().to_list()
+    assert heights == pytest.approx([bottom + 0.07 * line for line in (3, 2, 1)])
+    lines = points["__prevalence"].to_numpy()
+    assert ((lines < bottom) | (lines > max(heights) + 0.05)).all()
+    assert bottom >= 0
+    assert max(heights) + 0.05 <= 1

@@ -356,3 +356,22 @@ def test_tables_that_cannot_be_drawn() -> None:
         wroc.threshold_chart(origins, facet="g")
     with pytest.raises(TypeError, match=r"^`curves` must be a table of this package; found list$"):
         wroc.threshold_chart([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [(1.0, ",.0f"), (0.3, ",.1f"), (5e4 + 0.3, ",.0f"), (3e6, ".5~s")],
+)
+def test_counts_are_written_as_fully_as_there_is_room_for(weight: float, expected: str) -> None:
+    data = scored(20).with_columns(w=pl.lit(weight))
+    chart = wroc.threshold_chart(wroc.roc_curve(data, "y", "s", weight="w"))
+    assert f"'{expected}'" in json.dumps(chart.to_dict()["layer"][-1]["transform"])
+
+
+def test_missing_browser_is_a_failure_and_no_skip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    chart = wroc.threshold_chart(wroc.roc_curve(scored(9), "y", "s"))
+    with pytest.raises(pytest.fail.Exception, match="a browser must be installed to move the sl"):
+        moved(chart, tmp_path, [None])

@@ -83,7 +83,9 @@ def cost_chart(
         costs; the area above it is shaded, and labelled with the ``ratio`` and ``corrected``
         of `cost_partial_auc`. A diamond marks the point of least expected cost, of several
         that with the highest threshold. A larger table is thinned after the numbers and that
-        point are known.
+        point are known, and a line under the chart says so; those of a table that was made
+        with ``max_points`` are of the points that it has. A curve that lacks a class leaves
+        its panel empty.
 
     Raises
     ------

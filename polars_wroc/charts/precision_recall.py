@@ -58,7 +58,7 @@ def pr_chart(
     altair.LayerChart or altair.FacetChart
         At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
         under the chart says by how much that moved an average precision at most; the labels
-        are of the whole curves.
+        are of the whole curves. A curve that lacks a class has no label.
 
     Raises
     ------

@@ -44,6 +44,8 @@ _NUMBERS = {
     "__selection_rate": "selection rate",
 }
 _IN_COLUMN = 4
+# From here on counts are written without fractions, and in millions.
+_UNITS, _MILLIONS = 100_000, 10_000_000
 # Pixels from the panel to the first line, and from one to the next.
 _TOP, _LINE, _GAP = 58, 15, 8
 
@@ -130,7 +132,7 @@ def threshold_chart(
         bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
     )
     layers = [chance(base), line, hover, point, *_headings(at, lines, shapes)]
-    layers += _numbers(at, ",.0f" if _whole(points) else ",.1f")
+    layers += _numbers(at, _count_format(points))
     description = (
         "ROC curves with the point, the counts and the rates at the threshold that a slider "
         f"chooses, which starts at {slider.start:g}"
@@ -150,8 +152,9 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
     if room < 2 * len(values):
         points = thinned(table, keys, room).select(table.columns)
         return points, f"{drawn_of(points, table)}: counts of the next higher threshold drawn"
-    points = thinned(table, keys, room - len(values)).select(table.columns)
+    points = thinned(table, keys, room - len(values) - 1).select(table.columns)
     row = "__row"
+    # A score of infinity stands beside the origin; both are kept.
     rows = pl.concat([points, chosen(table, keys, values)]).unique()
     points = table.with_row_index(row).join(rows, on=[*keys, "threshold"], how="semi")
     points = points.sort(row).drop(row)
@@ -209,9 +212,13 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
     ]
 
 
-def _whole(points: pl.DataFrame) -> bool:
-    """Whether all counts are numbers of rows."""
-    return points.select(pl.all_horizontal((pl.col(COUNTS) % 1 == 0).all())).item() is True
+def _count_format(points: pl.DataFrame) -> str:
+    """Write counts as fully as there is room for: fractions, units, or millions."""
+    counts = points.select(pl.concat_list(COUNTS).explode()).to_series()
+    if (counts >= _MILLIONS).any():
+        return ".5~s"
+    whole = (counts % 1 == 0).all() or (counts >= _UNITS).any()
+    return ",.0f" if whole else ",.1f"
 
 
 def _numbers(at: Any, count: str) -> list[Any]:
@@ -230,8 +237,8 @@ def _numbers(at: Any, count: str) -> list[Any]:
         .transform_calculate(**{_PLACE: number})
         .transform_calculate(
             __y=_height(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
-            __left=f"{column} ? 0.52 : 0",
-            __right=f"{column} ? 1 : 0.46",
+            __left=f"{column} ? 0.525 : 0",
+            __right=f"{column} ? 1 : 0.485",
             __text=f"{labels}[datum.{_PLACE}]",
             __shown=f"!isValid(datum.{_VALUE}) ? '\N{EN DASH}' : "
             f"format(datum.{_VALUE}, {column} ? '.3f' : '{count}')",
