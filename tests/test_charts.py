@@ -469,3 +469,11 @@ def test_long_names_are_cut_in_labels_and_nowhere_else() -> None:
     rows = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g")))
     assert {row["g"] for row in rows} == {name}
     assert rows[0]["__label"].startswith("one of the very lon\N{HORIZONTAL ELLIPSIS}: AUC 0.")
+
+
+@pytest.mark.parametrize(("columns", "own"), [(1, False), (2, True), (3, False), (9, False)])
+def test_panels_above_an_empty_place_have_an_axis_of_their_own(columns: int, *, own: bool) -> None:
+    curve = wroc.roc_curve(scored(90, groups=3), "y", "s", by="g")
+    spec = wroc.roc_chart(curve, facet="g", columns=columns).to_dict()
+    assert spec["columns"] == min(columns, 3)
+    assert (spec.get("resolve", {}).get("axis") == {"x": "independent"}) is own

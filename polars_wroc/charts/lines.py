@@ -139,18 +139,20 @@ def arrange(
 
     options.whole_number("columns", columns, low=1)
     chart = alt.layer(*layers).properties(width=PANEL, height=PANEL)
+    in_row = 1
     if facet is not None:
+        values = values_of(table, facet)
+        in_row = min(columns, len(values))
         chart = chart.facet(
-            facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values_of(table, facet)),
-            columns=min(columns, table[facet].n_unique()),
+            facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values), columns=in_row
         )
-        # An axis that panels share would stand below what is written under them.
-        chart = chart.resolve_axis(x="independent") if own_axes else chart
+        # An axis that panels share stands below all rows, and below what is written there.
+        if own_axes or len(values) % in_row:
+            chart = chart.resolve_axis(x="independent")
     outer: Chart = chart.properties(description=description)
     if not note:
         return outer
-    panels = 1 if facet is None else min(columns, table[facet].n_unique())
-    wrapped = wrap(note, _LETTERS * panels)
+    wrapped = wrap(note, _LETTERS * in_row)
     text = wrapped if len(wrapped) > 1 else note
     caption = alt.TitleParams(
         text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
