@@ -5,7 +5,7 @@ from polars_wroc.areas import CostPartialAUC, PartialAUC
 from polars_wroc.auc_interval import roc_auc_ci
 from polars_wroc.audit import Audit, audit
 from polars_wroc.calibration import brier_score
-from polars_wroc.charts import auc_chart, roc_chart
+from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.expressions import (
@@ -42,6 +42,7 @@ __all__ = [
     "compare",
     "confusion_curve",
     "confusion_matrix",
+    "cost_chart",
     "cost_partial_auc",
     "curve_metrics",
     "equal_error_rate",
@@ -55,6 +56,7 @@ __all__ = [
     "partial_auc",
     "partial_auc_ci",
     "pr_auc",
+    "pr_chart",
     "roc_auc",
     "roc_auc_ci",
     "roc_chart",
@@ -62,6 +64,7 @@ __all__ = [
     "roc_hull_auc",
     "roc_influence",
     "summary",
+    "threshold_chart",
     "threshold_metrics",
     "tpr_at_fpr",
 ]

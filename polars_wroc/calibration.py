@@ -87,7 +87,8 @@ def _brier(rows: pl.Expr) -> pl.Expr:
     checked = {SCORE: inputs.probability("score", field(SCORE).cast(pl.Float64))}
     points = points.list.eval(pl.element().struct.with_fields(**checked))
     parts = _over_scores(list_curve(), field(SCORE))
-    sums = points.list.eval(as_struct(parts | {_POINTS: pl.element().implode()}))
+    parts[_POINTS] = pl.element().implode()
+    sums = points.list.eval(as_struct(parts))
     return in_struct(sums, [_calibrated, _differences], BRIER_COLUMNS)
 
 
@@ -117,6 +118,7 @@ def _over_scores(curve: Curve, score: pl.Expr) -> dict[str, pl.Expr]:
         "resolution": here * (rate - curve.prevalence) ** 2,
     }
     present = pl.when(both > 0)
+    sums: dict[str, pl.Expr]
     sums = {name: present.then(loss.sum() / both) for name, loss in losses.items()}
     uncertainty = present.then(curve.positives / both * (curve.negatives / both))
     return sums | {"uncertainty": uncertainty}

@@ -147,8 +147,5 @@ def _beta_integral(until: pl.Expr, second: pl.Expr, *, of_positives: bool) -> pl
         exponent = second + more
         return (1 - rest.pow(exponent)) / exponent
 
-    if of_positives:
-        integral = power(1) - power(2)
-    else:
-        integral = power(0) - 2 * power(1) + power(2)
+    integral = power(1) - power(2) if of_positives else power(0) - 2 * power(1) + power(2)
     return integral * second * (second + 1)

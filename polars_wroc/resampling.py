@@ -114,8 +114,8 @@ def bootstrap(
     └────────┴───────┘
     """
     options.level(level)
-    formulas = named_metrics(metrics)
-    names = list(formulas)
+    formulas: dict[str, Metric] = named_metrics(metrics)
+    names: list[str] = list(formulas)
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(
@@ -182,7 +182,7 @@ def bootstrap_replicates(
     >>> wroc.bootstrap_replicates(df, "y", "s", metrics="ks", replicates=200).shape
     (201, 2)
     """
-    formulas = named_metrics(metrics)
+    formulas: dict[str, Metric] = named_metrics(metrics)
     taken = [REPLICATE, *formulas]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(

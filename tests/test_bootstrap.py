@@ -440,7 +440,7 @@ def test_all_replicates_share_one_scan_and_one_sort(
         (
             {"metrics": "auc"},
             ValueError,
-            r"^`metrics` must be one of 'roc_auc', 'gini', 'ks', 'average_precision', 'pr_auc', 'equal_error_rate'; found 'auc'$",
+            r"^`metrics` must be one of 'roc_auc', 'gini', .*; found 'auc'$",
         ),
         ({"metrics": ["ks", "auc"]}, ValueError, r"^`metrics` must be one of .*; found 'auc'$"),
         (

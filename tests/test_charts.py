@@ -461,3 +461,19 @@ def test_each_panel_counts_its_own_rows() -> None:
     chart = wroc.auc_chart(summary, facet="h").to_dict()
     named = {row["__row"] for rows in chart["datasets"].values() for row in rows}
     assert named == {f"{g} (n = {n})" for g, n in summary.select("g", "n").iter_rows()}
+
+
+def test_long_names_are_cut_in_labels_and_nowhere_else() -> None:
+    name = "one of the very long names of segments"
+    data = scored(60).with_columns(g=pl.lit(name))
+    rows = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g")))
+    assert {row["g"] for row in rows} == {name}
+    assert rows[0]["__label"].startswith("one of the very lon\N{HORIZONTAL ELLIPSIS}: AUC 0.")
+
+
+@pytest.mark.parametrize(("columns", "own"), [(1, False), (2, True), (3, False), (9, False)])
+def test_panels_above_an_empty_place_have_an_axis_of_their_own(columns: int, *, own: bool) -> None:
+    curve = wroc.roc_curve(scored(90, groups=3), "y", "s", by="g")
+    spec = wroc.roc_chart(curve, facet="g", columns=columns).to_dict()
+    assert spec["columns"] == min(columns, 3)
+    assert (spec.get("resolve", {}).get("axis") == {"x": "independent"}) is own

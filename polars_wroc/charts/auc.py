@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.charts.common import (
-    COLOURS,
-    GREY,
-    MAX_ROWS,
-    SHAPES,
-    check_colours,
-    escape,
-    read_groups,
-    values_of,
-)
+from polars_wroc.charts.common import GREY, MAX_ROWS, escape
+from polars_wroc.charts.groups import check_channels, check_colours, read_groups, values_of
+from polars_wroc.charts.lines import styles
 from polars_wroc.rows import MODEL, OVERALL
 
 if TYPE_CHECKING:
@@ -94,7 +87,7 @@ def _panel(table: pl.DataFrame, color: str | None, title: str) -> Any:
 
     kept = [] if color is None else [color]
     base = alt.Chart(table.select(*kept, _ROW, *_COLUMNS, _OVERALL))
-    styled = _styles(color, table)
+    styled = styles(color, table, points=True)
     place: dict[str, Any] = {
         "y": alt.Y(f"{_ROW}:N", title=None, sort=None)
         .axis(labelLimit=260, ticks=False, domain=False)
@@ -140,24 +133,6 @@ def _panels(table: pl.DataFrame, color: str | None, facet: str, title: str) -> A
     return alt.vconcat(*panels, spacing=8).resolve_scale(x="shared", color="shared", shape="shared")
 
 
-def _styles(color: str | None, table: pl.DataFrame) -> dict[str, Any]:
-    import altair as alt  # noqa: PLC0415
-
-    if color is None:
-        return {"color": alt.value(COLOURS[0])}
-    values = values_of(table, color)
-    legend = alt.Legend(orient="bottom")
-    field = f"{escape(color)}:N"
-    return {
-        "color": alt.Color(field, title=color, legend=legend).scale(
-            domain=values, range=list(COLOURS[: len(values)])
-        ),
-        "shape": alt.Shape(field, title=color, legend=legend).scale(
-            domain=values, range=list(SHAPES[: len(values)])
-        ),
-    }
-
-
 def _channels(
     keys: list[str], color: str | None, facet: str | None
 ) -> tuple[str | None, str | None]:
@@ -165,10 +140,7 @@ def _channels(
         color = MODEL
     if facet is None and keys[:2] == _AUDIT_KEYS:
         facet = _AUDIT_KEYS[0]
-    for argument, key in (("color", color), ("facet", facet)):
-        if key is not None and key not in keys:
-            msg = f"`{argument}` must be a group column of the table, {keys}; found {key!r}"
-            raise ValueError(msg)
+    check_channels(keys, color, facet)
     return color, facet
 
 

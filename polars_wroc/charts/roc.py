@@ -6,27 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.common import (
-    COLOURS,
-    DASHES,
-    GREY,
-    MAX_ROWS,
-    PALE,
-    PANEL,
-    check_colours,
+from polars_wroc.charts.common import INK, MAX_ROWS
+from polars_wroc.charts.groups import (
+    channels_of_curves,
     check_names,
-    escape,
+    name_in_label,
     read_groups,
     values_of,
 )
-from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, thin, with_auc
+from polars_wroc.charts.lines import (
+    POINT,
+    arrange,
+    chance,
+    count_curves,
+    drawn_of,
+    fpr_axis,
+    moved_by,
+    numbered,
+    styles,
+    thinned,
+    tooltip,
+    tpr_axis,
+)
+from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, with_auc
 from polars_wroc.rows import OVERALL
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
 
 # Columns of the drawn rows that no table has.
-_POINT, _LABEL, _LABEL_Y = "__point", "__label", "__label_y"
+_LABEL, _LABEL_Y = "__label", "__label_y"
 _INTERVAL = ("ci_low", "ci_high")
 _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
 
@@ -80,54 +89,27 @@ def roc_chart(
 
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
     check_names(keys, ("auc", AUC_CHANGE, *BAND_COLUMNS, *_INTERVAL))
-    color, facet = _channels(keys, table, color, facet)
+    color, facet = channels_of_curves(keys, table, color, facet)
     points, note = _fit(table, keys)
-    points = _with_labels(_with_intervals(points, keys, summary), color, table).with_columns(
-        pl.when(pl.col("threshold").is_finite()).then("threshold"),
-        pl.int_range(pl.len()).alias(_POINT),
-    )
+    points = numbered(_with_labels(_with_intervals(points, keys, summary), color, table))
     drawn = [key for key in keys if key in (color, facet)]
     band = [name for name in BAND_COLUMNS if name in points.columns]
-    base = alt.Chart(points.select(*drawn, _POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y))
-    fpr = alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1])
-    tpr = alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1])
-    styled = _styles(color, table)
-    tooltip = [alt.Tooltip(f"{escape(key)}:N", title=key) for key in drawn] + [
-        alt.Tooltip("threshold:Q", format=".4~g"),
-        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("fpr", "tpr", *band, "auc")),
-        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("tp", "fp", "fn", "tn")),
-    ]
-    chance = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
-        x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)
-    )
-    line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order=f"{_POINT}:Q", **styled)
+    base = alt.Chart(points.select(*drawn, POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y))
+    fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(color, table)
+    rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
+    line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q", **styled)
     # Invisible points catch the pointer along the line.
-    hover = base.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=tooltip)
+    hover = base.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=tooltip(drawn, rates))
     labels = (
         base.transform_filter(f"isValid(datum.{_LABEL})")
-        .mark_text(align="right", baseline="bottom", fontSize=11, color="#333333")
+        .mark_text(align="right", baseline="bottom", fontSize=11, color=INK)
         .encode(x=alt.datum(0.98), y=f"{_LABEL_Y}:Q", text=f"{_LABEL}:N")
     )
-    layers = [chance, line, hover, labels]
+    layers = [chance(base), line, hover, labels]
     if band:
         layers.insert(0, _band(base, fpr, styled["color"]))
     description = "ROC curves: true positive rate against false positive rate"
-    chart = alt.layer(*layers).properties(width=PANEL, height=PANEL, description=description)
-    caption = alt.TitleParams(
-        note or "",
-        orient="bottom",
-        anchor="start",
-        fontSize=11,
-        fontWeight="normal",
-        color=GREY,
-    )
-    if facet is None:
-        return chart.properties(title=caption) if note else chart
-    faceted = chart.facet(
-        facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values_of(table, facet)),
-        columns=min(columns, table[facet].n_unique()),
-    )
-    return faceted.properties(title=caption) if note else faceted
+    return arrange(layers, table, facet, columns, description=description, note=note)
 
 
 def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
@@ -141,73 +123,13 @@ def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str)
     return roc_chart(shown.rename(renamed), facet=attribute, summary=summary.rename(renamed))
 
 
-def _channels(
-    keys: list[str], table: pl.DataFrame, color: str | None, facet: str | None
-) -> tuple[str | None, str | None]:
-    for argument, key in (("color", color), ("facet", facet)):
-        if key is not None and key not in keys:
-            msg = f"`{argument}` must be a group column of the table, {keys}; found {key!r}"
-            raise ValueError(msg)
-    free = [key for key in keys if key not in (color, facet)]
-    if color is None and free:
-        color = free.pop(0)
-    if free:
-        msg = f"`color` and `facet` must tell all groups apart; left over are {free}"
-        raise ValueError(msg)
-    if color is not None:
-        check_colours(color, table)
-    return color, facet
-
-
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
     """Thin the curves until all fit into one chart, and write down what that changed."""
-    curves = table.select(keys).n_unique() if keys else 1
-    if table.is_empty():
-        msg = "`curves` must have rows to be drawn; found none"
-        raise ValueError(msg)
-    most = MAX_ROWS // curves
-    if curves > MAX_ROWS // 3:
-        msg = f"`curves` must hold at most {MAX_ROWS // 3} curves to be drawn; found {curves}"
-        raise ValueError(msg)
-    if table.height > MAX_ROWS:
-        points = with_auc(
-            thin(table.lazy().drop(AUC_CHANGE, strict=False), keys, most), keys
-        ).collect()
-        shown = f"Drawn with {points.height:,} of {table.height:,} points"
-    else:
-        points = with_auc(table.lazy(), keys).collect()
-        shown = f"Drawn with {points.height:,} points"
-    if AUC_CHANGE not in points.columns:
-        return points, None
-    change = points[AUC_CHANGE]
-    largest = change.abs().max()
-    if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
-        return points, None
-    return points, f"{shown}, which moves no area by more than {largest:.1g}"
-
-
-def _styles(color: str | None, table: pl.DataFrame) -> dict[str, Any]:
-    import altair as alt  # noqa: PLC0415
-
-    if color is None:
-        return {"color": alt.value(COLOURS[0])}
-    values = values_of(table, color)
-    legend = alt.Legend(
-        orient="bottom",
-        symbolType="stroke",
-        symbolSize=400,
-        symbolStrokeWidth=2,
-        symbolOpacity=1,
-    )
-    field = f"{escape(color)}:N"
-    return {
-        "color": alt.Color(field, title=color, legend=legend).scale(
-            domain=values, range=list(COLOURS[: len(values)])
-        ),
-        "strokeDash": alt.StrokeDash(field, title=color, legend=legend).scale(
-            domain=values, range=list(DASHES[: len(values)])
-        ),
-    }
+    curves = count_curves(table, keys)
+    points = table if table.height <= MAX_ROWS else thinned(table, keys, MAX_ROWS // curves)
+    points = with_auc(points.lazy(), keys).collect()
+    moved = moved_by(points[AUC_CHANGE], "area") if AUC_CHANGE in points.columns else ""
+    return points, drawn_of(points, table) + moved if moved else None
 
 
 def _band(base: Any, fpr: Any, color: Any) -> Any:
@@ -255,11 +177,10 @@ def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
     first = (pl.col("tp") == 0) & (pl.col("fp") == 0) & pl.col("auc").is_not_null()
     label = [_label(*row) for row in points.select("auc", *_INTERVAL).iter_rows()]
-    if color is None:
-        name, place = pl.lit(""), pl.lit(0)
-    else:
+    name, place = name_in_label(color), pl.lit(0)
+    if color is not None:
         order = {value: i for i, value in enumerate(reversed(values_of(table, color)))}
-        name, place = pl.format("{}: ", pl.col(color)), pl.col(color).replace_strict(order)
+        place = pl.col(color).replace_strict(order)
     return points.with_columns(
         pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
         pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),

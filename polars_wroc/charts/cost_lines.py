@@ -1,0 +1,135 @@
+"""The line of points that cost what a rule without a score costs, and what a curve has above it.
+
+The line is ``y - c = m (x - c)`` with ``x`` for the false and ``y`` for the true positive rate.
+It is written with ``g``, the smaller of ``m`` and ``1 / m``, so that it may also be level or
+vertical.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.areas import Baseline
+from polars_wroc.confusion import is_origin
+
+PREVALENCE, CORNER, GRADE, FLAT = "__prevalence", "__corner", "__grade", "__flat"
+LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
+HIGH, LOW = "__high", "__low"
+RATIO, CORRECTED = "__ratio", "__corrected"
+_STOP, _ROUNDING = "__stop", 1e-12
+
+
+def with_line(
+    table: pl.DataFrame,
+    keys: list[str],
+    share: float,
+    prevalence: float | None,
+    baseline: Baseline,
+) -> pl.DataFrame:
+    """Put the line beside the points of each curve; null where a class is missing."""
+    positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
+    own = (positives / (positives + negatives)).first()
+    known = pl.lit(prevalence) if prevalence is not None else own.over(keys) if keys else own
+    share_of_positives = pl.col(PREVALENCE)
+    # Without a cost of false negatives the slope is infinite.
+    slope = (1 - share) * (1 - share_of_positives) / (share * share_of_positives)
+    corner = share_of_positives
+    if baseline == "trivial":
+        corner = pl.when(FLAT).then(1.0).when(~pl.col(FLAT)).then(0.0)
+    return (
+        table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))
+        .with_columns((slope <= 1).alias(FLAT), slope.alias(GRADE))
+        .with_columns(
+            pl.when(FLAT).then(GRADE).otherwise(1 / pl.col(GRADE)).alias(GRADE),
+            corner.alias(CORNER),
+        )
+        .with_columns(_ends())
+    )
+
+
+def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the area above the line as a share of a perfect score's, plain and corrected."""
+    grade, corner = pl.col(GRADE), pl.col(CORNER)
+    area = pl.when(~is_origin()).then(_segment_areas()).sum()
+    area = area.over(keys) if keys else area
+    beside = pl.when(FLAT).then(1 - corner).when(~pl.col(FLAT)).then(corner)
+    most = beside - grade * (beside - 0.5)
+    by_chance = (1 - grade) * beside**2 / 2
+    return table.with_columns(
+        pl.when(most > 0).then(area / most).alias(RATIO),
+        pl.when(most > by_chance).then((area - by_chance) / (most - by_chance)).alias(CORRECTED),
+    )
+
+
+def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the points where a curve crosses the line, and what lies between the two.
+
+    A point is also added where the line reaches zero, below which there is nothing to shade.
+    Added points have rates only: what else belongs to a threshold is null.
+    """
+    x, y, stop = pl.col("fpr"), pl.col("tpr"), pl.col(_STOP)
+    x0, y0 = (pl.when(~is_origin()).then(rate.shift(1)) for rate in (x, y))
+    stops = pl.concat_list(*_crossings(x0, y0), pl.lit(1.0)).list.drop_nulls().list.unique()
+    cut = table.with_columns(stops.list.sort().alias(_STOP), __x=x0, __y=y0).explode(_STOP)
+    moved = cut.with_columns(
+        (pl.when(stop < 1).then(start + stop * (rate - start)).otherwise(rate)).alias(name)
+        for name, rate, start in (("fpr", x, pl.col("__x")), ("tpr", y, pl.col("__y")))
+    ).with_columns(_between())
+    rates = [*keys, "fpr", "tpr", HIGH, LOW]
+    return moved.with_columns(
+        pl.when(stop == 1).then(name) for name in table.columns if name not in rates
+    ).drop(_STOP, "__x", "__y")
+
+
+def _above(x: pl.Expr, y: pl.Expr) -> pl.Expr:
+    """How far a point is above the line, or to the left of a steep one."""
+    grade, corner = pl.col(GRADE), pl.col(CORNER)
+    flat = (y - corner) - grade * (x - corner)
+    return pl.when(FLAT).then(flat).when(~pl.col(FLAT)).then(grade * (y - corner) - (x - corner))
+
+
+def _segment_areas() -> pl.Expr:
+    """Area between the line and each segment of a curve, where the curve is above."""
+    x, y = pl.col("fpr"), pl.col("tpr")
+    start, end = _above(x.shift(1), y.shift(1)), _above(x, y)
+    width = pl.when(FLAT).then(x - x.shift(1)).otherwise(y - y.shift(1))
+    height = start.clip(0) + end.clip(0)
+    area = width * height**2 / (2 * (start.abs() + end.abs()))
+    return pl.when(height > 0).then(area).otherwise(0 * height)
+
+
+def _ends() -> list[pl.Expr]:
+    """Where the line enters and leaves the unit square."""
+    low, high = _low_end(), pl.col(CORNER) + pl.col(GRADE) * (1 - pl.col(CORNER))
+    flat, steep = (low * 0, low, low * 0 + 1, high), (low, low * 0, high, low * 0 + 1)
+    return [
+        pl.when(FLAT).then(level).otherwise(upright).alias(name)
+        for name, level, upright in zip(LINE_ENDS, flat, steep, strict=True)
+    ]
+
+
+def _low_end() -> pl.Expr:
+    return pl.col(CORNER) * (1 - pl.col(GRADE))
+
+
+def _crossings(x0: pl.Expr, y0: pl.Expr) -> list[pl.Expr]:
+    """Where on its way from the point before it a curve crosses the line, or the line zero."""
+    x = pl.col("fpr")
+    start, end = _above(x0, y0), _above(x, pl.col("tpr"))
+    zero = _low_end()
+    return [
+        pl.when(start * end < 0).then(start / (start - end)),
+        pl.when(~pl.col(FLAT) & (x0 < zero) & (zero < x)).then((zero - x0) / (x - x0)),
+    ]
+
+
+def _between() -> list[pl.Expr]:
+    """Upper and lower end of what is shaded at each point."""
+    x, y, corner = pl.col("fpr"), pl.col("tpr"), pl.col(CORNER)
+    slope = pl.when(FLAT).then(GRADE).otherwise(1 / pl.col(GRADE))
+    line = (corner + slope * (x - corner)).fill_nan(0.0).clip(0.0)
+    inside = _above(x, y) >= -_ROUNDING
+    return [
+        pl.when(inside).then(y).alias(HIGH),
+        pl.when(inside).then(pl.min_horizontal(line, y)).alias(LOW),
+    ]

@@ -1,0 +1,160 @@
+"""What the charts of curves share: few enough points, styles of lines, panels and captions."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc import options
+from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
+from polars_wroc.charts.groups import values_of
+from polars_wroc.curves import AUC_CHANGE, thin
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.common import Chart
+
+# Number of a point in the table: the order in which a line is drawn.
+POINT = "__point"
+COUNTS = ("tp", "fp", "fn", "tn")
+_FEWEST = 3
+# Letters of a caption as wide as one panel.
+_LETTERS = 48
+
+
+def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) -> int:
+    """Count the curves, and refuse none or more than fit into one chart."""
+    if table.is_empty():
+        msg = "`curves` must have rows to be drawn; found none"
+        raise ValueError(msg)
+    curves, most = table.select(keys).n_unique() if keys else 1, MAX_ROWS // fewest
+    if curves > most:
+        msg = f"`curves` must hold at most {most} curves to be drawn; found {curves}"
+        raise ValueError(msg)
+    return curves
+
+
+def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
+    """Keep at most so many points of each curve, evenly along it."""
+    return thin(table.lazy().drop(AUC_CHANGE, strict=False), keys, max(most, _FEWEST)).collect()
+
+
+def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
+    """Say how many of the points of a table are drawn."""
+    of_all = f" of {table.height:,}" if points.height < table.height else ""
+    return f"Drawn with {points.height:,}{of_all} points"
+
+
+def moved_by(change: pl.Series, what: str) -> str:
+    """Say what leaving out points did to a number of each curve."""
+    largest = change.abs().max()
+    if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
+        return ""
+    return f", which moves no {what} by more than {largest:.1g}"
+
+
+def styles(
+    color: str | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
+) -> dict[str, Any]:
+    """Tell curves apart by colour and dash, or by colour and shape where they are points."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    if color is None:
+        return {"color": alt.value(COLOURS[0])}
+    values = values_of(table, color)
+    stroke: dict[str, Any] = {
+        "symbolType": "stroke",
+        "symbolSize": 400,
+        "symbolStrokeWidth": 2,
+        "symbolOpacity": 1,
+    }
+    key = alt.Legend(orient="bottom", **(dict[str, Any]() if points else stroke))
+    beside: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
+    if points:
+        beside = ("shape", alt.Shape, SHAPES)
+    return {
+        name: channel(f"{escape(color)}:N", title=color, legend=key if legend else None).scale(
+            domain=values, range=list(choices[: len(values)])
+        )
+        for name, channel, choices in (("color", alt.Color, COLOURS), beside)
+    }
+
+
+def fpr_axis() -> Any:
+    """Lay the false positive rates out from left to right."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1]).axis(grid=True)
+
+
+def tpr_axis() -> Any:
+    """Lay the true positive rates out from the bottom to the top."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1]).axis(grid=True)
+
+
+def chance(base: Any) -> Any:
+    """Draw the diagonal."""
+    import altair as alt  # noqa: PLC0415
+
+    return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
+        x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)
+    )
+
+
+def tooltip(drawn: list[str], rates: dict[str, str]) -> list[Any]:
+    """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
+    import altair as alt  # noqa: PLC0415
+
+    return [
+        *(alt.Tooltip(f"{escape(key)}:N", title=key) for key in drawn),
+        alt.Tooltip("threshold:Q", format=".4~g"),
+        *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in rates.items()),
+        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in COUNTS),
+    ]
+
+
+def numbered(points: pl.DataFrame) -> pl.DataFrame:
+    """Number the points, and leave out infinity, which JSON cannot hold."""
+    return points.with_columns(
+        pl.when(pl.col("threshold").is_finite()).then("threshold"),
+        pl.int_range(pl.len()).alias(POINT),
+    )
+
+
+def arrange(
+    layers: list[Any],
+    table: pl.DataFrame,
+    facet: str | None,
+    columns: int,
+    *,
+    description: str,
+    note: str | None = None,
+    own_axes: bool = False,
+) -> Chart:
+    """Put layers on each other, once or in a panel for each value, with a line underneath."""
+    import altair as alt  # noqa: PLC0415
+
+    options.whole_number("columns", columns, low=1)
+    chart = alt.layer(*layers).properties(width=PANEL, height=PANEL)
+    in_row = 1
+    if facet is not None:
+        values = values_of(table, facet)
+        in_row = min(columns, len(values))
+        chart = chart.facet(
+            facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values), columns=in_row
+        )
+        # An axis that panels share stands below all rows, and below what is written there.
+        if own_axes or len(values) % in_row:
+            chart = chart.resolve_axis(x="independent")
+    outer: Chart = chart.properties(description=description)
+    if not note:
+        return outer
+    wrapped = wrap(note, _LETTERS * in_row)
+    text = wrapped if len(wrapped) > 1 else note
+    caption = alt.TitleParams(
+        text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
+    )
+    return outer.properties(title=caption)

@@ -1,0 +1,233 @@
+"""Charts of precision-recall curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.common import MAX_ROWS, PALE, haloed
+from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
+from polars_wroc.charts.lines import (
+    COUNTS,
+    POINT,
+    arrange,
+    count_curves,
+    drawn_of,
+    moved_by,
+    numbered,
+    styles,
+    thinned,
+    tooltip,
+)
+from polars_wroc.confusion import is_origin
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.common import Chart
+
+_COLUMNS = ("threshold", "recall", "precision", *COUNTS)
+# Columns of the drawn rows that no table has.
+_HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
+_LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
+_LINE = 0.07
+
+
+def pr_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+) -> Chart:
+    """Draw precision-recall curves, with the prevalence and the average precision of each.
+
+    Parameters
+    ----------
+    curves
+        The table that `pr_curve` makes; a LazyFrame is collected.
+    color
+        Column that tells the curves of one panel apart, by colour and dash; at most five
+        values. None takes the first column before ``threshold`` that ``facet`` leaves over.
+    facet
+        Column with a panel for each of its values.
+    columns
+        Panels in a row.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
+        under the chart says by how much that moved an average precision at most; the labels
+        are of the whole curves. A curve that lacks a class has no label.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `pr_curve` did not make, a column that is not one of its groups, or
+        more than five colours.
+
+    Notes
+    -----
+    The points are joined by steps, not by straight lines: the precision at a threshold holds
+    for the recall that is gained there. The area under the steps is the average precision;
+    straight lines would promise more than any threshold delivers [1]_. The dashed line is the
+    prevalence, which is the precision of flagging at random.
+
+    References
+    ----------
+    .. [1] Davis, J. and Goadrich, M. (2006), Proceedings of the 23rd ICML, 233-240.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> curve = wroc.confusion_curve(df, "y", "s").select(
+    ...     "threshold",
+    ...     (pl.col("tp") / (pl.col("tp") + pl.col("fn"))).alias("recall"),
+    ...     (pl.col("tp") / (pl.col("tp") + pl.col("fp"))).fill_nan(None).alias("precision"),
+    ...     "tp", "fp", "fn", "tn",
+    ... )
+    >>> type(wroc.pr_chart(curve)).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    table, keys = read_groups("curves", curves, _COLUMNS)
+    color, facet = channels_of_curves(keys, table, color, facet)
+    points, note = _fit(_with_areas(table, keys), keys)
+    points, right = _with_labels(numbered(points), color, facet)
+    drawn = [key for key in keys if key in (color, facet)]
+    added = [POINT, _HEIGHT, _AREA, _PREVALENCE, _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y]
+    base = alt.Chart(points.select(*drawn, *_COLUMNS, *added))
+    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
+    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
+    line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(
+        recall, precision, order=f"{POINT}:Q", **styles(color, table)
+    )
+    rates = {name: name for name in ("recall", "precision")}
+    rates |= {_AREA: "average precision", _PREVALENCE: "prevalence"}
+    hover = base.mark_point(opacity=0, size=60).encode(
+        recall, precision, tooltip=tooltip(drawn, rates)
+    )
+    layers = [_prevalence(base, color, table), line, hover, *_texts(base, right=right)]
+    description = (
+        "Precision-recall curves: precision against recall, "
+        "with the prevalence as the level of chance"
+    )
+    return arrange(layers, table, facet, columns, description=description, note=note)
+
+
+def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add what is known of each whole curve, and the rates along which it is thinned."""
+    positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
+    both = (positives > 0) & (negatives > 0)
+    # Of the first point: the sums of the others differ from its by rounding.
+    prevalence = (positives / (positives + negatives)).first()
+    return table.with_columns(
+        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
+        tpr=pl.col("recall"),
+    ).with_columns(
+        pl.when(both).then(_average_precision(keys)).alias(_AREA),
+        pl.when(both).then(prevalence.over(keys) if keys else prevalence).alias(_PREVALENCE),
+    )
+
+
+def _average_precision(keys: list[str]) -> pl.Expr:
+    """Area under the steps of each of the curves stacked one after another."""
+    recall = pl.col("recall")
+    area = pl.when(~is_origin()).then((recall - recall.shift(1)) * pl.col("precision")).sum()
+    return area.over(keys) if keys else area
+
+
+def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves until all fit into one chart, and write down what that changed."""
+    curves = count_curves(table, keys)
+    points, note = table, None
+    if table.height > MAX_ROWS:
+        points = thinned(table, keys, MAX_ROWS // curves)
+        change = points.select(_average_precision(keys) - pl.col(_AREA)).to_series()
+        note = drawn_of(points, table) + moved_by(change, "average precision")
+    # The step of the first threshold begins at the axis.
+    height = pl.col("precision").backward_fill(1)
+    return points.with_columns((height.over(keys) if keys else height).alias(_HEIGHT)), note
+
+
+def _with_labels(
+    points: pl.DataFrame, color: str | None, facet: str | None
+) -> tuple[pl.DataFrame, bool]:
+    """Write the average precision of each curve on its first point, over the prevalence."""
+    first = is_origin() & pl.col(_AREA).is_not_null()
+    name, place, lines = name_in_label(color), pl.lit(1), 2
+    if color is not None:
+        order = {value: i for i, value in enumerate(reversed(values_of(points, color)), 1)}
+        place = pl.col(color).replace_strict(order)
+        lines = len(order) + 1
+    bottom, right = _place(points.filter(first), lines)
+    panel = [] if facet is None else [facet]
+    prevalence = pl.col(_PREVALENCE)
+    area, low, high = (
+        _as_text(points.select(value.alias("text")).to_series())
+        for value in (
+            pl.col(_AREA),
+            _within(prevalence.min(), panel),
+            _within(prevalence.max(), panel),
+        )
+    )
+    span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
+    once = first & (_within(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
+    labelled = points.with_columns(
+        pl.when(first).then(pl.format("{}average precision {}", name, area)).alias(_LABEL),
+        pl.when(first).then(bottom + _LINE * place).alias(_LABEL_Y),
+        pl.when(once).then(pl.format("thin dashes: prevalence {}", span)).alias(_CHANCE),
+        pl.when(once).then(bottom).alias(_CHANCE_Y),
+    )
+    return labelled, right
+
+
+def _within(value: pl.Expr, panel: list[str]) -> pl.Expr:
+    return value.over(panel) if panel else value
+
+
+def _as_text(values: pl.Series) -> pl.Expr:
+    return pl.lit(pl.Series([None if value is None else f"{value:.3f}" for value in values]))
+
+
+def _place(curves: pl.DataFrame, lines: int) -> tuple[float, bool]:
+    """Find room for so many labels: their bottom, and whether they stand on the right."""
+    height = _LINE * lines + 0.04
+    lowest, highest = curves[_PREVALENCE].min(), curves[_PREVALENCE].max()
+    if not isinstance(lowest, float) or not isinstance(highest, float) or lowest > height:
+        return 0.02, True
+    if (curves[_AREA] < highest + 0.5).all():
+        return 1 - height, True
+    return highest + 0.1, False
+
+
+def _prevalence(base: Any, color: str | None, table: pl.DataFrame) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    encoded: dict[str, Any] = {"color": alt.value(PALE)}
+    if color is not None:
+        encoded = {"color": styles(color, table)["color"]}
+    return (
+        base.transform_filter("datum.tp === 0 && datum.fp === 0")
+        .mark_rule(strokeDash=[3, 3], aria=False)
+        .encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
+    )
+
+
+def _texts(base: Any, *, right: bool) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    x = alt.datum(0.98 if right else 0.02)
+    return [
+        layer
+        for text, y in ((_LABEL, _LABEL_Y), (_CHANCE, _CHANCE_Y))
+        for layer in haloed(
+            base.transform_filter(f"isValid(datum.{text})"),
+            {"x": x, "y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")},
+            align="right" if right else "left",
+            baseline="bottom",
+        )
+    ]

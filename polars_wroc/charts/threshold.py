@@ -1,0 +1,253 @@
+"""Charts of ROC curves with an operating point that a slider moves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.common import INK, MAX_ROWS, PANEL
+from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
+from polars_wroc.charts.lines import (
+    COUNTS,
+    POINT,
+    arrange,
+    chance,
+    count_curves,
+    drawn_of,
+    fpr_axis,
+    numbered,
+    styles,
+    thinned,
+    tooltip,
+    tpr_axis,
+)
+from polars_wroc.charts.slider import Slider, chosen, slider_of
+from polars_wroc.curves import ROC_COLUMNS
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.common import Chart
+
+# Columns of the drawn rows that no table has.
+_FROM, _SLOT, _NAME, _LAST = "__from", "__slot", "__name", "__last"
+_KEY, _VALUE, _PLACE = "__key", "__value", "__place"
+# What is written under each curve: two columns of four.
+_NUMBERS = {
+    "tp": "true positives",
+    "fp": "false positives",
+    "fn": "false negatives",
+    "tn": "true negatives",
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "__ppv": "precision (ppv)",
+    "__selection_rate": "selection rate",
+}
+_IN_COLUMN = 4
+# From here on counts are written without fractions, and in millions.
+_UNITS, _MILLIONS = 100_000, 10_000_000
+# Pixels from the panel to the first line, and from one to the next.
+_TOP, _LINE, _GAP = 58, 15, 8
+
+
+def threshold_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+    threshold: float | None = None,
+) -> Chart:
+    """Draw ROC curves with the point, the counts and the rates at a threshold on a slider.
+
+    Parameters
+    ----------
+    curves
+        The table that `roc_curve` makes; a LazyFrame is collected.
+    color
+        Column that tells the curves of one panel apart, by colour, dash and shape; at most
+        five values. None takes the first column before ``threshold`` that ``facet`` leaves
+        over.
+    facet
+        Column with a panel for each of its values; one slider moves the points of all.
+    columns
+        Panels in a row.
+    threshold
+        Where the slider starts; None takes the median of the thresholds, at the nearest step.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        The slider is the parameter ``threshold``; it runs over the finite thresholds in about
+        200 round steps. The point of a curve is that of ``score >= threshold``, and under the
+        curve stand its counts and rates. At most 5,000 rows: a larger table is thinned evenly
+        along each curve, and a line under the chart says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `roc_curve` did not make, a column that is not one of its groups,
+        more than five colours, or a threshold that is beyond the slider.
+
+    Notes
+    -----
+    Thinning keeps the points that the steps of the slider choose, so that the counts remain
+    exact. With so many curves that there is no room for them, the counts are those of the
+    next higher threshold that is drawn; the line under the chart says that too. A picture
+    (.png, .svg) shows where the slider starts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> chart = wroc.threshold_chart(wroc.roc_curve(df, "y", "s"), threshold=0.7)
+    >>> chart.to_dict()["params"][0]["value"]
+    0.7
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    color, facet = channels_of_curves(keys, table, color, facet)
+    count_curves(table, keys)
+    slider = slider_of(table["threshold"], threshold)
+    points, note = _fit(table, keys, slider)
+    drawn = [key for key in keys if key in (color, facet)]
+    kept = [*drawn, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
+    base = alt.Chart(_with_slots(points, color).select(kept))
+    # No legends: each curve has a heading with its line and its point.
+    lines = styles(color, table, legend=False)
+    shapes = styles(color, table, points=True, legend=False)
+    fpr, tpr = fpr_axis(), tpr_axis()
+    shown = tooltip(drawn, {"fpr": "fpr", "tpr": "tpr"})
+    line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q", **lines)
+    hover = base.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
+    at = _at_threshold(base)
+    point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
+        fpr, tpr, tooltip=shown, **shapes
+    )
+    param = alt.param(
+        name="threshold",
+        value=slider.start,
+        bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
+    )
+    layers = [chance(base), line, hover, point, *_headings(at, lines, shapes)]
+    layers += _numbers(at, _count_format(points))
+    description = (
+        "ROC curves with the point, the counts and the rates at the threshold that a slider "
+        f"chooses, which starts at {slider.start:g}"
+    )
+    chart = arrange(
+        layers, table, facet, columns, description=description, note=note, own_axes=True
+    )
+    with_slider: Chart = chart.add_params(param)
+    return with_slider
+
+
+def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves if they do not fit, and keep what the slider chooses if that fits."""
+    if table.height <= MAX_ROWS:
+        return table, None
+    room, values = MAX_ROWS // count_curves(table, keys), slider.values
+    if room < 2 * len(values):
+        points = thinned(table, keys, room).select(table.columns)
+        return points, f"{drawn_of(points, table)}: counts of the next higher threshold drawn"
+    points = thinned(table, keys, room - len(values) - 1).select(table.columns)
+    row = "__row"
+    # A score of infinity stands beside the origin; both are kept.
+    rows = pl.concat([points, chosen(table, keys, values)]).unique()
+    points = table.with_row_index(row).join(rows, on=[*keys, "threshold"], how="semi")
+    points = points.sort(row).drop(row)
+    return points, f"{drawn_of(points, table)}: counts are exact at each step of the slider"
+
+
+def _with_slots(points: pl.DataFrame, color: str | None) -> pl.DataFrame:
+    """Number the curves of a panel, and say from which score on each point flags."""
+    threshold = pl.col("threshold")
+    # The origin flags nothing; it has no such score.
+    starts = threshold.clip(lower_bound=-sys.float_info.max)
+    slot = pl.lit(0)
+    if color is not None:
+        order = {value: slot for slot, value in enumerate(values_of(points, color))}
+        slot = pl.col(color).replace_strict(order)
+    flagged = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
+    return numbered(
+        points.with_columns(flagged, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
+    )
+
+
+def _at_threshold(base: Any) -> Any:
+    """Keep the last point of each curve that is not below the threshold."""
+    return (
+        base.transform_filter(f"!isValid(datum.{_FROM}) || datum.{_FROM} >= threshold")
+        .transform_joinaggregate(groupby=[_SLOT], **{_LAST: f"max({POINT})"})
+        .transform_filter(f"datum.{POINT} === datum.{_LAST}")
+    )
+
+
+def _height(line: str) -> str:
+    """Write the height of a line of text under the panel, in units of the axis."""
+    lines = (_IN_COLUMN + 1) * _LINE + _GAP
+    return f"-({_TOP} + {lines} * datum.{_SLOT} + {_LINE} * ({line})) / {PANEL}"
+
+
+def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[Any]:
+    """Write above the numbers of each curve what it is and what is flagged."""
+    import altair as alt  # noqa: PLC0415
+
+    placed = at.transform_calculate(
+        **{_PLACE: _height("0"), _KEY: f"datum.{_NAME} + 'flagged at ' + format(threshold, '.6~g')"}
+    )
+    y = alt.Y(f"{_PLACE}:Q")
+    return [
+        placed.mark_rule(strokeWidth=2, aria=False).encode(
+            x=alt.datum(0), x2=alt.datum(0.1), y=y, **lines
+        ),
+        placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
+            x=alt.datum(0.05), y=y, **shapes
+        ),
+        placed.transform_calculate(**{_KEY: f"datum.{_KEY} + ' or more'"})
+        .mark_text(align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK)
+        .encode(x=alt.datum(0.13), y=y, text=f"{_KEY}:N"),
+    ]
+
+
+def _count_format(points: pl.DataFrame) -> str:
+    """Write counts as fully as there is room for: fractions, units, or millions."""
+    counts = points.select(pl.concat_list(COUNTS).explode()).to_series()
+    if (counts >= _MILLIONS).any():
+        return ".5~s"
+    whole = (counts % 1 == 0).all() or (counts >= _UNITS).any()
+    return ",.0f" if whole else ",.1f"
+
+
+def _numbers(at: Any, count: str) -> list[Any]:
+    """Write the counts and the rates under each curve."""
+    import altair as alt  # noqa: PLC0415
+
+    names, labels = list(_NUMBERS), list(_NUMBERS.values())
+    everybody = " + ".join(f"datum.{name}" for name in COUNTS)
+    number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
+    rows = (
+        at.transform_calculate(
+            __ppv="datum.tp + datum.fp > 0 ? datum.tp / (datum.tp + datum.fp) : null",
+            __selection_rate=f"(datum.tp + datum.fp) / ({everybody})",
+        )
+        .transform_fold(names, as_=[_KEY, _VALUE])
+        .transform_calculate(**{_PLACE: number})
+        .transform_calculate(
+            __y=_height(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
+            __left=f"{column} ? 0.525 : 0",
+            __right=f"{column} ? 1 : 0.485",
+            __text=f"{labels}[datum.{_PLACE}]",
+            __shown=f"!isValid(datum.{_VALUE}) ? '\N{EN DASH}' : "
+            f"format(datum.{_VALUE}, {column} ? '.3f' : '{count}')",
+        )
+    )
+    mark = {"baseline": "middle", "fontSize": 11, "color": INK}
+    return [
+        rows.mark_text(align=align, **mark).encode(
+            x=alt.X(f"{x}:Q"), y=alt.Y("__y:Q"), text=f"{text}:N"
+        )
+        for align, x, text in (("left", "__left", "__text"), ("right", "__right", "__shown"))
+    ]
