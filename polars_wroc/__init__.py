@@ -7,7 +7,9 @@ from polars_wroc.audit import Audit, audit
 from polars_wroc.calibration import brier_score
 from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare
+from polars_wroc.cost_curves import cost_curve
 from polars_wroc.curves import confusion_curve, roc_curve
+from polars_wroc.dominance import dominated_models
 from polars_wroc.expressions import (
     average_precision,
     curve_metrics,
@@ -22,6 +24,7 @@ from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.influence import roc_influence
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
 from polars_wroc.threshold_choice import operating_point, operating_points
@@ -43,10 +46,14 @@ __all__ = [
     "confusion_curve",
     "confusion_matrix",
     "cost_chart",
+    "cost_curve",
     "cost_partial_auc",
     "curve_metrics",
+    "det_curve",
+    "dominated_models",
     "equal_error_rate",
     "fpr_at_tpr",
+    "gain_curve",
     "gini",
     "group_gaps",
     "h_measure",
@@ -57,6 +64,7 @@ __all__ = [
     "partial_auc_ci",
     "pr_auc",
     "pr_chart",
+    "pr_curve",
     "roc_auc",
     "roc_auc_ci",
     "roc_chart",

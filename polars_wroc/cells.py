@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES, POSITIVES
+from polars_wroc.costs import target_prevalence
 from polars_wroc.rates import Part, effective_share, wilson
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import WeightType, check_weight_type
@@ -32,39 +32,43 @@ METRIC_COLUMNS = (
     "mcc",
     "youden",
     "lift",
+    "prevalence",
+    "zero_one_loss",
+    "fdr",
+    "for",
+    "markedness",
+    "f2",
+    "jaccard",
+    "lr_pos",
+    "lr_neg",
+    "net_benefit",
 )
 _RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "high"))
+_CELLS = ("tp", "fp", "fn", "tn")
 # The sums of the squared weights in each cell.
 SQUARES = ("__tp_squares", "__fp_squares", "__fn_squares", "__tn_squares")
-
-
-class Cells(NamedTuple):
-    """A threshold and the weights of its confusion matrix."""
-
-    threshold: pl.Expr
-    tp: pl.Expr
-    fp: pl.Expr
-    fn: pl.Expr
-    tn: pl.Expr
 
 
 @dataclass(frozen=True)
 class ThresholdMetrics:
     """Which metrics to give: all of them, and intervals of the rates if there is a level.
 
-    They come from the fields of `Cells`, `POSITIVES` and `NEGATIVES`, and `SQUARES` for
-    intervals.
+    They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
+    `SQUARES` for intervals. With a ``prevalence`` they are those of a population that has it,
+    as if the rows of each class had been weighted to it; the cells stay those of the data.
     """
 
     level: float | None
     weight_type: WeightType
+    prevalence: float | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
         if self.level is not None:
             options.level(self.level)
         check_weight_type(self.weight_type)
+        target_prevalence(self.prevalence)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,14 +78,26 @@ class ThresholdMetrics:
     @property
     def steps(self) -> list[Step]:
         """From cells to metrics."""
-        return [_metrics] if self.level is None else [self._shares, self._limits, _metrics]
+        return [self._in_population, *([self._limits] if self.level else []), _metrics]
 
-    def _shares(self, field: Fields) -> dict[str, pl.Expr]:
-        """The rates with intervals, and the numbers of rows that they are sure as."""
-        names = Cells._fields[1:]
-        squares = names if self.weight_type == "frequency" else SQUARES
+    def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
+        """Weigh both classes to the prevalence; and the parts that intervals are made of."""
+        pos = neg = pl.lit(1.0)
+        if self.prevalence is not None:
+            # All weights still add up to what they did.
+            total = field(POSITIVES) + field(NEGATIVES)
+            pos = _ratio(self.prevalence * total, field(POSITIVES))
+            neg = _ratio((1 - self.prevalence) * total, field(NEGATIVES))
+        factors = dict(zip(_CELLS, (pos, neg, pos, neg), strict=True))
+        columns = {_meant(name): field(name) * factor for name, factor in factors.items()}
+        columns[_meant(POSITIVES)] = field(POSITIVES) * pos
+        columns[_meant(NEGATIVES)] = field(NEGATIVES) * neg
+        if self.level is None:
+            return columns
+        squares = _CELLS if self.weight_type == "frequency" else SQUARES
         tp, fp, fn, tn = (
-            Part(field(name), field(square)) for name, square in zip(names, squares, strict=True)
+            Part(field(name) * factors[name], field(square) * factors[name] ** 2)
+            for name, square in zip(_CELLS, squares, strict=True)
         )
         shares = {
             "tpr": (tp, fn),
@@ -91,7 +107,6 @@ class ThresholdMetrics:
             "selection_rate": (tp + fp, fn + tn),
             "accuracy": (tp + tn, fp + fn),
         }
-        columns = {}
         for name, (part, others) in shares.items():
             columns[f"__{name}"], columns[f"__{name}_size"] = effective_share(part, others)
         return columns
@@ -105,29 +120,35 @@ class ThresholdMetrics:
         return columns
 
 
+def _meant(name: str) -> str:
+    """Name a weight in the population that the metrics are for."""
+    return f"__meant_{name}"
+
+
 def _metrics(field: Fields) -> dict[str, pl.Expr]:
-    cells = Cells(*(field(name) for name in Cells._fields))
-    return metrics_at_threshold(cells, field(POSITIVES), field(NEGATIVES))
+    names = (*_CELLS, POSITIVES, NEGATIVES)
+    return metrics_at_threshold(field("threshold"), *(field(_meant(name)) for name in names))
 
 
 def metrics_at_threshold(
-    cells: Cells, positives: pl.Expr, negatives: pl.Expr
+    threshold: pl.Expr,
+    tp: pl.Expr,
+    fp: pl.Expr,
+    fn: pl.Expr,
+    tn: pl.Expr,
+    positives: pl.Expr,
+    negatives: pl.Expr,
 ) -> dict[str, pl.Expr]:
     """Write every metric of a confusion matrix, once."""
-    threshold, tp, fp, fn, tn = cells
     selected, total = tp + fp, positives + negatives
     tpr, fpr = _ratio(tp, positives), _ratio(fp, negatives)
     tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
     ppv, npv = _ratio(tp, selected), _ratio(tn, tn + fn)
+    fdr, false_omission = _ratio(fp, selected), _ratio(fn, tn + fn)
     # In rates, so that no product of four weights overflows.
-    missed = _ratio(fp, selected) * fnr * fpr * _ratio(fn, tn + fn)
-    mcc = (ppv * tpr * tnr * npv).sqrt() - missed.sqrt()
+    mcc = (ppv * tpr * tnr * npv).sqrt() - (fdr * fnr * fpr * false_omission).sqrt()
+    odds = pl.when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
     return {
-        "threshold": threshold,
-        "tp": tp,
-        "fp": fp,
-        "fn": fn,
-        "tn": tn,
         "tpr": tpr,
         "fpr": fpr,
         "tnr": tnr,
@@ -141,6 +162,16 @@ def metrics_at_threshold(
         "mcc": mcc,
         "youden": tpr - fpr,
         "lift": _ratio(ppv, _ratio(positives, total)),
+        "prevalence": _ratio(positives, total),
+        "zero_one_loss": _ratio(fp + fn, total),
+        "fdr": fdr,
+        "for": false_omission,
+        "markedness": ppv + npv - 1,
+        "f2": _ratio(5 * tp, 5 * tp + 4 * fn + fp),
+        "jaccard": _ratio(tp, tp + fp + fn),
+        "lr_pos": _ratio(tpr, fpr),
+        "lr_neg": _ratio(fnr, tnr),
+        "net_benefit": _ratio(tp, total) - _ratio(fp, total) * odds,
     }
 
 

@@ -21,9 +21,12 @@ from polars_wroc import (
 from polars_wroc.audit import audit
 from polars_wroc.calibration import brier_score
 from polars_wroc.comparison import compare
+from polars_wroc.cost_curves import cost_curve
+from polars_wroc.dominance import dominated_models
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.summary import summary
 
@@ -86,12 +89,17 @@ class _FrameNamespace:
 
     confusion_curve = _of_frame(curves.confusion_curve)
     roc_curve = _of_frame(curves.roc_curve)
+    pr_curve = _of_frame(pr_curve)
+    det_curve = _of_frame(det_curve)
+    gain_curve = _of_frame(gain_curve)
+    cost_curve = _of_frame(cost_curve)
     tpr_at_fpr = _of_frame(tpr_at_fpr)
     fpr_at_tpr = _of_frame(fpr_at_tpr)
     operating_points = _of_frame(threshold_choice.operating_points)
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)
     compare = _of_frame(compare)
+    dominated_models = _of_frame(dominated_models)
     bootstrap = _of_frame(bootstrap)
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)

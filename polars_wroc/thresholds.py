@@ -24,6 +24,7 @@ def confusion_matrix(
     threshold: float | pl.Expr,
     weight: IntoColumn | None = None,
     pos_label: object = None,
+    prevalence: float | None = None,
     level: float | None = None,
     weight_type: WeightType = "probability",
 ) -> pl.Expr:
@@ -43,6 +44,10 @@ def confusion_matrix(
         Column name or expression of the row weights, zero or more; None counts rows.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
+    prevalence
+        Share of positives in the population that the metrics are for, strictly between 0 and
+        1, where the data were sampled by class; None takes that of the data. The cells stay
+        those of the data.
     level
         Confidence level of intervals for the rates; None leaves them out.
     weight_type
@@ -54,10 +59,13 @@ def confusion_matrix(
         One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
         the weights ``tp``, ``fp``, ``fn``, ``tn``; ``tpr``, ``fpr``, ``tnr``, ``fnr``,
         ``ppv``, ``npv``, ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``,
-        ``mcc``, ``youden`` (tpr - fpr) and ``lift`` (ppv over prevalence); with ``level`` also
-        ``tpr_low``, ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``,
-        ``selection_rate`` and ``accuracy``. A rate with nothing to divide by is null; with a
-        null or NaN threshold all fields are.
+        ``mcc``, ``youden`` (tpr - fpr), ``lift`` (ppv over prevalence), ``prevalence``,
+        ``zero_one_loss``, ``fdr`` (1 - ppv), ``for`` (1 - npv, the false omission rate),
+        ``markedness`` (ppv + npv - 1), ``f2``, ``jaccard``, ``lr_pos`` (tpr / fpr), ``lr_neg``
+        (fnr / tnr) and ``net_benefit``, which takes the threshold for a probability [2]_ and is
+        null for one outside [0, 1). With ``level`` also ``tpr_low``, ``tpr_high`` and the
+        same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and ``accuracy``. A rate with
+        nothing to divide by is null; with a null or NaN threshold all fields are.
 
     Raises
     ------
@@ -75,6 +83,7 @@ def confusion_matrix(
     References
     ----------
     .. [1] Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
+    .. [2] Vickers, A. J., Elkin, E. B. (2006), Medical Decision Making 26, 565-574.
 
     Examples
     --------
@@ -98,7 +107,9 @@ def confusion_matrix(
         value = pl.element().struct.field("__threshold")
     else:
         value = pl.lit(options.number("threshold", threshold) + 0.0)
-    build = partial(_matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type))
+    build = partial(
+        _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
+    )
     matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
@@ -112,6 +123,7 @@ def threshold_metrics(
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
+    prevalence: float | None = None,
     level: float | None = None,
     weight_type: WeightType = "probability",
 ) -> FrameT:
@@ -125,18 +137,15 @@ def threshold_metrics(
         As for `summary`.
     thresholds
         Numbers; None for every point of the confusion curve, its origin at +inf included.
-    level, weight_type
-        For intervals of the rates: see `confusion_matrix`.
+    prevalence, level, weight_type
+        The population that is meant, and intervals of the rates: see `confusion_matrix`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and threshold, sorted by the ``by`` columns, then by descending
-        threshold. After the ``by`` columns (and ``model``) come the Float64 columns
-        ``threshold, tp, fp, fn, tn, tpr, fpr, tnr, fnr, ppv, npv, selection_rate, accuracy,
-        balanced_accuracy, f1, mcc, youden, lift``; with ``level`` also ``tpr_low, tpr_high``
-        and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and ``accuracy``. A rate
-        with nothing to divide by is null.
+        threshold. After the ``by`` columns (and ``model``) come the fields of
+        `confusion_matrix` as Float64 columns. A rate with nothing to divide by is null.
 
     Raises
     ------
@@ -161,7 +170,7 @@ def threshold_metrics(
     └───────────┴─────┴─────┴──────────┘
     """
     asked = [] if thresholds is None else options.numbers("thresholds", thresholds)
-    metrics = ThresholdMetrics(level, weight_type)
+    metrics = ThresholdMetrics(level, weight_type, prevalence)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
     curve = curve_frame(rows, asked, squares=level is not None)
     if asked:

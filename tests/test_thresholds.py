@@ -38,6 +38,16 @@ COLUMNS = [
     "mcc",
     "youden",
     "lift",
+    "prevalence",
+    "zero_one_loss",
+    "fdr",
+    "for",
+    "markedness",
+    "f2",
+    "jaccard",
+    "lr_pos",
+    "lr_neg",
+    "net_benefit",
 ]
 
 # The scores of the people are tenths from -2 to 4 or so.
@@ -63,6 +73,9 @@ SKLEARN_METRICS: dict[str, Callable[..., float]] = {
     "youden": lambda *args, **weights: sklearn_metrics.balanced_accuracy_score(
         *args, adjusted=True, **weights
     ),
+    "zero_one_loss": sklearn_metrics.zero_one_loss,
+    "f2": lambda *args, **weights: sklearn_metrics.fbeta_score(*args, beta=2, **weights),
+    "jaccard": sklearn_metrics.jaccard_score,
 }
 
 
@@ -87,6 +100,10 @@ def _counted(rows: pl.DataFrame, threshold: float) -> Metrics:
     ppv = _ratio(tp, tp + fp)
     youden = _difference(tpr, fpr)
     prevalence = _ratio(tp + fn, tp + fp + fn + tn)
+    npv = _ratio(tn, tn + fn)
+    fnr, tnr = _ratio(fn, tp + fn), _ratio(tn, fp + tn)
+    all_rows = tp + fp + fn + tn
+    is_probability = 0 <= threshold < 1
     mcc_square = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return {
         "threshold": threshold,
@@ -107,6 +124,20 @@ def _counted(rows: pl.DataFrame, threshold: float) -> Metrics:
         "mcc": _ratio(tp * tn - fp * fn, float(np.sqrt(mcc_square))),
         "youden": youden,
         "lift": None if ppv is None or not prevalence else ppv / prevalence,
+        "prevalence": prevalence,
+        "zero_one_loss": _ratio(fp + fn, all_rows),
+        "fdr": _ratio(fp, tp + fp),
+        "for": _ratio(fn, tn + fn),
+        "markedness": None if ppv is None or npv is None else ppv + npv - 1,
+        "f2": _ratio(5 * tp, 5 * tp + 4 * fn + fp),
+        "jaccard": _ratio(tp, tp + fp + fn),
+        "lr_pos": None if tpr is None or not fpr else tpr / fpr,
+        "lr_neg": None if fnr is None or not tnr else fnr / tnr,
+        "net_benefit": (
+            (tp - fp * threshold / (1 - threshold)) / all_rows
+            if is_probability and all_rows
+            else None
+        ),
     }
 
 
@@ -136,6 +167,16 @@ def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
         "mcc": 8 / np.sqrt(7 * 4 * 5 * 2),
         "youden": 2 / 5,
         "lift": (4 / 7) / (4 / 9),
+        "prevalence": 4 / 9,
+        "zero_one_loss": 3 / 9,
+        "fdr": 3 / 7,
+        "for": 0,
+        "markedness": 4 / 7,
+        "f2": 20 / 23,
+        "jaccard": 4 / 7,
+        "lr_pos": 5 / 3,
+        "lr_neg": 0,
+        "net_benefit": 4 / 9 - 3 / 9 * 0.6 / 0.4,
     }
     assert ours == pytest.approx(expected, abs=1e-12)
 
@@ -150,6 +191,35 @@ def test_metric_equals_scikit_learn_at_every_threshold(people: pl.DataFrame, nam
     ]
     assert len(theirs) > 30
     assert inner[name].to_list() == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("prevalence", [0.01, 0.3, 0.9])
+@pytest.mark.parametrize("level", [None, 0.9])
+def test_prevalence_is_that_of_classes_weighted_to_it(
+    people: pl.DataFrame, prevalence: float, level: float | None
+) -> None:
+    weight, positive = pl.col("w"), pl.col("y") == 1
+    total = weight.sum()
+    shares = (
+        pl.when(positive)
+        .then(prevalence * total / weight.filter(positive).sum())
+        .otherwise((1 - prevalence) * total / weight.filter(~positive).sum())
+    )
+    meant = people.with_columns(w=weight * shares)
+    ours = wroc.threshold_metrics(people, "y", "s", weight="w", prevalence=prevalence, level=level)
+    theirs = wroc.threshold_metrics(meant, "y", "s", weight="w", level=level)
+    cells = ["tp", "fp", "fn", "tn"]
+    assert_frame_equal(ours.drop(cells), theirs.drop(cells), rel_tol=1e-9, abs_tol=1e-9)
+    assert_frame_equal(
+        ours.select(cells), wroc.threshold_metrics(people, "y", "s", weight="w").select(cells)
+    )
+    assert ours["prevalence"].to_list() == pytest.approx([prevalence] * ours.height)
+
+
+@pytest.mark.parametrize("prevalence", [0, 1, -0.5, 1.5, float("nan")])
+def test_prevalence_out_of_range(people: pl.DataFrame, prevalence: float) -> None:
+    with pytest.raises(ValueError, match=r"^`prevalence` must lie strictly between 0 and 1; found"):
+        wroc.threshold_metrics(people, "y", "s", prevalence=prevalence)
 
 
 @pytest.mark.parametrize("place", PLACES)
