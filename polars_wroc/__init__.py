@@ -22,6 +22,7 @@ from polars_wroc.expressions import (
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.influence import roc_influence
+from polars_wroc.multiclass import roc_auc_multiclass
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
@@ -67,6 +68,7 @@ __all__ = [
     "pr_curve",
     "roc_auc",
     "roc_auc_ci",
+    "roc_auc_multiclass",
     "roc_chart",
     "roc_curve",
     "roc_hull_auc",

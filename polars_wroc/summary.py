@@ -11,7 +11,7 @@ from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.staged import in_columns
+from polars_wroc.staged import Fields, in_columns
 from polars_wroc.variance import WeightType
 
 SUMMARY_COLUMNS = (
@@ -25,6 +25,7 @@ SUMMARY_COLUMNS = (
     "gini",
     "ks",
     "average_precision",
+    "inverted",
 )
 
 
@@ -70,7 +71,9 @@ def summary(
         ``n, n_pos, n_neg, n_missing`` (Int64 rows; ``n`` leaves out the missing),
         ``w_pos, w_neg`` (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se,
         ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg``
-        (Float64), and ``gini, ks, average_precision`` (Float64). All but the counts, weights and
+        (Float64), ``gini, ks, average_precision`` (Float64) and ``inverted`` (Boolean: the whole
+        interval is below 0.5, so that the negated score would rank better, with an AUC of
+        ``1 - auc``; nothing is ever turned around). All but the counts, weights and
         effective numbers are null where a class has no weight. A row is missing when its label,
         score or weight is null or its score is NaN.
 
@@ -137,7 +140,7 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     if interval.clustered:
         placed = beside_clusters(placed, rows.keys, interval.cluster_sums(curve.placements))
     sums = rows.reduce(placed, _numbers(curve) | interval.sums(curve, pl.col))
-    table = in_columns(sums, interval.steps).select(*rows.keys, *SUMMARY_COLUMNS)
+    table = in_columns(sums, [*interval.steps, _inverted]).select(*rows.keys, *SUMMARY_COLUMNS)
     return rows.arrange(table)
 
 
@@ -157,3 +160,7 @@ def _numbers(curve: Curve) -> dict[str, pl.Expr]:
         "ks": metrics.ks(curve),
         "average_precision": metrics.average_precision(curve),
     }
+
+
+def _inverted(field: Fields) -> dict[str, pl.Expr]:
+    return {"inverted": field("ci_high") < 0.5}  # noqa: PLR2004  (the AUC by chance)

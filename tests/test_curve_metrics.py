@@ -33,29 +33,23 @@ NAMES: list[MetricName] = [
     "equal_error_rate",
 ]
 NEW = ["pr_auc", "equal_error_rate"]
-AREAS: dict[str, tuple[wroc.PartialAUC, dict[str, Any]]] = {
-    name: (wroc.PartialAUC(**options), options)
-    for name, options in {
-        "early": {"fpr": (0.0, 0.3)},
-        "standardized": {"fpr": (0.1, 0.6), "standardize": True},
-        "late": {"tpr": (0.5, 1.0), "standardize": "mean"},
-        "two-way": {"fpr": (0.0, 0.4), "tpr": (0.3, 1.0), "standardize": True},
-    }.items()
+AREAS: dict[str, dict[str, Any]] = {
+    "early": {"fpr": (0.0, 0.3)},
+    "standardized": {"fpr": (0.1, 0.6), "standardize": True},
+    "late": {"tpr": (0.5, 1.0), "standardize": "mean"},
+    "two-way": {"fpr": (0.0, 0.4), "tpr": (0.3, 1.0), "standardize": True},
 }
-COSTS: dict[str, tuple[wroc.CostPartialAUC, dict[str, Any]]] = {
-    name: (wroc.CostPartialAUC(**options), options)
-    for name, options in {
-        "area": {"cost_fn": 0.3},
-        "max_area": {"cost_fn": 2.0, "cost_fp": 1.0, "value": "max_area"},
-        "chance_area": {"cost_fp": 0.2, "value": "chance_area"},
-        "ratio": {"cost_fn": 0.7, "prevalence": 0.1, "value": "ratio"},
-        "corrected": {"cost_fn": 0.4, "baseline": "trivial", "value": "corrected"},
-    }.items()
+COSTS: dict[str, dict[str, Any]] = {
+    "area": {"cost_fn": 0.3},
+    "max_area": {"cost_fn": 2.0, "cost_fp": 1.0, "value": "max_area"},
+    "chance_area": {"cost_fp": 0.2, "value": "chance_area"},
+    "ratio": {"cost_fn": 0.7, "prevalence": 0.1, "value": "ratio"},
+    "corrected": {"cost_fn": 0.4, "baseline": "trivial", "value": "corrected"},
 }
 EVERYTHING: dict[str, OneMetric] = {
     **{name: name for name in NAMES},
-    **{name: metric for name, (metric, _) in AREAS.items()},
-    **{name: metric for name, (metric, _) in COSTS.items()},
+    **{name: wroc.PartialAUC(**options) for name, options in AREAS.items()},
+    **{name: wroc.CostPartialAUC(**options) for name, options in COSTS.items()},
 }
 SCORES = [-1.5, 0.0, 0.5, 1.0, 2.0, float("inf"), float("-inf")]
 ROWS = st.lists(
@@ -69,10 +63,11 @@ def frame_of(rows: list[Row]) -> pl.DataFrame:
 
 def alone() -> dict[str, pl.Expr]:
     """Each metric of EVERYTHING as the function that gives it by itself."""
+    found: dict[str, pl.Expr]
     found = {name: getattr(wroc, name)("y", "s", weight="w") for name in NAMES}
-    for name, (_, options) in AREAS.items():
+    for name, options in AREAS.items():
         found[name] = wroc.partial_auc("y", "s", weight="w", **options)
-    for name, (_, options) in COSTS.items():
+    for name, options in COSTS.items():
         rest = {option: value for option, value in options.items() if option != "value"}
         areas = wroc.cost_partial_auc("y", "s", weight="w", **rest)
         found[name] = areas.struct.field(options.get("value", "area"))
@@ -207,7 +202,8 @@ def test_fields_have_the_names_that_were_asked_for(seven: pl.DataFrame, metrics:
     fields = seven.select(together(metrics)).unnest("curve_metrics")
     asked = [metrics] if isinstance(metrics, str) else list(metrics)
     assert fields.schema == dict.fromkeys(asked, pl.Float64)
-    plan = seven.lazy().select(pl.col("s").wroc.curve_metrics("y", metrics=metrics, weight="w"))
+    score: Any = pl.col("s")
+    plan = seven.lazy().select(score.wroc.curve_metrics("y", metrics=metrics, weight="w"))
     assert_frame_equal(plan.unnest("curve_metrics").collect(), fields)
 
 
@@ -216,7 +212,7 @@ def test_one_area_has_the_name_of_its_function(seven: pl.DataFrame) -> None:
         ("partial_auc", wroc.PartialAUC(fpr=(0, 0.5))),
         ("cost_partial_auc", wroc.CostPartialAUC(cost_fn=0.5)),
     ]
-    values = {}
+    values: dict[str, float] = {}
     for name, area in areas:
         values |= seven.select(together(area)).item()
         table = wroc.bootstrap(seven, "y", "s", metrics=area, weight="w", replicates=2)

@@ -1,0 +1,170 @@
+"""AUCs of scores of more than two classes, made of AUCs of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+from typing import Any, Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc import inputs, metrics, options
+from polars_wroc.confusion import Curve, fold
+from polars_wroc.expressions import roc_auc
+from polars_wroc.inputs import IntoColumn, as_column, from_expressions
+from polars_wroc.staged import as_struct
+
+MultiClass: TypeAlias = Literal["ovr", "ovo"]
+Average: TypeAlias = Literal["macro", "weighted", "micro"]
+
+
+def roc_auc_multiclass(
+    label: IntoColumn,
+    scores: Mapping[Any, IntoColumn],
+    *,
+    multi_class: MultiClass = "ovr",
+    average: Average = "macro",
+    weight: IntoColumn | None = None,
+) -> pl.Expr:
+    """Weighted AUC of the scores of several classes: each against the rest, or all pairs.
+
+    Parameters
+    ----------
+    label
+        Column name or expression of the class.
+    scores
+        From each class to the column name or expression of its score.
+    multi_class
+        ``"ovr"``: each score ranks its class against the rest. ``"ovo"``: each score ranks its
+        class against each other class; with ``average="macro"`` that is Hand and Till's M [1]_.
+    average
+        ``"macro"``: all classes, or pairs, count alike. ``"weighted"``: by the weight of the
+        class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only: one AUC of all
+        rows and classes together.
+    weight
+        As for `roc_auc`.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``roc_auc_multiclass``, between 0 and 1. A class without
+        weight has no AUC and is left out of the average; null where none has one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument of the wrong kind, less than two classes, a class that the label cannot
+        hold, or an option that does not exist.
+    polars.exceptions.InvalidOperationError
+        At collect, for a label without a score, or a weight that is not allowed.
+
+    Notes
+    -----
+    The results are those of scikit-learn's ``roc_auc_score``, which has no weights for
+    ``"ovo"``. Scores need not be probabilities.
+
+    References
+    ----------
+    .. [1] Hand, D. J., Till, R. J. (2001), Machine Learning 45, 171-186.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "y": ["a", "b", "c", "a", "b", "c"],
+    ...         "a": [0.8, 0.3, 0.1, 0.5, 0.4, 0.6],
+    ...         "b": [0.1, 0.5, 0.2, 0.3, 0.4, 0.1],
+    ...         "c": [0.1, 0.2, 0.7, 0.2, 0.2, 0.3],
+    ...     }
+    ... )
+    >>> scores = {"a": "a", "b": "b", "c": "c"}
+    >>> df.select(wroc.roc_auc_multiclass("y", scores, multi_class="ovo")).item()
+    0.9583333333333334
+    """
+    options.option("multi_class", multi_class, get_args(MultiClass))
+    options.option("average", average, get_args(Average))
+    if average == "micro" and multi_class == "ovo":
+        msg = "`average` must be 'macro' or 'weighted' for multi_class='ovo'; found 'micro'"
+        raise ValueError(msg)
+    if not isinstance(scores, Mapping):
+        options.reject_type("scores", "map each class to a column", scores)
+    if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
+        msg = f"`scores` must have two or more classes, none of them null; found {list(scores)}"
+        raise ValueError(msg)
+    columns = {name: as_column("scores", column) for name, column in scores.items()}
+    weights = None if weight is None else as_column("weight", weight)
+    classes = _Classes(_checked(as_column("label", label), list(columns)), columns, weights)
+    if average == "micro":
+        value = classes.pooled()
+    else:
+        aucs = classes.against_rest() if multi_class == "ovr" else classes.in_pairs()
+        value = pl.concat_list(aucs).list.agg(_mean(weighted=average == "weighted"))
+    return value.alias("roc_auc_multiclass")
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """A label of several classes with the score of each; its AUCs of two of them."""
+
+    label: pl.Expr
+    scores: dict[Any, pl.Expr]
+    weight: pl.Expr | None
+
+    def against_rest(self) -> list[pl.Expr]:
+        return [self._auc(name, _of_class) for name in self.scores]
+
+    def in_pairs(self) -> list[pl.Expr]:
+        return [
+            self._auc(name, _of_pair, self.label.is_in([name, other]))
+            for name, other in permutations(self.scores, 2)
+        ]
+
+    def pooled(self) -> pl.Expr:
+        """The AUC of all rows and classes: each row comes once for each class."""
+        first, *others = self.scores
+        label, score, weight = self.label == pl.lit(first), self.scores[first], self.weight
+        for name in others:
+            label = label.append(self.label == pl.lit(name))
+            score = score.append(self.scores[name])
+            weight = None if weight is None else weight.append(self.weight)
+        return roc_auc(label, score, weight=weight)
+
+    def _auc(
+        self, name: Any, size: Callable[[Curve], pl.Expr], rows: pl.Expr | None = None
+    ) -> pl.Expr:
+        """The AUC of one class's score beside the weight that it counts with."""
+
+        def measured(curve: Curve) -> pl.Expr:
+            return as_struct({"auc": metrics.roc_auc(curve), "size": size(curve)})
+
+        columns = [self.label, self.scores[name]] + ([] if self.weight is None else [self.weight])
+        if rows is not None:
+            columns = [column.filter(rows) for column in columns]
+        label, score, *weight = columns
+        build = partial(fold, formula=measured)
+        return from_expressions(label, score, weight[0] if weight else None, name, build)
+
+
+def _of_class(curve: Curve) -> pl.Expr:
+    return curve.positives
+
+
+def _of_pair(curve: Curve) -> pl.Expr:
+    return curve.positives + curve.negatives
+
+
+def _mean(*, weighted: bool) -> pl.Expr:
+    """Average the AUCs that there are."""
+    auc, size = (pl.element().struct.field(name) for name in ("auc", "size"))
+    counted = pl.when(auc.is_not_null()).then(size if weighted else pl.lit(1.0))
+    return pl.when(counted.sum() > 0).then((auc * counted).sum() / counted.sum())
+
+
+def _checked(label: pl.Expr, classes: list[Any]) -> pl.Expr:
+    known = pl.any_horizontal(label == pl.lit(name) for name in classes) | label.is_null()
+    rule = f"`label` must hold the classes of `scores`, {classes}; it holds others"
+    return pl.when(inputs.unless(known, rule)).then(label)
