@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc import files
+from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, trace
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all
+from polars_wroc.rules import Criterion, Rule, threshold_or_rule
+from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType
 
 if TYPE_CHECKING:
@@ -24,6 +28,16 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".json", ".parquet", ".csv")
 _CURVE_POINTS = 200
+_TAKEN = (
+    OVERALL,
+    "attribute",
+    "segment",
+    *SUMMARY_COLUMNS,
+    *METRIC_COLUMNS,
+    *ROC_COLUMNS,
+    *BAND_COLUMNS,
+    AUC_CHANGE,
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -34,7 +48,8 @@ class Audit:
     ----------
     segments
         One row per attribute and segment (and model), everybody first: ``attribute,
-        segment`` and the columns of `summary`.
+        segment`` and the columns of `summary`; with a threshold also those of
+        `threshold_metrics` there, with intervals.
     curves
         The ROC curve of each of them, thinned to at most 200 points, with ``auc_change``.
     settings
@@ -94,6 +109,14 @@ def audit(
     by: IntoColumns,
     weight: IntoColumn | None = None,
     pos_label: object = None,
+    threshold: float | None = None,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
     level: float = 0.95,
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
@@ -110,6 +133,11 @@ def audit(
     by
         The attributes: one or several columns or expressions. Each is audited by itself; a
         null is a segment of its own.
+    threshold
+        Where to measure decisions: rows that score at least so much are predicted positive.
+    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
+        Instead of a threshold, the rule that chooses one for each score on all rows: see
+        `operating_point`.
 
     Returns
     -------
@@ -138,18 +166,21 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
-    taken = [
-        OVERALL,
-        "attribute",
-        "segment",
-        *SUMMARY_COLUMNS,
-        *ROC_COLUMNS,
-        *BAND_COLUMNS,
-        AUC_CHANGE,
-    ]
+    rule = {
+        "criterion": criterion,
+        "cost_fn": cost_fn,
+        "cost_fp": cost_fp,
+        "prevalence": prevalence,
+        "max_fpr": max_fpr,
+        "min_tpr": min_tpr,
+        "max_selection_rate": max_selection_rate,
+    }
+    rule = {name: value for name, value in rule.items() if value is not None}
+    choice = threshold_or_rule(threshold, **rule)
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=taken, cluster=cluster
+        frame, label, score, weight, by, pos_label, result_columns=_TAKEN, cluster=cluster
     )
     stacked = rows.stack_keys()
     plans = [
@@ -157,7 +188,11 @@ def audit(
         trace(stacked, max_points=_CURVE_POINTS),
         *_values(rows),
     ]
+    if choice is not None:
+        plans.append(_at_threshold(rows, stacked, choice, metrics))
     segments, curves, *values = collect_all(plans)
+    if choice is not None:
+        segments = segments.join(values.pop(), on=stacked.keys, how="left", nulls_equal=True)
     places = pl.concat(values).with_row_index("place")
     segments, curves = _in_place(segments, places), _in_place(curves, places)
     if segments.is_empty():
@@ -169,11 +204,22 @@ def audit(
         "score": _listed(score),
         "weight": None if weight is None else _shown(weight),
         "by": [key for key in rows.keys if key not in rows.ordered],
+        "threshold": threshold,
+        "rule": rule or None,
         "cluster": None if cluster is None else _shown(cluster),
         "level": level,
         "polars_wroc": version("polars-wroc"),
     }
     return Audit(segments, curves, settings)
+
+
+def _at_threshold(
+    rows: Rows, stacked: Rows, choice: float | Rule, metrics: ThresholdMetrics
+) -> pl.LazyFrame:
+    """Measure every segment at the one threshold of its model."""
+    cells = cells_at(stacked, common_threshold(rows, choice))
+    table = in_columns(cells, metrics.steps).select(*stacked.keys, *metrics.columns)
+    return stacked.arrange(table)
 
 
 def _values(rows: Rows) -> list[pl.LazyFrame]:

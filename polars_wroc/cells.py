@@ -45,7 +45,7 @@ METRIC_COLUMNS = (
 )
 _RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "high"))
-_CELLS = ("tp", "fp", "fn", "tn")
+CELLS = ("tp", "fp", "fn", "tn")
 # The sums of the squared weights in each cell.
 SQUARES = ("__tp_squares", "__fp_squares", "__fn_squares", "__tn_squares")
 
@@ -88,16 +88,16 @@ class ThresholdMetrics:
             total = field(POSITIVES) + field(NEGATIVES)
             pos = _ratio(self.prevalence * total, field(POSITIVES))
             neg = _ratio((1 - self.prevalence) * total, field(NEGATIVES))
-        factors = dict(zip(_CELLS, (pos, neg, pos, neg), strict=True))
+        factors = dict(zip(CELLS, (pos, neg, pos, neg), strict=True))
         columns = {_meant(name): field(name) * factor for name, factor in factors.items()}
         columns[_meant(POSITIVES)] = field(POSITIVES) * pos
         columns[_meant(NEGATIVES)] = field(NEGATIVES) * neg
         if self.level is None:
             return columns
-        squares = _CELLS if self.weight_type == "frequency" else SQUARES
+        squares = CELLS if self.weight_type == "frequency" else SQUARES
         tp, fp, fn, tn = (
             Part(field(name) * factors[name], field(square) * factors[name] ** 2)
-            for name, square in zip(_CELLS, squares, strict=True)
+            for name, square in zip(CELLS, squares, strict=True)
         )
         shares = {
             "tpr": (tp, fn),
@@ -126,7 +126,7 @@ def _meant(name: str) -> str:
 
 
 def _metrics(field: Fields) -> dict[str, pl.Expr]:
-    names = (*_CELLS, POSITIVES, NEGATIVES)
+    names = (*CELLS, POSITIVES, NEGATIVES)
     return metrics_at_threshold(field("threshold"), *(field(_meant(name)) for name in names))
 
 

@@ -15,10 +15,38 @@ from polars_wroc.audit import SUFFIXES, audit
 from polars_wroc.bands import BandKind
 from polars_wroc.curves import roc_curve
 from polars_wroc.rows import collect, collect_all
+from polars_wroc.rules import Criterion
 from polars_wroc.summary import summary
 from polars_wroc.variance import WeightType
 
 DONE, BAD_INPUT = 0, 2
+# What a terminal has room for.
+_SHOWN = (
+    "attribute",
+    "segment",
+    "model",
+    "n",
+    "n_pos",
+    "n_missing",
+    "auc",
+    "ci_low",
+    "ci_high",
+    "threshold",
+    "selection_rate",
+    "tpr",
+    "fpr",
+    "ppv",
+)
+_THRESHOLD = (
+    "threshold",
+    "criterion",
+    "cost_fn",
+    "cost_fp",
+    "prevalence",
+    "max_fpr",
+    "min_tpr",
+    "max_selection_rate",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     audited = _command(commands, "audit", _audit, "each segment of each attribute, as a report")
     _add_by(audited, "an attribute")
+    _add_threshold(audited)
     _add_uncertainty(audited)
     _add_output(audited, SUFFIXES, prints_json=True)
 
@@ -100,6 +129,26 @@ def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def _add_threshold(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "threshold", "where to measure decisions: a threshold, or the rule that chooses it"
+    )
+    group.add_argument("--threshold", type=float, metavar="T", help="scores from here on")
+    group.add_argument("--criterion", choices=get_args(Criterion), help="what is best")
+    group.add_argument("--cost-fn", type=float, metavar="C", help="of a false negative")
+    group.add_argument("--cost-fp", type=float, metavar="C", help="of a false positive")
+    group.add_argument(
+        "--prevalence", type=float, metavar="P", help="in the population that the cost is for"
+    )
+    group.add_argument("--max-fpr", type=float, metavar="R", help="most tpr with at most this fpr")
+    group.add_argument(
+        "--min-tpr", type=float, metavar="R", help="least fpr with at least this tpr"
+    )
+    group.add_argument(
+        "--max-selection-rate", type=float, metavar="R", help="as many positives as this share"
+    )
+
+
 def _add_level(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
@@ -137,13 +186,14 @@ def _audit(options: argparse.Namespace) -> None:
     if not options.by:
         msg = "audit needs at least one --by"
         raise _UsageError(msg)
-    result = audit(by=options.by, **_inputs(options), **_uncertainty(options))
+    threshold = {name: getattr(options, name) for name in _THRESHOLD}
+    result = audit(by=options.by, **_inputs(options), **threshold, **_uncertainty(options))
     if options.output == "-":
         sys.stdout.write(result.to_json())
         return
     if options.output:
         result.save(options.output)
-    _print(result.segments)
+    _print(result.segments.select(name for name in result.segments.columns if name in _SHOWN))
     if options.output:
         _say_written(options)
 

@@ -82,6 +82,8 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     result: Sequence[str] = (MODEL, *_COLUMNS)
+    rows: Rows
+    models: list[str]
     rows, models = read_paired_rows(
         frame, label, score, weight, by, pos_label, result_columns=result
     )

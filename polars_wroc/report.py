@@ -10,7 +10,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.charts import auc_chart, segments_chart
+from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
 from polars_wroc.curves import AUC_CHANGE
 
 _HEADINGS = {
@@ -27,6 +27,29 @@ _HEADINGS = {
     "gini": "Gini",
     "ks": "KS",
     "average_precision": "Average precision",
+}
+
+_DECISION_HEADINGS = {
+    "segment": "Segment",
+    "model": "Score",
+    "threshold": "Threshold",
+    "selection_rate": "Selected",
+    "tpr": "True positive rate",
+    "fpr": "False positive rate",
+    "ppv": "Precision",
+    "npv": "Negative predictive value",
+    "accuracy": "Accuracy",
+}
+_RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
+_LIMITS = "_limits"
+_RULES = {
+    "youden": "the largest difference of true and false positive rate",
+    "closest_topleft": "the point closest to a perfect one",
+    "accuracy": "the fewest errors",
+    "cost": "the least expected cost",
+    "max_fpr": "the most positives found with a false positive rate of at most {:g}",
+    "min_tpr": "the fewest false positives with a true positive rate of at least {:g}",
+    "max_selection_rate": "as many selected as {:g} of all",
 }
 
 
@@ -53,6 +76,7 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
         aucs=auc_chart(segments).to_dict(),
         rows=overall.select(pl.col("n") + pl.col("n_missing")).to_series().max(),
         missing=overall["n_missing"].max(),
+        decision=_decision(settings),
         findings=_findings(segments, attributes),
         moved=curves[AUC_CHANGE].abs().max() or 0.0,
         script=_bundle(),
@@ -60,25 +84,56 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
 
 
 def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> dict[str, Any]:
-    table = segments.filter(attribute=attribute).with_columns(interval=_interval())
-    table = table.select(name for name in _HEADINGS if name in table.columns)
+    of_attribute = segments.filter(attribute=attribute)
+    tables = [_table(of_attribute.with_columns(interval=_limits("ci")), _HEADINGS)]
+    if "threshold" in segments.columns:
+        limits = [_limits(rate).alias(f"{rate}{_LIMITS}") for rate in _RATES]
+        tables.append(_table(of_attribute.with_columns(limits), _DECISION_HEADINGS))
     return {
         "attribute": attribute,
-        "headings": [_HEADINGS[name] for name in table.columns],
-        "rows": [
-            [_cell(name, value) for name, value in row.items()]
-            for row in table.iter_rows(named=True)
-        ],
+        "tables": tables,
         "chart": segments_chart(curves, segments, attribute).to_dict(),
-        "text_columns": sum(dtype == pl.String for dtype in table.dtypes),
+        "slider": segments_threshold_chart(curves, segments, attribute).to_dict(),
     }
 
 
-def _interval() -> pl.Expr:
-    return pl.struct("ci_low", "ci_high")
+def _table(table: pl.DataFrame, headings: dict[str, str]) -> dict[str, Any]:
+    names = [name for name in headings if name in table.columns]
+    return {
+        "headings": [headings[name] for name in names],
+        "rows": [
+            [_cell(name, row[name], row.get(f"{name}{_LIMITS}")) for name in names]
+            for row in table.iter_rows(named=True)
+        ],
+        "text_columns": sum(table.schema[name] == pl.String for name in names),
+    }
 
 
-def _cell(name: str, value: object) -> str:
+def _limits(name: str) -> pl.Expr:
+    return pl.struct(ci_low=f"{name}_low", ci_high=f"{name}_high")
+
+
+def _decision(settings: dict[str, Any]) -> str | None:
+    """Say where decisions are measured, and why there."""
+    rule = settings["rule"]
+    if rule is None:
+        threshold = settings["threshold"]
+        return None if threshold is None else f"at the given threshold of {threshold:g}"
+    names = {name: value for name, value in rule.items() if value is not None}
+    name = names.get("criterion") or next(iter(names))
+    what = _RULES[name].format(names.get(name))
+    given = [
+        f"{n.replace('_', ' ')} {names[n]:g}"
+        for n in ("cost_fn", "cost_fp", "prevalence")
+        if n in names
+    ]
+    beside = f" ({', '.join(given)})" if given else ""
+    return f"at the threshold with {what}{beside}, chosen for each score on all rows"
+
+
+def _cell(name: str, value: object, limits: object = None) -> str:
+    if limits is not None and value is not None:
+        return f"{value:.3f} ({_cell('interval', limits)})"
     if value is None:
         return "(missing)" if name == "segment" else "\N{EN DASH}"
     if isinstance(value, dict):

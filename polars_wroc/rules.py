@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
@@ -100,6 +100,17 @@ def choose_rule(
         return _CRITERIA[criterion]
     (name,) = given
     return _LIMITS[name](options.number(name, limits[name], low=0, high=1))
+
+
+def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | None:
+    """Read the arguments of a threshold that is given, or that a rule chooses, or neither."""
+    if threshold is None:
+        return choose_rule(**rule) if rule else None
+    if rule:
+        found = " and ".join(f"`{name}`" for name in rule)
+        msg = f"`threshold` must not come with a rule that chooses one; found {found}"
+        raise ValueError(msg)
+    return options.number("threshold", threshold) + 0.0
 
 
 def _both(point: Point) -> pl.Expr:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from functools import partial
 
 import polars as pl
 
 from polars_wroc.cells import ThresholdMetrics
-from polars_wroc.confusion import (
-    ENDS_TIE,
-    FP,
-    NEGATIVES,
-    POSITIVES,
-    TP,
-    class_weights,
-    cumulated_list,
-    curve_frame,
-    totals,
-)
-from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn, from_expressions
-from polars_wroc.rates import TOLERANCE
+from polars_wroc.inputs import IntoColumn, from_expressions
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.rules import Criterion, Point, Rule, choose_rule
-from polars_wroc.staged import Fields, Step, as_struct, in_columns, in_struct
+from polars_wroc.rows import FrameT, IntoColumns, deliver
+from polars_wroc.rules import Criterion, Rule, choose_rule
+from polars_wroc.staged import in_columns, in_struct
+from polars_wroc.threshold_search import cells_at, choose, choose_in_list, common_threshold
 
 _METRICS = ThresholdMetrics(level=None, weight_type="probability")
-_FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
-_THRESHOLD, _SELECTS = "__threshold", "__selects"
 
 
 def operating_point(
@@ -116,7 +101,7 @@ def operating_point(
         min_tpr=min_tpr,
         max_selection_rate=max_selection_rate,
     )
-    build = partial(_choose_in_list, rule=rule)
+    build = partial(_point, rule=rule)
     return from_expressions(label, score, weight, pos_label, build).alias("operating_point")
 
 
@@ -194,92 +179,10 @@ def operating_points(
         max_selection_rate=max_selection_rate,
     )
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_METRICS.columns)
-    cells = _common(rows, rule) if common else _choose(rows, rule)
+    cells = cells_at(rows, common_threshold(rows, rule)) if common else choose(rows, rule)
     table = in_columns(cells, _METRICS.steps).select(*rows.keys, *_METRICS.columns)
     return deliver(frame, rows.arrange(table))
 
 
-def _choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
-    """Reduce each group to the cells of the point that the rule chooses."""
-    point = Point(pl.col("tp"), pl.col("fp"), *totals())
-    best = partial(_best, over=rows.keys)
-    curve = in_columns(curve_frame(rows), _narrowing(rule, point, best))
-    return rows.reduce(curve, _chosen(pl.col))
-
-
-def _common(rows: Rows, rule: Rule) -> pl.LazyFrame:
-    """Reduce each group to its cells at the threshold that the rule chooses among all rows."""
-    models = [key for key in rows.keys if key in rows.ordered]
-    chosen = _choose(Rows(rows.frame, models), rule).select(
-        *models,
-        pl.col("threshold").alias(_THRESHOLD),
-        # There the threshold is +inf, and so may be a score.
-        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
-    )
-    joined = rows.frame.join(chosen, on=models) if models else rows.frame.join(chosen, how="cross")
-    positive, negative = class_weights(rows.observations.signed_weight)
-    predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
-    known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
-    sums = {
-        "tp": positive * predicted,
-        "fp": negative * predicted,
-        "fn": positive * ~predicted,
-        "tn": negative * ~predicted,
-        POSITIVES: positive,
-        NEGATIVES: negative,
-    }
-    cells = {name: known.then(value.sum()) for name, value in sums.items()}
-    return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
-
-
-def _choose_in_list(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
-    field = pl.element().struct.field
-    # A row without weight must not lend its score as a threshold.
-    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
-    cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
-    totals_there = {POSITIVES: field(TP).last(), NEGATIVES: field(FP).last()}
-    curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
-    origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
-    points = cumulated.list.eval(
-        as_struct(origin | totals_there).append(as_struct(curve | totals_there))
-    )
-    point = Point(field("tp"), field("fp"), field(POSITIVES), field(NEGATIVES))
-    for step in _narrowing(rule, point, _best):
-        points = points.list.eval(pl.element().struct.with_fields(**step(field)))
-    return in_struct(points.list.eval(as_struct(_chosen(field))), _METRICS.steps, _METRICS.columns)
-
-
-def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
-    """Tell the points that are best from the others."""
-    known = rule.known(point)
-    if rule.allowed is not None:
-        known &= rule.allowed(point)
-    second = pl.lit(0.0) if rule.second is None else rule.second(point)
-    return [
-        lambda _: {_FIRST: pl.when(known).then(rule.first(point))},
-        lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
-        lambda field: {_CHOSEN: best(field(_SECOND)).fill_null(value=False)},
-    ]
-
-
-def _best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
-    """Whether a point is as good as any but for rounding."""
-    most = measure.max()
-    return measure >= (most.over(over) if over else most) - TOLERANCE
-
-
-def _chosen(field: Fields) -> dict[str, pl.Expr]:
-    """Aggregate to the cells at the highest of the chosen thresholds, where least is selected."""
-    chosen = field(_CHOSEN)
-    tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
-    positives, negatives = field(POSITIVES).max(), field(NEGATIVES).max()
-    known = pl.when(chosen.any())
-    return {
-        "threshold": field("threshold").filter(chosen).max(),
-        "tp": tp,
-        "fp": fp,
-        "fn": known.then(positives - tp),
-        "tn": known.then(negatives - fp),
-        POSITIVES: known.then(positives),
-        NEGATIVES: known.then(negatives),
-    }
+def _point(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
+    return in_struct(choose_in_list(rows, rule), _METRICS.steps, _METRICS.columns)

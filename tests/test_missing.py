@@ -105,7 +105,8 @@ def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
     rows = pl.DataFrame({"y": [1, 1], "s": [1.0, 2.0]})
     at_threshold = wroc.threshold_metrics(rows, "y", "s", thresholds=2).row(0, named=True)
     undefined = [name for name, value in at_threshold.items() if value is None]
-    assert undefined == ["fpr", "tnr", "balanced_accuracy", "mcc", "youden"]
+    of_negatives = ["fpr", "tnr", "balanced_accuracy", "mcc", "youden", "lr_pos", "lr_neg"]
+    assert undefined == [*of_negatives, "net_benefit"]
     assert at_threshold["tpr"] == 0.5
     assert at_threshold["npv"] == 0.0
 
@@ -113,7 +114,7 @@ def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
 def test_empty_frame_has_one_row_and_an_origin(engine: Engine) -> None:
     rows = pl.LazyFrame(schema={"y": pl.Int64, "s": pl.Float64})
     numbers = wroc.summary(rows, "y", "s").collect(engine=engine)
-    assert numbers.row(0) == (0, 0, 0, 0, 0.0, 0.0, *[None] * 10)
+    assert numbers.row(0) == (0, 0, 0, 0, 0.0, 0.0, *[None] * 11)
     curve = wroc.confusion_curve(rows, "y", "s").collect(engine=engine)
     assert curve.rows() == [(INFINITY, 0.0, 0.0, 0.0, 0.0)]
     values = [getattr(wroc, name)("y", "s") for name in METRICS]
@@ -133,7 +134,7 @@ def test_group_of_only_missing_rows_is_kept(engine: Engine) -> None:
         {"y": [1, 0, None, 1], "s": [2.0, 1.0, 3.0, NAN], "g": ["a", "a", "b", "b"]}
     )
     numbers = wroc.summary(rows, "y", "s", by="g").collect(engine=engine)
-    assert numbers.row(1) == ("b", 0, 0, 0, 2, 0.0, 0.0, *[None] * 10)
+    assert numbers.row(1) == ("b", 0, 0, 0, 2, 0.0, 0.0, *[None] * 11)
     curve = wroc.roc_curve(rows, "y", "s", by="g").collect(engine=engine)
     only = curve.filter(pl.col("g") == "b").rows()
     assert only == [("b", INFINITY, None, None, 0.0, 0.0, 0.0, 0.0)]

@@ -84,9 +84,10 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     assert page.loads == []
     for auc in result.segments["auc"]:
         assert f"{auc:.3f}" in page.cells
-    # A table and a chart for everybody and each attribute, and the chart of all AUCs.
-    assert (page.tags.count("table"), page.tags.count("figure")) == (3, 4)
+    # A table and two charts for everybody and each attribute, and the chart of all AUCs.
+    assert (page.tags.count("table"), page.tags.count("figure")) == (3, 7)
     assert len(re.findall(r'vegaEmbed\("#chart-', text)) == 4
+    assert len(re.findall(r'vegaEmbed\("#slider-', text)) == 3
     assert len(text) < 2_000_000
 
 

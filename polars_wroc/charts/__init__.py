@@ -7,7 +7,8 @@ from polars_wroc.charts.auc import auc_chart
 from polars_wroc.charts.common import save_chart
 from polars_wroc.charts.cost import cost_chart
 from polars_wroc.charts.precision_recall import pr_chart
-from polars_wroc.charts.roc import roc_chart, segments_chart
+from polars_wroc.charts.roc import roc_chart
+from polars_wroc.charts.segments import segments_chart, segments_threshold_chart
 from polars_wroc.charts.threshold import threshold_chart
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "roc_chart",
     "save_chart",
     "segments_chart",
+    "segments_threshold_chart",
     "threshold_chart",
 ]

@@ -29,7 +29,6 @@ from polars_wroc.charts.lines import (
     tpr_axis,
 )
 from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, with_auc
-from polars_wroc.rows import OVERALL
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -110,17 +109,6 @@ def roc_chart(
         layers.insert(0, _band(base, fpr, styled["color"]))
     description = "ROC curves: true positive rate against false positive rate"
     return arrange(layers, table, facet, columns, description=description, note=note)
-
-
-def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
-    """Draw the segments of one attribute from the curves and the segments of an audit."""
-    shown, summary = (
-        table.filter(attribute=attribute).drop("attribute") for table in (curves, segments)
-    )
-    if attribute == OVERALL:
-        return roc_chart(shown.drop("segment"), summary=summary.drop("segment"))
-    renamed = {"segment": attribute}
-    return roc_chart(shown.rename(renamed), facet=attribute, summary=summary.rename(renamed))
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:

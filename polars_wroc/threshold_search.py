@@ -1,0 +1,133 @@
+"""Search the thresholds of a curve for the one that a rule wants, and measure groups there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.cells import CELLS, SQUARES
+from polars_wroc.confusion import (
+    ENDS_TIE,
+    FP,
+    NEGATIVES,
+    POSITIVES,
+    TP,
+    class_weights,
+    cumulated_list,
+    curve_frame,
+    totals,
+)
+from polars_wroc.inputs import SCORE, WEIGHT
+from polars_wroc.rates import TOLERANCE
+from polars_wroc.rows import Rows
+from polars_wroc.rules import Point, Rule
+from polars_wroc.staged import Fields, Step, as_struct
+
+_FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
+_THRESHOLD, _SELECTS = "__threshold", "__selects"
+
+
+def choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
+    """Reduce each group to the cells of the point that the rule chooses."""
+    point = Point(pl.col("tp"), pl.col("fp"), *totals())
+    best = partial(_best, over=rows.keys)
+    curve = curve_frame(rows)
+    for step in _narrowing(rule, point, best):
+        curve = curve.with_columns(**step(pl.col))
+    return rows.reduce(curve, _chosen(pl.col))
+
+
+def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
+    """Reduce each list of rows to a list of one struct with the cells that the rule chooses."""
+    field = pl.element().struct.field
+    # A row without weight must not lend its score as a threshold.
+    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
+    cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
+    totals_there = {POSITIVES: field(TP).last(), NEGATIVES: field(FP).last()}
+    curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
+    origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
+    points = cumulated.list.eval(
+        as_struct(origin | totals_there).append(as_struct(curve | totals_there))
+    )
+    point = Point(field("tp"), field("fp"), field(POSITIVES), field(NEGATIVES))
+    for step in _narrowing(rule, point, _best):
+        points = points.list.eval(pl.element().struct.with_fields(**step(field)))
+    return points.list.eval(as_struct(_chosen(field)))
+
+
+def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
+    """Lay out the one threshold of each model: a given one, or what a rule chooses for all."""
+    models = rows.ordered
+    if not isinstance(choice, Rule):
+        given = {_THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
+        table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
+        return table.select(*models, **given)
+    return choose(Rows(rows.frame, models), choice).select(
+        *models,
+        pl.col("threshold").alias(_THRESHOLD),
+        # There the threshold is +inf, and so may be a score.
+        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
+    )
+
+
+def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Reduce each group to its cells at the threshold of its model, with their squares."""
+    models = [key for key in rows.ordered if key in thresholds.collect_schema()]
+    joined = (
+        rows.frame.join(thresholds, on=models)
+        if models
+        else rows.frame.join(thresholds, how="cross")
+    )
+    positive, negative = class_weights(rows.observations.signed_weight)
+    predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
+    weights = (
+        positive * predicted,
+        negative * predicted,
+        positive * ~predicted,
+        negative * ~predicted,
+    )
+    sums = dict(zip(CELLS, weights, strict=True))
+    sums |= {name: weight**2 for name, weight in zip(SQUARES, weights, strict=True)}
+    sums |= {POSITIVES: positive, NEGATIVES: negative}
+    known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
+    cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
+
+
+def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
+    """Tell the points that are best from the others."""
+    known = rule.known(point)
+    if rule.allowed is not None:
+        known &= rule.allowed(point)
+    second = pl.lit(0.0) if rule.second is None else rule.second(point)
+    return [
+        lambda _: {_FIRST: pl.when(known).then(rule.first(point))},
+        lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
+        lambda field: {_CHOSEN: best(field(_SECOND)).fill_null(value=False)},
+    ]
+
+
+def _best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
+    """Whether a point is as good as any but for rounding."""
+    most = measure.max()
+    return measure >= (most.over(over) if over else most) - TOLERANCE
+
+
+def _chosen(field: Fields) -> dict[str, pl.Expr]:
+    """Aggregate to the cells at the highest of the chosen thresholds, where least is selected."""
+    chosen = field(_CHOSEN)
+    tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
+    positives, negatives = field(POSITIVES).max(), field(NEGATIVES).max()
+    known = pl.when(chosen.any())
+    return {
+        "threshold": field("threshold").filter(chosen).max(),
+        "tp": tp,
+        "fp": fp,
+        "fn": known.then(positives - tp),
+        "tn": known.then(negatives - fp),
+        POSITIVES: known.then(positives),
+        NEGATIVES: known.then(negatives),
+    }
