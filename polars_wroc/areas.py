@@ -203,23 +203,33 @@ class CostPartialAUC:
             "chance_area": curve.if_both_classes(line.by_chance()),
         }
         area, most, chance = (pl.field(name) for name in named)
-        return as_struct(named).struct.with_fields(
-            ratio=pl.when(most > 0).then(area / most),
-            corrected=pl.when(most > chance).then((area - chance) / (most - chance)),
-        )
+        return as_struct(named).struct.with_fields(**shares_of_area(area, most, chance))
 
-    def _line(self, prevalence: pl.Expr) -> _Line:
-        cost_fn = share_of_false_negatives(self.cost_fn, self.cost_fp)
-        gain, loss = cost_fn * prevalence, (1 - cost_fn) * (1 - prevalence)
-        steep = loss > gain
-        gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)
-        if self.baseline == "random":
-            return _Line(steep, gradient, prevalence)
-        # All predicted positive where that is the better, and else none.
-        return _Line(steep, gradient, pl.when(steep).then(0.0).otherwise(1.0))
+    def _line(self, prevalence: pl.Expr) -> CostLine:
+        share = share_of_false_negatives(self.cost_fn, self.cost_fp)
+        return cost_line(share, prevalence, self.baseline)
 
 
-class _Line(NamedTuple):
+def cost_line(cost_fn: float, prevalence: pl.Expr, baseline: Baseline) -> CostLine:
+    """Find the points that cost what the baseline costs, at a share of false negatives' cost."""
+    gain, loss = cost_fn * prevalence, (1 - cost_fn) * (1 - prevalence)
+    steep = loss > gain
+    gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)
+    if baseline == "random":
+        return CostLine(steep, gradient, prevalence)
+    # All predicted positive where that is the better, and else none.
+    return CostLine(steep, gradient, pl.when(steep).then(0.0).when(~steep).then(1.0))
+
+
+def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, pl.Expr]:
+    """Put an area in relation to a perfect score's, and to what the diagonal has of it."""
+    return {
+        "ratio": pl.when(most > 0).then(area / most),
+        "corrected": pl.when(most > chance).then((area - chance) / (most - chance)),
+    }
+
+
+class CostLine(NamedTuple):
     """A rising line through the point on the diagonal where both rates are ``meets``.
 
     ``gradient`` is its slope, or of a ``steep`` one what x gains with y: at most 1. Looked at
@@ -231,22 +241,20 @@ class _Line(NamedTuple):
     gradient: pl.Expr
     meets: pl.Expr
 
+    def distance(self, x: pl.Expr, y: pl.Expr) -> pl.Expr:
+        """How far a point is above the line, or left of a steep one."""
+        along = pl.when(self.steep).then(self.gradient).otherwise(1.0)
+        up = pl.when(self.steep).then(1.0).otherwise(self.gradient)
+        return along * (y - self.meets) - up * (x - self.meets)
+
     def areas_above(self, pieces: Segments) -> pl.Expr:
         """Area between each piece and the line, where the piece is above or left of it."""
-        along, up = (
-            pl.when(self.steep).then(self.gradient).otherwise(1.0),
-            pl.when(self.steep).then(1.0).otherwise(self.gradient),
-        )
-
-        def distance(x: pl.Expr, y: pl.Expr) -> pl.Expr:
-            return along * (y - self.meets) - up * (x - self.meets)
-
         named = {
             "width": pl.when(self.steep)
             .then(pieces.y1 - pieces.y0)
             .otherwise(pieces.x1 - pieces.x0),
-            "start": distance(pieces.x0, pieces.y0),
-            "end": distance(pieces.x1, pieces.y1),
+            "start": self.distance(pieces.x0, pieces.y0),
+            "end": self.distance(pieces.x1, pieces.y1),
         }
         return with_named(
             named, lambda field: _areas_above_zero(field("width"), field("start"), field("end"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.areas import Baseline
+from polars_wroc.areas import Baseline, CostLine, Segments, cost_line, shares_of_area
 from polars_wroc.confusion import is_origin
 
 PREVALENCE, CORNER, GRADE, FLAT = "__prevalence", "__corner", "__grade", "__flat"
@@ -30,18 +30,11 @@ def with_line(
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
     own = (positives / (positives + negatives)).first()
     known = pl.lit(prevalence) if prevalence is not None else own.over(keys) if keys else own
-    share_of_positives = pl.col(PREVALENCE)
-    # Without a cost of false negatives the slope is infinite.
-    slope = (1 - share) * (1 - share_of_positives) / (share * share_of_positives)
-    corner = share_of_positives
-    if baseline == "trivial":
-        corner = pl.when(FLAT).then(1.0).when(~pl.col(FLAT)).then(0.0)
+    line = cost_line(share, pl.col(PREVALENCE), baseline)
     return (
         table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))
-        .with_columns((slope <= 1).alias(FLAT), slope.alias(GRADE))
         .with_columns(
-            pl.when(FLAT).then(GRADE).otherwise(1 / pl.col(GRADE)).alias(GRADE),
-            corner.alias(CORNER),
+            (~line.steep).alias(FLAT), line.gradient.alias(GRADE), line.meets.alias(CORNER)
         )
         .with_columns(_ends())
     )
@@ -49,16 +42,19 @@ def with_line(
 
 def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Add the area above the line as a share of a perfect score's, plain and corrected."""
-    grade, corner = pl.col(GRADE), pl.col(CORNER)
-    area = pl.when(~is_origin()).then(_segment_areas()).sum()
-    area = area.over(keys) if keys else area
-    beside = pl.when(FLAT).then(1 - corner).when(~pl.col(FLAT)).then(corner)
-    most = beside - grade * (beside - 0.5)
-    by_chance = (1 - grade) * beside**2 / 2
-    return table.with_columns(
-        pl.when(most > 0).then(area / most).alias(RATIO),
-        pl.when(most > by_chance).then((area - by_chance) / (most - by_chance)).alias(CORRECTED),
+    x, y = pl.col("fpr"), pl.col("tpr")
+    pieces = Segments(x.shift(1), y.shift(1), x, y)
+    areas = table.select(
+        *keys, pl.when(~is_origin()).then(_line().areas_above(pieces)).fill_nan(0.0).alias("area")
     )
+    area = pl.col("area").sum()
+    whole = areas.select((area.over(keys) if keys else area).alias("area")).to_series()
+    shares = shares_of_area(pl.lit(whole), _line().most(), _line().by_chance())
+    return table.with_columns(shares["ratio"].alias(RATIO), shares["corrected"].alias(CORRECTED))
+
+
+def _line() -> CostLine:
+    return CostLine(~pl.col(FLAT), pl.col(GRADE), pl.col(CORNER))
 
 
 def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -81,23 +77,6 @@ def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     ).drop(_STOP, "__x", "__y")
 
 
-def _above(x: pl.Expr, y: pl.Expr) -> pl.Expr:
-    """How far a point is above the line, or to the left of a steep one."""
-    grade, corner = pl.col(GRADE), pl.col(CORNER)
-    flat = (y - corner) - grade * (x - corner)
-    return pl.when(FLAT).then(flat).when(~pl.col(FLAT)).then(grade * (y - corner) - (x - corner))
-
-
-def _segment_areas() -> pl.Expr:
-    """Area between the line and each segment of a curve, where the curve is above."""
-    x, y = pl.col("fpr"), pl.col("tpr")
-    start, end = _above(x.shift(1), y.shift(1)), _above(x, y)
-    width = pl.when(FLAT).then(x - x.shift(1)).otherwise(y - y.shift(1))
-    height = start.clip(0) + end.clip(0)
-    area = width * height**2 / (2 * (start.abs() + end.abs()))
-    return pl.when(height > 0).then(area).otherwise(0 * height)
-
-
 def _ends() -> list[pl.Expr]:
     """Where the line enters and leaves the unit square."""
     low, high = _low_end(), pl.col(CORNER) + pl.col(GRADE) * (1 - pl.col(CORNER))
@@ -115,7 +94,7 @@ def _low_end() -> pl.Expr:
 def _crossings(x0: pl.Expr, y0: pl.Expr) -> list[pl.Expr]:
     """Where on its way from the point before it a curve crosses the line, or the line zero."""
     x = pl.col("fpr")
-    start, end = _above(x0, y0), _above(x, pl.col("tpr"))
+    start, end = _line().distance(x0, y0), _line().distance(x, pl.col("tpr"))
     zero = _low_end()
     return [
         pl.when(start * end < 0).then(start / (start - end)),
@@ -128,7 +107,7 @@ def _between() -> list[pl.Expr]:
     x, y, corner = pl.col("fpr"), pl.col("tpr"), pl.col(CORNER)
     slope = pl.when(FLAT).then(GRADE).otherwise(1 / pl.col(GRADE))
     line = (corner + slope * (x - corner)).fill_nan(0.0).clip(0.0)
-    inside = _above(x, y) >= -_ROUNDING
+    inside = _line().distance(x, y) >= -_ROUNDING
     return [
         pl.when(inside).then(y).alias(HIGH),
         pl.when(inside).then(pl.min_horizontal(line, y)).alias(LOW),
