@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.areas import Range, Segments
+from polars_wroc.confusion import Curve
 from polars_wroc.placements import ClassRows, Placements, row_curve
 from polars_wroc.rates import TOLERANCE
-from polars_wroc.staged import Fields, Step
+from polars_wroc.staged import Fields, Step, with_named
 
 PARTIAL_COLUMNS = (
     "partial_auc",
@@ -26,8 +27,8 @@ PARTIAL_COLUMNS = (
     "n_eff_neg",
 )
 _ENDS = ("low", "high")
-# What a row of the class on the vertical axis is worth, and one on the horizontal axis.
-_UPWARD, _ALONG = "__upward", "__along"
+_WEIGHTS, _LACKS = ("__weight_pos", "__weight_neg"), ("__lacks_pos", "__lacks_neg")
+_SEGMENT = ("__x0", "__y0", "__x1", "__y1")
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,13 @@ class LinearisedArea:
 
     @property
     def steps(self) -> list[Step]:
-        """From placed rows to what `placements` refers to."""
-        return [self._heights, self._worths]
+        """From placed rows to what `placements` refers to; each keeps only what follows need."""
+        return [self._segments, self._heights, self._worths]
 
     def placements(self, field: Fields) -> Placements:
         """What each row lacks to the worth of a perfect score's rows, as a share of it."""
-        pos, neg = row_curve(field).placements
-        names = (_UPWARD, _ALONG) if self.tpr is None else (_ALONG, _UPWARD)
-        rows = zip((pos, neg), names, strict=True)
         return Placements(
-            *(ClassRows(of.weight, 1 - field(name) / self._width) for of, name in rows)
+            *(ClassRows(field(w), field(p)) for w, p in zip(_WEIGHTS, _LACKS, strict=True))
         )
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
@@ -71,40 +69,63 @@ class LinearisedArea:
     def _width(self) -> float:
         return self._range[1] - self._range[0]
 
-    def _segment(self, field: Fields) -> Segments:
+    def _segments(self, field: Fields) -> dict[str, pl.Expr]:
         curve = row_curve(field)
+        weights = dict(zip(_WEIGHTS, (of.weight for of in curve.placements), strict=True))
+        return weights | dict(zip(_SEGMENT, self._segment_of(curve), strict=True))
+
+    def _segment_of(self, curve: Curve) -> Segments:
         if self.tpr is None:
             return Segments(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
         return Segments(1 - curve.tpr, 1 - curve.fpr, 1 - curve.tpr_before, 1 - curve.fpr_before)
 
     def _heights(self, field: Fields) -> dict[str, pl.Expr]:
         """How high the curve is at the ends of the range, at the top of its steps."""
-        x0, y0, x1, y1 = self._segment(field)
-        columns = {}
+        x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
+        columns = {name: field(name) for name in (*_WEIGHTS, *_SEGMENT)}
         for name, end in self._ends():
+            if end == 0:
+                continue
             within = y0 + (end - x0) / (x1 - x0) * (y1 - y0)
             reached = pl.when(x1 <= end + TOLERANCE).then(y1)
             columns[f"__height_{name}"] = reached.when(x0 <= end + TOLERANCE).then(within).max()
         return columns
 
     def _worths(self, field: Fields) -> dict[str, pl.Expr]:
+        """What a row lacks: one of the class on the vertical axis, and one of the other."""
         low, high = (self._worths_until(name, end, field) for name, end in self._ends())
-        return {_UPWARD: high[0] - low[0], _ALONG: high[1] - low[1]}
+        worths = [above - below for above, below in zip(high, low, strict=True)]
+        lacks = [1 - worth / self._width for worth in worths]
+        weights = {name: field(name) for name in _WEIGHTS}
+        by_class = lacks if self.tpr is None else reversed(lacks)
+        return weights | dict(zip(_LACKS, by_class, strict=True))
 
     def _ends(self) -> list[tuple[str, float]]:
         return list(zip(_ENDS, self._range, strict=True))
 
     def _worths_until(self, name: str, end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-        """The same for the area from 0 to one end."""
-        x0, y0, x1, y1 = self._segment(field)
+        """What rows are worth to the area from 0 to one end."""
+        if end == 0:
+            return pl.lit(0.0), pl.lit(0.0)
+        x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
         height = field(f"__height_{name}")
-        upward = (
-            pl.when(x1 <= end)
-            .then(end - (x0 + x1) / 2)
-            .when(x0 >= end)
-            .then(0.0)
-            .otherwise((end - x0) ** 2 / (2 * (x1 - x0)))
-        )
-        passed = pl.when(x1 > x0).then(((end - x0) / (x1 - x0)).clip(0.0, 1.0)).otherwise(0.0)
-        along = passed * (y0 + (y1 - y0) * passed / 2 - height) + end * height
-        return upward, along
+        pieces = {
+            "reach": end - x0,
+            "width": x1 - x0,
+            "y0": y0 - height,
+            "rise": y1 - y0,
+        }
+
+        def upward(of: Fields) -> pl.Expr:
+            reach, width = of("reach"), of("width")
+            inside = pl.when(reach >= width).then(reach - width / 2)
+            return inside.when(reach > 0).then(reach**2 / (2 * width)).otherwise(0.0)
+
+        def along(of: Fields) -> pl.Expr:
+            passed = pl.when(of("width") > 0).then((of("reach") / of("width")).clip(0.0, 1.0))
+            return with_named(
+                {"passed": passed.otherwise(0.0), "y0": of("y0"), "rise": of("rise")},
+                lambda part: part("passed") * (part("y0") + part("rise") * part("passed") / 2),
+            )
+
+        return with_named(pieces, upward), with_named(pieces, along) + end * height

@@ -8,11 +8,11 @@ from typing import Literal
 import polars as pl
 
 from polars_wroc.areas import Baseline, CostPartialAUC, PartialAUC, Range, Standardize
-from polars_wroc.confusion import fold
+from polars_wroc.confusion import fold, if_both_classes
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
 from polars_wroc.linearised import PARTIAL_COLUMNS, LinearisedArea
-from polars_wroc.placements import place_list, row_curve
+from polars_wroc.placements import place_list
 from polars_wroc.staged import as_struct, in_struct
 from polars_wroc.variance import WeightType
 
@@ -156,17 +156,19 @@ def partial_auc_ci(
 
 def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
-    placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
+    beside = [CLUSTER] if interval.clustered else []
+    placed = place_list(rows, *beside)
     for step in area.steps:
-        placed = placed.list.eval(pl.element().struct.with_fields(**step(field)))
+        kept = {name: field(name) for name in beside}
+        placed = placed.list.eval(as_struct(kept | step(field)))
     placements = area.placements(field)
     if interval.clustered:
         unit = interval.cluster_sums(placements)
-        beside = {name: value.over(field(CLUSTER)) for name, value in unit.items()}
-        placed = placed.list.eval(pl.element().struct.with_fields(**beside))
-    weight, placement = placements.pos
-    curve = row_curve(field)
-    missing = curve.if_both_classes((weight * placement).sum()) / curve.positives
+        of_cluster = {name: value.over(field(CLUSTER)) for name, value in unit.items()}
+        placed = placed.list.eval(pl.element().struct.with_fields(**of_cluster))
+    (weight, lacks), (other, _) = placements
+    known = if_both_classes(weight.sum(), other.sum(), (weight * lacks).sum())
+    missing = known / weight.sum()
     sums = as_struct(interval.sums_of(1 - missing, missing, placements, field))
     return in_struct(placed.list.eval(sums), [*interval.steps, area.scale], PARTIAL_COLUMNS)
 

@@ -82,13 +82,7 @@ def pr_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> curve = wroc.confusion_curve(df, "y", "s").select(
-    ...     "threshold",
-    ...     (pl.col("tp") / (pl.col("tp") + pl.col("fn"))).alias("recall"),
-    ...     (pl.col("tp") / (pl.col("tp") + pl.col("fp"))).fill_nan(None).alias("precision"),
-    ...     "tp", "fp", "fn", "tn",
-    ... )
-    >>> type(wroc.pr_chart(curve)).__name__
+    >>> type(wroc.pr_chart(wroc.pr_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
