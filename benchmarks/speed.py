@@ -30,7 +30,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import peers
@@ -47,6 +47,9 @@ MEMORY_LIMIT = 120
 FLOOR = "floor: Polars sorts and gathers"
 
 
+Run: TypeAlias = Callable[[], pl.DataFrame]
+
+
 @dataclass(frozen=True)
 class Contestant:
     """Something to time.
@@ -57,7 +60,7 @@ class Contestant:
     """
 
     name: str
-    run: Callable[[], pl.DataFrame]
+    run: Run
     answer: Literal["weighted", "unweighted", "small groups"] | None = None
     against: str | None = None
     limit: float | None = None
@@ -92,7 +95,7 @@ class Times(NamedTuple):
 
 def main() -> None:
     """Make the data, check, measure and report."""
-    options = _options()
+    options = options_of("Time polars-wroc and its peers.")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scores.parquet"
         synthetic(options.rows, options.seed).write_parquet(file)
@@ -101,10 +104,7 @@ def main() -> None:
         _say("warm-up and comparison of the answers")
         compare_answers(contestants)
         times = measure(contestants, options.rounds, options.peer_rounds)
-    report = "\n\n".join([setting(options), speed_table(contestants, times), memory])
-    print(report)
-    if options.output:
-        options.output.write_text(report + "\n", encoding="utf-8")
+    publish([setting(options), speed_table(contestants, times), memory], options.output)
 
 
 def synthetic(rows: int, seed: int) -> pl.DataFrame:
@@ -329,23 +329,36 @@ def _peak_rss() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def publish(sections: list[str], output: Path | None) -> None:
+    """Print the report, and write it to a file if there is one."""
+    report = "\n\n".join(sections)
+    print(report)
+    if output:
+        output.write_text(report + "\n", encoding="utf-8")
+
+
 def setting(options: argparse.Namespace) -> str:
     """Describe the machine, the versions and the data."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    installed = [package for module, package in peers.PACKAGES.items() if find_spec(module)]
-    versions = ", ".join(
-        f"{name} {version(name)}" for name in ("polars-wroc", "polars", *installed)
-    )
     groups = -(-options.rows // ROWS_PER_SMALL_GROUP)
+    installed = [package for module, package in peers.PACKAGES.items() if find_spec(module)]
     return (
-        f"{datetime.now(tz=UTC).date()}; {os.cpu_count()} cores, {memory:.0f} GB memory; "
-        f"Python {platform.python_version()}, {versions}.\n\n"
+        f"{machine(*installed)}\n\n"
         f"{options.rows:,} rows; {SEGMENTS} segments, or {groups:,} small groups of "
         f"{ROWS_PER_SMALL_GROUP} rows; float64 scores, all distinct; float64 weights. "
         f"{options.rounds} rounds after a warm-up, {min(options.rounds, options.peer_rounds)} of "
         f"them with scikit-learn and polarbearings. Times are medians but for the fastest; cpu "
         f"is of all threads. A ratio is to the contestant in the next column in the same round, "
         f"its median over the rounds. All answers agree to {AGREEMENT:g}."
+    )
+
+
+def machine(*packages: str) -> str:
+    """Describe the machine and the versions."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars", *packages))
+    return (
+        f"{datetime.now(tz=UTC).date()}; {os.cpu_count()} cores, {memory:.0f} GB memory; "
+        f"Python {platform.python_version()}, {versions}."
     )
 
 
@@ -366,8 +379,9 @@ def _say(progress: str) -> None:
     print(progress, file=sys.stderr, flush=True)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Time polars-wroc and its peers.")
+def options_of(description: str) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rows", type=_positive, default=10_000_000)
     parser.add_argument("--rounds", type=_positive, default=5)
     parser.add_argument(
