@@ -42,10 +42,6 @@ class Point(NamedTuple):
         """Weight of both classes."""
         return self.positives + self.negatives
 
-    def at_origin(self) -> Point:
-        """The point of the same curve where nothing is predicted positive."""
-        return self._replace(tp=pl.lit(0.0), fp=pl.lit(0.0))
-
 
 Measure: TypeAlias = Callable[[Point], pl.Expr]
 

@@ -37,7 +37,7 @@ def choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
     curve = curve_frame(rows)
     for step in _narrowing(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
-    return rows.reduce(curve, _chosen(pl.col))
+    return rows.reduce(curve, _chosen(pl.col, point))
 
 
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
@@ -46,16 +46,14 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     # A row without weight must not lend its score as a threshold.
     there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
     cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
-    totals_there = {POSITIVES: field(TP).last(), NEGATIVES: field(FP).last()}
     curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
     origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
-    points = cumulated.list.eval(
-        as_struct(origin | totals_there).append(as_struct(curve | totals_there))
-    )
-    point = Point(field("tp"), field("fp"), field(POSITIVES), field(NEGATIVES))
+    points = cumulated.list.eval(as_struct(origin).append(as_struct(curve)))
+    tp, fp = field("tp"), field("fp")
+    point = Point(tp, fp, positives=tp.last(), negatives=fp.last())
     for step in _narrowing(rule, point, _best):
         points = points.list.eval(pl.element().struct.with_fields(**step(field)))
-    return points.list.eval(as_struct(_chosen(field)))
+    return points.list.eval(as_struct(_chosen(field, point)))
 
 
 def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
@@ -102,25 +100,29 @@ def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> 
     known = rule.known(point)
     if rule.allowed is not None:
         known &= rule.allowed(point)
-    second = pl.lit(0.0) if rule.second is None else rule.second(point)
+    first = pl.when(known).then(rule.first(point))
+    if rule.second is None:
+        return [lambda _: {_FIRST: first}, lambda field: {_CHOSEN: best(field(_FIRST))}]
+    second = rule.second(point)
     return [
-        lambda _: {_FIRST: pl.when(known).then(rule.first(point))},
+        lambda _: {_FIRST: first},
         lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
-        lambda field: {_CHOSEN: best(field(_SECOND)).fill_null(value=False)},
+        lambda field: {_CHOSEN: best(field(_SECOND))},
     ]
 
 
 def _best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
     """Whether a point is as good as any but for rounding."""
     most = measure.max()
-    return measure >= (most.over(over) if over else most) - TOLERANCE
+    good = measure >= (most.over(over) if over else most) - TOLERANCE
+    return good.fill_null(value=False)
 
 
-def _chosen(field: Fields) -> dict[str, pl.Expr]:
+def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
     """Aggregate to the cells at the highest of the chosen thresholds, where least is selected."""
     chosen = field(_CHOSEN)
     tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
-    positives, negatives = field(POSITIVES).max(), field(NEGATIVES).max()
+    positives, negatives = point.positives.max(), point.negatives.max()
     known = pl.when(chosen.any())
     return {
         "threshold": field("threshold").filter(chosen).max(),

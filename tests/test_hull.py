@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -85,10 +86,15 @@ def path(frame: pl.DataFrame) -> Iterator[tuple[Fraction, Fraction]]:
     """Exact cumulative weights: of the negatives and of the positives."""
     fp = tp = Fraction(0)
     yield fp, tp
-    for _, rows in frame.sort("s", descending=True).group_by("s", maintain_order=True):
-        for y, w in rows.select("y", "w").rows():
-            fp, tp = fp + (not y) * Fraction(w), tp + y * Fraction(w)
-        yield fp, tp
+    rows = frame.filter(pl.col("w") > 0).sort("s", descending=True)
+    ends = rows["s"].ne_missing(rows["s"].shift(-1))
+    for y, w, ends_tie in zip(rows["y"], rows["w"], ends, strict=True):
+        if y:
+            tp += Fraction(w)
+        else:
+            fp += Fraction(w)
+        if ends_tie:
+            yield fp, tp
 
 
 def exact_hull_auc(frame: pl.DataFrame) -> float:
@@ -101,10 +107,8 @@ def exact_hull_auc(frame: pl.DataFrame) -> float:
                 break
             chain.pop()
         chain.append((x, y))
-    area = sum(
-        ((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(chain, chain[1:], strict=False)),
-        start=Fraction(0),
-    )
+    areas = ((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(chain))
+    area = sum(areas, start=Fraction(0))
     return float(area / (chain[-1][0] * chain[-1][1]))
 
 
@@ -155,7 +159,7 @@ def test_hull_is_above_the_curve_and_depends_on_the_order_alone(
         assert h_measure(order, density) == pytest.approx(h_measure(frame, density), abs=1e-12)
 
 
-LONG = 20_000
+LONG = 5_000
 PLACES = np.arange(LONG, dtype=float)
 ONES = np.ones(LONG)
 ARC = np.column_stack([PLACES + 1, LONG - PLACES])
@@ -254,7 +258,7 @@ MEASURES = [
 
 
 def test_groups_are_as_if_alone(people: pl.DataFrame, engine: Engine) -> None:
-    groups = [people.with_columns(pl.col("g") + str(k), pl.col("w") ** k) for k in range(40)]
+    groups = [people.with_columns(pl.col("g") + str(k), pl.col("w") + k) for k in range(12)]
     alien = pl.DataFrame(
         {
             "g": ["d1", "d1", "d1", "d1", "one class", "nobody"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -168,6 +170,34 @@ def test_perfect_score_is_1_and_the_diagonal_one_half(ranges: dict[str, Range]) 
     assert partial(TIED, **ranges, standardize=True) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("ends", [(0.0, 0.4), (0.2, 0.6), (0.7, 1.0)])
+@pytest.mark.parametrize("rate", ["fpr", "tpr"])
+def test_standardized_areas_are_mcclishs_of_any_range(ends: Range, rate: str) -> None:
+    """As in pROC: also for ranges that do not start at 0, and of the true positive rate."""
+    low, high = ends
+    for seed in range(3):
+        frame = sample(seed)
+        if rate == "fpr":
+            area = (height(frame) * ((low < GRID) & (high > GRID))).mean()
+            least = (high**2 - low**2) / 2
+        else:
+            area = (np.clip(height(frame), low, high) - low).mean()
+            least = (high - low) - (high**2 - low**2) / 2
+        most = high - low
+        found = partial(frame, **{rate: ends}, standardize=True)
+        assert found == pytest.approx((1 + (area - least) / (most - least)) / 2, abs=1e-3)
+        assert partial(frame, **{rate: ends}, standardize="mean") == pytest.approx(
+            area / most, abs=1e-3
+        )
+
+
+def test_standardized_area_under_the_diagonal_may_be_negative() -> None:
+    inverted = PERFECT.with_columns(s=-pl.col("s"))
+    # The area is 0, of 0.1 at most and 0.095 by chance.
+    found = partial(inverted, fpr=(0.9, 1.0), standardize=True)
+    assert found == pytest.approx((1 - 0.095 / 0.005) / 2, abs=1e-12)
+
+
 def test_areas_do_not_change_with_the_scale_of_weights() -> None:
     frame, scaled = sample(1), sample(1).with_columns(pl.col("w") * 1e6)
     for ranges in RANGES:
@@ -256,6 +286,84 @@ def test_cost_areas_are_integrals_over_a_fine_grid(
             assert found[name] == pytest.approx(expected, abs=1e-4)
 
 
+def exact_area(m: Fraction, meets: Fraction) -> Fraction:
+    """Area under the curve of `SEVEN` and above max(0, a line of slope m), in exact numbers."""
+    corners = [(0, 0), (0, 5), (8, 5), (12, 10), (12, 20), (20, 20)]
+    total = Fraction(0)
+    for (x0, y0), (x1, y1) in pairwise((Fraction(x, 20), Fraction(y, 20)) for x, y in corners):
+        if x0 == x1:
+            continue
+
+        def heights(
+            x: Fraction, straight: tuple[Fraction, ...] = (x0, y0, x1, y1)
+        ) -> list[Fraction]:
+            """How high the curve is above 0, how high above the line, and the line above 0."""
+            x0, y0, x1, y1 = straight
+            y, line = y0 + (x - x0) * (y1 - y0) / (x1 - x0), meets + m * (x - meets)
+            return [y, y - line, line]
+
+        ends = zip(heights(x0), heights(x1), strict=True)
+        cuts = {x0 + (x1 - x0) * u / (u - v) for u, v in ends if u * v < 0} | {x0, x1}
+        for left, right in pairwise(sorted(cuts)):
+            worth = [max(min(heights(x)[:2]), Fraction(0)) for x in (left, right)]
+            total += (right - left) * sum(worth) / 2
+    return total
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("slope", [1e-9, 1e-4, 0.1, 0.8, 1.0, 1.25, 7.0, 1e4, 1e9])
+def test_cost_areas_are_exact_at_any_slope(baseline: str, slope: float) -> None:
+    by_costs: list[dict[str, float]] = [
+        {"cost_fn": 1, "cost_fp": slope * share / (1 - share), "prevalence": share}
+        for share in (0.05, 0.5, 0.8)
+    ]
+    by_prevalence = [
+        {"cost_fn": ratio, "cost_fp": 1, "prevalence": 1 / (1 + slope * ratio)}
+        for ratio in (0.5, 1.0, 3.0)
+    ]
+    for options in [*by_costs, *by_prevalence]:
+        gain, loss, share = (Fraction(options[k]) for k in ("cost_fn", "cost_fp", "prevalence"))
+        m = loss * (1 - share) / (gain * share)
+        half = Fraction(1, 2)
+        if baseline == "random":
+            meets = share
+            most = share + (half - share) / m if m >= 1 else 1 - share - m * (half - share)
+            chance = share**2 * (1 - 1 / m) / 2 if m >= 1 else (1 - share) ** 2 * (1 - m) / 2
+        else:
+            meets, most, chance = Fraction(m < 1), min(m, 1 / m) / 2, Fraction(0)
+        found = cost(SEVEN, baseline=baseline, **options)
+        expected = [float(v) for v in (exact_area(m, meets), most, chance)]
+        assert [found[name] for name in AREAS[:3]] == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+def test_only_the_ratio_of_costs_matters() -> None:
+    frame = sample(4)
+    expected = pytest.approx(cost(frame, cost_fn=0.75), abs=1e-12)
+    for fn, fp in ((3, 1), (0.75, 0.25), (3e-200, 1e-200), (3e200, 1e200), (None, 0.25)):
+        assert cost(frame, cost_fn=fn, cost_fp=fp) == expected
+    assert cost(frame, cost_fn=0.7)["area"] != pytest.approx(cost(frame, cost_fn=0.75)["area"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cost_fn": -2, "cost_fp": 1}, r"^`cost_fn` must .* 0 and .*; found -2$"),
+        ({"cost_fn": 1, "cost_fp": -0.5}, r"^`cost_fp` must .* 0 and .*; found -0.5$"),
+        ({"cost_fn": -0.5}, r"^`cost_fn` must lie between 0 and 1; found -0.5$"),
+        ({"cost_fn": 0, "cost_fp": 0}, r"^`cost_fn` and `cost_fp` must not both be 0; found 0 and"),
+        ({}, r"^`cost_fn` or `cost_fp` must be given; found neither$"),
+        ({"cost_fn": 1, "prevalence": 1}, r"^`prevalence` must lie strictly .*; found 1$"),
+        ({"fpr": (0.5, 0.2)}, r"^`fpr` must rise from a lower .*; found \(0.5, 0.2\)$"),
+        ({"tpr": (0.5, 0.5)}, r"^`tpr` must rise from a lower .*; found \(0.5, 0.5\)$"),
+        ({"fpr": (-0.1, 0.5)}, r"^`fpr` must lie between 0 and 1; found -0.1$"),
+    ],
+)
+def test_errors_name_the_rule_and_the_value(options: dict[str, Any], message: str) -> None:
+    measure: Any = wroc.partial_auc if {"fpr", "tpr"} & set(options) else wroc.cost_partial_auc
+    with pytest.raises(ValueError, match=message):
+        measure("y", "s", **options)
+
+
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_cost_areas_at_the_ends(baseline: str) -> None:
     for cost_fn in (0.0, 0.1, 0.625, 0.9, 1.0):
@@ -308,6 +416,32 @@ def test_groups_are_measured_one_by_one(people: pl.DataFrame, engine: Engine) ->
     parts = people.partition_by("g", as_dict=True)
     alone = [parts[key].select(pl.lit(key[0]).alias("g"), *measures) for key in sorted(parts)]
     assert_frame_equal(found, pl.concat(alone), abs_tol=1e-12)
+
+
+def test_rows_that_are_not_there_and_infinite_scores(people: pl.DataFrame, engine: Engine) -> None:
+    measures = [
+        wroc.partial_auc("y", "s", fpr=(0.1, 0.3), weight="w"),
+        wroc.partial_auc("y", "s", tpr=(0.5, 1), weight="w").alias("tpr"),
+        wroc.partial_auc("y", "s", fpr=(0, 0.5), tpr=(0.2, 1), weight="w").alias("two-way"),
+        wroc.cost_partial_auc("y", "s", cost_fn=0.3, weight="w"),
+    ]
+    gone = pl.DataFrame(
+        {
+            "g": ["a"] * 5 + ["one class"],
+            "y": [True, False, None, True, False, True],
+            "s": [99.0, 0.5, 99.0, None, float("nan"), 1.0],
+            "w": [0.0, None, 1.0, 1.0, 1.0, 1.0],
+        }
+    )
+    low, high = pl.col("s").min(), pl.col("s").max()
+    infinite = (pl.col("s") == high).cast(pl.Int8) - (pl.col("s") == low).cast(pl.Int8)
+    ends = pl.when(infinite != 0).then(infinite * float("inf")).otherwise("s")
+    rows = pl.concat([gone, people.with_columns(s=ends)], how="diagonal").lazy()
+    found = rows.group_by("g").agg(measures).sort("g").collect(engine=engine)
+    expected = people.group_by("g").agg(measures).sort("g")
+    assert_frame_equal(found.filter(pl.col("g") != "one class"), expected, abs_tol=1e-12)
+    areas = found.filter(pl.col("g") == "one class").drop("g").unnest("cost_partial_auc")
+    assert areas.row(0) == (None,) * 8
 
 
 def worth(at: Range, segments: tuple[Floats, ...], end: float) -> tuple[float, float]:
