@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.confusion import Curve
-from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.staged import Fields, as_struct, with_named
 
 Range: TypeAlias = tuple[float, float]
@@ -129,7 +129,7 @@ class PartialAUC:
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
                 options.rate_range(name, value)
-        if self.standardize not in (True, False, "mean"):
+        if not isinstance(self.standardize, bool) and self.standardize != "mean":
             msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
             raise ValueError(msg)
 
@@ -182,7 +182,7 @@ class CostPartialAUC:
 
     def __post_init__(self) -> None:
         """Check the costs and the words."""
-        share_of_false_negatives(self.cost_fn, self.cost_fp)
+        read_costs(self.cost_fn, self.cost_fp)
         target_prevalence(self.prevalence)
         options.option("baseline", self.baseline, get_args(Baseline))
         options.option("value", self.value, COST_AREAS)
@@ -206,13 +206,13 @@ class CostPartialAUC:
         return as_struct(named).struct.with_fields(**shares_of_area(area, most, chance))
 
     def _line(self, prevalence: pl.Expr) -> CostLine:
-        share = share_of_false_negatives(self.cost_fn, self.cost_fp)
-        return cost_line(share, prevalence, self.baseline)
+        costs = read_costs(self.cost_fn, self.cost_fp)
+        return cost_line(costs, prevalence, self.baseline)
 
 
-def cost_line(cost_fn: float, prevalence: pl.Expr, baseline: Baseline) -> CostLine:
-    """Find the points that cost what the baseline costs, at a share of false negatives' cost."""
-    gain, loss = cost_fn * prevalence, (1 - cost_fn) * (1 - prevalence)
+def cost_line(costs: Costs, prevalence: pl.Expr, baseline: Baseline) -> CostLine:
+    """Find the points that cost what the baseline costs."""
+    gain, loss = costs.fn * prevalence, costs.fp * (1 - prevalence)
     steep = loss > gain
     gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)
     if baseline == "random":

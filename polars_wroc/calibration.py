@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc import inputs
-from polars_wroc.confusion import ENDS_TIE, Curve, cumulated_list, list_curve
+from polars_wroc.confusion import ENDS_TIE, FP, TP, Curve, cumulated_list, list_curve
 from polars_wroc.hull import hull_list
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn, from_expressions
 from polars_wroc.staged import Fields, as_struct, in_struct
@@ -83,9 +83,9 @@ def brier_score(
 def _brier(rows: pl.Expr) -> pl.Expr:
     field = pl.element().struct.field
     there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
-    points = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
-    checked = {SCORE: inputs.probability("score", field(SCORE).cast(pl.Float64))}
-    points = points.list.eval(pl.element().struct.with_fields(**checked))
+    score = inputs.probability("score", field(SCORE).cast(pl.Float64))
+    point = as_struct({SCORE: score, TP: field(TP), FP: field(FP)})
+    points = cumulated_list(there, [SCORE]).list.eval(point.filter(field(ENDS_TIE)))
     parts = _over_scores(list_curve(), field(SCORE))
     parts[_POINTS] = pl.element().implode()
     sums = points.list.eval(as_struct(parts))
@@ -111,7 +111,8 @@ def _differences(field: Fields) -> dict[str, pl.Expr]:
 def _over_scores(curve: Curve, score: pl.Expr) -> dict[str, pl.Expr]:
     """Write the Brier score and Murphy's parts of it as sums over the distinct scores."""
     both, here = curve.positives + curve.negatives, curve.dp + curve.dn
-    rate = curve.dp / here
+    # A score whose weight is lost in rounding has none.
+    rate = pl.when(here > 0).then(curve.dp / here)
     losses = {
         "brier_score": curve.dp * (1 - score) ** 2 + curve.dn * score**2,
         "reliability": here * (score - rate) ** 2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.confusion import curve_frame, is_origin, totals
-from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
@@ -94,17 +94,17 @@ def cost_curve(
     └───────────┴───────────┴───────────┴─────────┴───────────────┘
     """
     with_costs = cost_fn is not None or cost_fp is not None
-    share = share_of_false_negatives(cost_fn, cost_fp) if with_costs else None
+    costs = read_costs(cost_fn, cost_fp) if with_costs else None
     target_prevalence(prevalence)
-    if prevalence is not None and share is None:
+    if prevalence is not None and costs is None:
         msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
         raise ValueError(msg)
-    expected: list[str] = [] if share is None else [_EXPECTED]
+    expected: list[str] = [] if costs is None else [_EXPECTED]
     names = (*_COLUMNS, *expected, *_CELLS)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
     curve = _with_ranges(_with_rates(curve_frame(rows)))
-    if share is not None:
-        curve = curve.with_columns(_expected_cost(share, prevalence).alias(_EXPECTED))
+    if costs is not None:
+        curve = curve.with_columns(_expected_cost(costs, prevalence).alias(_EXPECTED))
     return deliver(frame, curve.select(*rows.keys, *names))
 
 
@@ -139,8 +139,7 @@ def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _expected_cost(cost_fn: float, prevalence: float | None) -> pl.Expr:
+def _expected_cost(costs: Costs, prevalence: float | None) -> pl.Expr:
     positives, negatives = totals()
-    of_positives = positives / (positives + negatives) if prevalence is None else prevalence
-    missed = cost_fn * of_positives * pl.col("fnr")
-    return missed + (1 - cost_fn) * (1 - of_positives) * pl.col("fpr")
+    meant = positives / (positives + negatives) if prevalence is None else prevalence
+    return costs.expected(pl.col("fnr"), pl.col("fpr"), meant)

@@ -139,13 +139,12 @@ def _h_measure(hull: Curve, density: Density) -> pl.Expr:
 def _beta_integral(until: pl.Expr, second: pl.Expr, *, of_positives: bool) -> pl.Expr:
     """Integrate the cost of an error from 0 ``until`` a cost, by the density Beta(2, second).
 
-    A false positive costs c, a false negative 1 - c. Beta(2, b) is c (1 - c)^(b - 1) b (b + 1).
+    A false positive costs c, a false negative 1 - c. Beta(2, b) is c (1 - c)^(b - 1) b (b + 1);
+    its incomplete integrals are those of a polynomial times a power.
     """
-    rest = 1 - until
-
-    def power(more: int) -> pl.Expr:
-        exponent = second + more
-        return (1 - rest.pow(exponent)) / exponent
-
-    integral = power(1) - power(2) if of_positives else power(0) - 2 * power(1) + power(2)
-    return integral * second * (second + 1)
+    rest = (second * (-until).log1p()).exp()
+    if of_positives:
+        integral = 1 - rest * (1 - until) * (1 + (second + 1) * until)
+        return second / (second + 2) * integral
+    integral = 1 - rest * (1 + second * until + second * (second + 1) / 2 * until**2)
+    return 2 / (second + 2) * integral

@@ -86,9 +86,14 @@ def named_metrics(metrics: Metrics) -> dict[str, Metric]:
     if isinstance(metrics, PartialAUC | CostPartialAUC):
         name = "partial_auc" if isinstance(metrics, PartialAUC) else "cost_partial_auc"
         metrics = {name: metrics}
-    if not isinstance(metrics, Sequence | Mapping):
+    if not isinstance(metrics, Sequence | Mapping) or isinstance(metrics, bytes):
         options.reject_type("metrics", "be the name of a metric or several of them", metrics)
-    if not metrics or (isinstance(metrics, Sequence) and len(set(metrics)) < len(metrics)):
+    if isinstance(metrics, Sequence):
+        unnamed = [metric for metric in metrics if not isinstance(metric, str)]
+        if unnamed:
+            msg = f"`metrics` must map a name to what has none; found {unnamed[0]!r} in a sequence"
+            raise TypeError(msg)
+    if not metrics or len(set(metrics)) < len(metrics):
         msg = f"`metrics` must hold one metric or several different ones; found {metrics!r}"
         raise ValueError(msg)
     asked = metrics if isinstance(metrics, Mapping) else {name: name for name in metrics}

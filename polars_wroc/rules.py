@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.rates import TOLERANCE
 
 Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]
@@ -90,9 +90,7 @@ def choose_rule(
     if criterion is not None:
         options.option("criterion", criterion, get_args(Criterion))
         if criterion == "cost":
-            return _least_cost(
-                share_of_false_negatives(cost_fn, cost_fp), target_prevalence(prevalence)
-            )
+            return _least_cost(read_costs(cost_fn, cost_fp), target_prevalence(prevalence))
         return _CRITERIA[criterion]
     (name,) = given
     return _LIMITS[name](options.number(name, limits[name], low=0, high=1))
@@ -117,13 +115,13 @@ def _any(point: Point) -> pl.Expr:
     return point.all_rows > 0
 
 
-def _least_cost(cost_fn: float, prevalence: float | None) -> Rule:
-    """Expected cost of a decision, negated and without what every point has in common."""
+def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
+    """Expected cost of a decision, negated, or that without what all points have in common."""
 
     def gain(point: Point) -> pl.Expr:
         if prevalence is None:
-            return (cost_fn * point.tp - (1 - cost_fn) * point.fp) / point.all_rows
-        return cost_fn * prevalence * point.tpr - (1 - cost_fn) * (1 - prevalence) * point.fpr
+            return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
+        return -costs.expected(1 - point.tpr, point.fpr, prevalence)
 
     return Rule(gain, known=_any if prevalence is None else _both)
 

@@ -99,11 +99,12 @@ def test_numbers_beside_the_curve_are_those_of_the_metric(
     costs: dict[str, Any], baseline: Any
 ) -> None:
     from polars_wroc.charts import cost_lines  # noqa: PLC0415
+from polars_wroc.costs import read_costs
 
     data = scored(200, digits=2)
     curve = wroc.roc_curve(data, "y", "s", weight="w")
-    share = share_of(**costs)
-    with_line = cost_lines.with_line(curve, [], share, costs.get("prevalence"), baseline)
+    read = read_costs(costs.get("cost_fn"), costs.get("cost_fp"))
+    with_line = cost_lines.with_line(curve, [], read, costs.get("prevalence"), baseline)
     found = cost_lines.with_ratios(with_line, []).row(0, named=True)
     metric = wroc.cost_partial_auc("y", "s", weight="w", **costs, baseline=baseline)
     expected = data.select(metric).item()

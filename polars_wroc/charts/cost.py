@@ -35,7 +35,7 @@ from polars_wroc.charts.lines import (
     tpr_axis,
 )
 from polars_wroc.confusion import is_origin
-from polars_wroc.costs import share_of_false_negatives, target_prevalence
+from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.curves import ROC_COLUMNS
 
 if TYPE_CHECKING:
@@ -111,13 +111,13 @@ def cost_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options.option("baseline", baseline, tuple(_RULES))
-    share = share_of_false_negatives(cost_fn, cost_fp)
+    costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
     facet = _facet(keys, facet)
     count_curves(table, keys, fewest=_FEWEST)
-    whole = with_line(table, keys, share, target_prevalence(prevalence), baseline)
-    whole = _with_costs(with_ratios(whole, keys), keys, share, total)
+    whole = with_line(table, keys, costs, target_prevalence(prevalence), baseline)
+    whole = _with_costs(with_ratios(whole, keys), keys, costs, total)
     points, note = _fit(whole, keys)
     points = _with_labels(numbered(points))
     added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
@@ -130,17 +130,17 @@ def cost_chart(
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
     legend = (
-        f"{_weighing(share)} Long dashes: points that cost as much as {rule}. "
+        f"{_weighing(costs)} Long dashes: points that cost as much as {rule}. "
         "Shaded: points that cost less. Diamond: the least expected cost."
     )
     text = f"{legend} {note}" if note else legend
     return arrange(layers, table, facet, columns, description=description, note=text)
 
 
-def _weighing(share: float) -> str:
+def _weighing(costs: Costs) -> str:
     """Say what one error costs in terms of the other."""
-    dear, cheap = ("negative", "positive") if share > 1 / 2 else ("positive", "negative")
-    high, low = max(share, 1 - share), min(share, 1 - share)
+    dear, cheap = ("negative", "positive") if costs.fn > costs.fp else ("positive", "negative")
+    high, low = max(costs), min(costs)
     if low == 0:
         return f"A false {cheap} costs nothing."
     if high - low < _ROUNDING:
@@ -161,11 +161,10 @@ def _facet(keys: list[str], facet: str | None) -> str | None:
     return facet
 
 
-def _with_costs(table: pl.DataFrame, keys: list[str], share: float, total: float) -> pl.DataFrame:
+def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:
     """Add the expected cost of each point, and which of them costs least."""
     prevalence = pl.col(PREVALENCE)
-    missed, flagged = prevalence * (1 - pl.col("tpr")), (1 - prevalence) * pl.col("fpr")
-    cost = share * missed + (1 - share) * flagged
+    cost = costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence)
     least = cost.min().over(keys) if keys else cost.min()
     # The highest threshold is the first row.
     row = pl.col(_ROW).filter(cost <= least + _ROUNDING).first()

@@ -11,6 +11,7 @@ import polars as pl
 
 from polars_wroc.areas import Baseline, CostLine, Segments, cost_line, shares_of_area
 from polars_wroc.confusion import is_origin
+from polars_wroc.costs import Costs
 
 PREVALENCE, CORNER, GRADE, FLAT = "__prevalence", "__corner", "__grade", "__flat"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
@@ -22,7 +23,7 @@ _STOP, _ROUNDING = "__stop", 1e-12
 def with_line(
     table: pl.DataFrame,
     keys: list[str],
-    share: float,
+    costs: Costs,
     prevalence: float | None,
     baseline: Baseline,
 ) -> pl.DataFrame:
@@ -30,7 +31,7 @@ def with_line(
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
     own = (positives / (positives + negatives)).first()
     known = pl.lit(prevalence) if prevalence is not None else own.over(keys) if keys else own
-    line = cost_line(share, pl.col(PREVALENCE), baseline)
+    line = cost_line(costs, pl.col(PREVALENCE), baseline)
     return (
         table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))
         .with_columns(
