@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
+from polars_wroc.costs import read_costs
 
 COUNTS = ["tp", "fp", "fn", "tn"]
 COSTS: list[dict[str, Any]] = [
@@ -99,7 +100,6 @@ def test_numbers_beside_the_curve_are_those_of_the_metric(
     costs: dict[str, Any], baseline: Any
 ) -> None:
     from polars_wroc.charts import cost_lines  # noqa: PLC0415
-from polars_wroc.costs import read_costs
 
     data = scored(200, digits=2)
     curve = wroc.roc_curve(data, "y", "s", weight="w")
