@@ -8,6 +8,7 @@ from polars_wroc.calibration import brier_score
 from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
+from polars_wroc.cross_groups import cross_auc
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.dominance import dominated_models
 from polars_wroc.expressions import (
@@ -49,6 +50,7 @@ __all__ = [
     "cost_chart",
     "cost_curve",
     "cost_partial_auc",
+    "cross_auc",
     "curve_metrics",
     "det_curve",
     "dominated_models",

@@ -22,6 +22,7 @@ from polars_wroc.audit import audit
 from polars_wroc.calibration import brier_score
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
+from polars_wroc.cross_groups import cross_auc
 from polars_wroc.dominance import dominated_models
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
@@ -103,6 +104,7 @@ class _FrameNamespace:
     bootstrap = _of_frame(bootstrap)
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)
+    cross_auc = _of_frame(cross_auc)
     audit = _of_frame(audit)
 
 

@@ -20,6 +20,26 @@ class Limits(NamedTuple):
     high: pl.Expr
 
 
+class Estimate(NamedTuple):
+    """A value and the ends of its interval."""
+
+    value: pl.Expr
+    low: pl.Expr
+    high: pl.Expr
+
+
+def difference_limits(one: Estimate, other: Estimate) -> Limits:
+    """Interval of the difference of two independent estimates, from the interval of each.
+
+    Donner and Zou's method of variance estimates recovery: what each side of each interval
+    says about the variance there is added up.
+    """
+    difference = one.value - other.value
+    below = ((one.value - one.low) ** 2 + (other.high - other.value) ** 2).sqrt()
+    above = ((one.high - one.value) ** 2 + (other.value - other.low) ** 2).sqrt()
+    return Limits(difference - below, difference + above)
+
+
 @dataclass(frozen=True)
 class Part:
     """Rows that a rate counts: their weight and the sum of its squares."""
