@@ -28,6 +28,7 @@ from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
+from polars_wroc.subgroups import subgroup_auc
 from polars_wroc.summary import summary
 from polars_wroc.threshold_choice import operating_point, operating_points
 from polars_wroc.thresholds import confusion_matrix, threshold_metrics
@@ -75,6 +76,7 @@ __all__ = [
     "roc_curve",
     "roc_hull_auc",
     "roc_influence",
+    "subgroup_auc",
     "summary",
     "threshold_chart",
     "threshold_metrics",

@@ -29,6 +29,7 @@ from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
+from polars_wroc.subgroups import subgroup_auc
 from polars_wroc.summary import summary
 
 
@@ -105,6 +106,7 @@ class _FrameNamespace:
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)
     cross_auc = _of_frame(cross_auc)
+    subgroup_auc = _of_frame(subgroup_auc)
     audit = _of_frame(audit)
 
 
