@@ -40,6 +40,18 @@ def difference_limits(one: Estimate, other: Estimate) -> Limits:
     return Limits(difference - below, difference + above)
 
 
+def ratio_limits(one: Estimate, other: Estimate) -> Limits:
+    """Interval of the ratio of two independent shares: of the difference of their logarithms."""
+    logs = (Estimate(*(part.log() for part in estimate)) for estimate in (one, other))
+    limits = difference_limits(*logs)
+    # Where nothing was found the logarithm says nothing about how much more there may be.
+    nothing = one.value == 0
+    return Limits(
+        low=pl.when(nothing).then(0.0).otherwise(limits.low.exp()),
+        high=pl.when(nothing).then(one.high / other.low).otherwise(limits.high.exp()),
+    )
+
+
 @dataclass(frozen=True)
 class Part:
     """Rows that a rate counts: their weight and the sum of its squares."""

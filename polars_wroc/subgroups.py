@@ -146,6 +146,12 @@ def _beside_rest(rows: Rows, groups: Sequence[str]) -> Rows:
     return Rows(stacked, [*(_group(key) for key in groups), *rows.ordered])
 
 
+def distances_to_rest(rows: Rows) -> pl.LazyFrame:
+    """Lay out the ``abroca`` of each group that has one, as has the rest."""
+    groups = [key for key in rows.keys if key not in rows.ordered]
+    return _distances(_beside_rest(rows, groups), groups)
+
+
 def _distances(stacked: Rows, groups: Sequence[str]) -> pl.LazyFrame:
     """Measure how far the curve of each group is from that of the rest."""
     curves = whole_curve(Rows(stacked.frame, [*stacked.keys, SIDE]))

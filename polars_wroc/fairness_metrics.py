@@ -1,0 +1,226 @@
+"""How far groups are apart at a threshold: the fairness metrics of the field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc import options
+from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.inference import Interval
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.rates import Estimate, difference_limits, ratio_limits
+from polars_wroc.reading import read_rows
+from polars_wroc.references import over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.staged import in_columns
+from polars_wroc.subgroups import distances_to_rest
+from polars_wroc.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.threshold_search import cells_at, common_threshold
+from polars_wroc.variance import WeightType
+
+FAIRNESS_COLUMNS = ("metric", "value", "group_max", "group_min", "ci_low", "ci_high")
+_RATES = {
+    "demographic_parity": "selection_rate",
+    "equal_opportunity": "tpr",
+    "predictive_equality": "fpr",
+    "predictive_parity": "ppv",
+}
+_ODDS = ("equal_opportunity", "predictive_equality")
+METRICS = (
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "predictive_equality_difference",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+    "predictive_parity_difference",
+    "auc_difference",
+    "max_abroca",
+)
+
+
+def fairness(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    threshold: float,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
+) -> FrameT:
+    """Weighted fairness metrics between groups: the largest difference and the smallest ratio.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, pos_label, level, weight_type
+        As for `summary`.
+    by
+        The groups: one or several columns or expressions.
+    threshold
+        Rows that score at least so much are predicted positive.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per (model and) metric, in this order: ``demographic_parity_difference``,
+        ``demographic_parity_ratio`` (of the selection rates; less than 0.8 fails the four-fifths
+        rule), ``equal_opportunity_difference``, ``equal_opportunity_ratio`` (tpr),
+        ``predictive_equality_difference`` (fpr), ``equalized_odds_difference``,
+        ``equalized_odds_ratio`` (the worse of tpr and fpr), ``predictive_parity_difference``
+        (ppv), ``auc_difference``, and ``max_abroca``, the largest area between the ROC curves
+        of a group and of the rest [2]_. The columns are ``metric``; ``value``; ``group_max,
+        group_min`` (String: the groups with the largest and the smallest rate, several keys
+        joined by a comma); ``ci_low, ci_high``, the interval of the difference or ratio of just
+        these two. Undefined rates are left out; with none left the value is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for a threshold that is not a number.
+
+    Notes
+    -----
+    The metrics are fairlearn's [1]_, but for 0/0, which is null here. The largest difference of
+    many small groups is large by chance, and the interval of the two does not know that they
+    were picked: `group_gaps` tests every group. Intervals combine those of both groups, Wilson's
+    of the rates and those of `summary` for the AUCs.
+
+    References
+    ----------
+    .. [1] Weerts, H. et al. (2023), Journal of Machine Learning Research 24, 1-8.
+    .. [2] Gardner, J. et al. (2019), Proceedings of LAK, 225-234.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": list("aaaabbbb"),
+    ...         "y": [1, 1, 0, 0, 1, 1, 0, 0],
+    ...         "s": [0.9, 0.6, 0.7, 0.1, 0.8, 0.4, 0.3, 0.2],
+    ...     }
+    ... )
+    >>> table = wroc.fairness(df, "y", "s", by="g", threshold=0.5)
+    >>> table.select("metric", "value", "group_max", "group_min").head(3)
+    shape: (3, 4)
+    ┌───────────────────────────────┬──────────┬───────────┬───────────┐
+    │ metric                        ┆ value    ┆ group_max ┆ group_min │
+    │ ---                           ┆ ---      ┆ ---       ┆ ---       │
+    │ str                           ┆ f64      ┆ str       ┆ str       │
+    ╞═══════════════════════════════╪══════════╪═══════════╪═══════════╡
+    │ demographic_parity_difference ┆ 0.5      ┆ a         ┆ b         │
+    │ demographic_parity_ratio      ┆ 0.333333 ┆ a         ┆ b         │
+    │ equal_opportunity_difference  ┆ 0.5      ┆ a         ┆ b         │
+    └───────────────────────────────┴──────────┴───────────┴───────────┘
+    """
+    if by is None:
+        options.reject_type("by", "name the groups to compare", by)
+    limit = options.number("threshold", threshold) + 0.0
+    interval = Interval(level, "logit-t", weight_type, clustered=False)
+    metrics = ThresholdMetrics(level, weight_type)
+    taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    cells = cells_at(rows, common_threshold(rows, limit))
+    rates = in_columns(cells, metrics.steps)
+    aucs = summarise(Rows(rows.frame, rows.keys), interval).rename(
+        {"ci_low": "auc_low", "ci_high": "auc_high"}
+    )
+    estimates = [
+        *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
+        _estimates(aucs, rows, "auc", "auc"),
+        _distances(rows),
+    ]
+    extremes = _extremes(pl.concat(estimates), rows)
+    table = _metrics(extremes, rows.ordered)
+    order = pl.col("metric").cast(pl.Enum(METRICS))
+    arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table.sort(order))
+    return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
+
+
+def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.LazyFrame:
+    """One row per group with the rate that a notion of fairness is about."""
+    return table.select(
+        *rows.keys,
+        notion=pl.lit(notion),
+        value=rate,
+        low=f"{rate}_low",
+        high=f"{rate}_high",
+    )
+
+
+def _distances(rows: Rows) -> pl.LazyFrame:
+    unknown = pl.lit(None, pl.Float64)
+    return distances_to_rest(rows).select(
+        *rows.keys, notion=pl.lit("abroca"), value="abroca", low=unknown, high=unknown
+    )
+
+
+def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Reduce the groups to the two with the largest and the smallest value."""
+    groups = [pl.col(key) for key in rows.keys if key not in rows.ordered]
+    name = pl.concat_str(
+        [group.cast(pl.String).fill_null("(missing)") for group in groups], separator=", "
+    )
+    known = estimates.sort(rows.keys).with_columns(group=name)
+    there = pl.col("value").is_not_null()
+    picked = {"max": pl.col("value").arg_max(), "min": pl.col("value").arg_min()}
+    columns = {
+        f"{column}_{end}": pl.when(there.any()).then(pl.col(column).get(place))
+        for end, place in picked.items()
+        for column in ("group", "value", "low", "high")
+    }
+    return known.group_by([*rows.ordered, "notion"]).agg(**columns)
+
+
+def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
+    high, low = (
+        Estimate(*(pl.col(f"{part}_{end}") for part in ("value", "low", "high")))
+        for end in ("max", "min")
+    )
+    apart = pl.when(pl.col("group_max") != pl.col("group_min"))
+    limits, quotients = difference_limits(high, low), ratio_limits(low, high)
+    alone = pl.col("notion") == "abroca"
+    differences = extremes.select(
+        *models,
+        metric=pl.when(alone)
+        .then(pl.lit("max_abroca"))
+        .otherwise(pl.col("notion") + "_difference"),
+        value=pl.when(alone).then(high.value).otherwise(high.value - low.value),
+        group_max="group_max",
+        group_min=pl.when(~alone).then("group_min"),
+        ci_low=apart.then(limits.low),
+        ci_high=apart.then(limits.high),
+    )
+    ratios = extremes.select(
+        *models,
+        metric=pl.col("notion") + "_ratio",
+        value=pl.when(high.value > 0).then(low.value / high.value),
+        group_max="group_max",
+        group_min="group_min",
+        ci_low=apart.then(quotients.low),
+        ci_high=apart.then(quotients.high),
+    )
+    odds = [
+        _worse(table, kind, models, largest=kind == "difference")
+        for table, kind in ((differences, "difference"), (ratios, "ratio"))
+    ]
+    return pl.concat([differences, ratios, *odds]).filter(pl.col("metric").is_in(METRICS))
+
+
+def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bool) -> pl.LazyFrame:
+    """Take the worse of the two rates that equalised odds are about."""
+    of_odds = table.filter(pl.col("metric").is_in([f"{notion}_{kind}" for notion in _ODDS]))
+    value = pl.col("value")
+    worst = value == over(value.max() if largest else value.min(), models)
+    rows = of_odds.filter(worst.fill_null(value=False))
+    first = rows.unique(models or None, keep="first") if models else rows.head(1)
+    return first.with_columns(metric=pl.lit(f"equalized_odds_{kind}"))
