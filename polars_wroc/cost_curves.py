@@ -129,7 +129,7 @@ def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
     # Where the line of this threshold crosses that of the corner before it.
     crossing = pl.when(corner & ~is_origin()).then(gained / (gained + lost))
     marked = curve.with_columns(
-        on_hull(is_origin(), (1 - fnr).fill_null(0.0), fpr.fill_null(0.0)).alias("__corner")
+        on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
     ).with_columns(crossing.alias("__crossing"))
     following = pl.col("__crossing").backward_fill().shift(-1)
     return marked.with_columns(

@@ -71,6 +71,11 @@ def choose_rule(
     max_selection_rate: float | None = None,
 ) -> Rule:
     """Read the arguments of an operating point, of which one must choose the rule."""
+    if criterion != "cost":
+        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
+            if value is not None:
+                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
+                raise ValueError(msg)
     limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
     given = [
         name for name, value in ({"criterion": criterion} | limits).items() if value is not None
@@ -82,11 +87,6 @@ def choose_rule(
             f"found {found}"
         )
         raise ValueError(msg)
-    if criterion != "cost":
-        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
-            if value is not None:
-                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
-                raise ValueError(msg)
     if criterion is not None:
         options.option("criterion", criterion, get_args(Criterion))
         if criterion == "cost":
