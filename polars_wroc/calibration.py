@@ -118,7 +118,7 @@ def _over_scores(curve: Curve, score: pl.Expr) -> dict[str, pl.Expr]:
         "reliability": here * (score - rate) ** 2,
         "resolution": here * (rate - curve.prevalence) ** 2,
     }
-    present = pl.when(both > 0)
+    present = pl.when((both > 0) & both.is_finite())
     sums: dict[str, pl.Expr]
     sums = {name: present.then(loss.sum() / both) for name, loss in losses.items()}
     uncertainty = present.then(curve.positives / both * (curve.negatives / both))

@@ -166,4 +166,4 @@ def metrics_at_threshold(
 
 
 def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    return pl.when(whole > 0).then(part / whole)
+    return pl.when((whole > 0) & whole.is_finite()).then(part / whole)

@@ -128,10 +128,12 @@ def probability(argument: str, value: pl.Expr) -> pl.Expr:
     return _raise(sentence).fill_null(value)
 
 
-def unless(holds: pl.Expr, sentence: str) -> pl.Expr:
+def unless(holds: pl.Expr, sentence: str, found: pl.Expr | None = None) -> pl.Expr:
     """True where a rule holds; an error with the sentence at collect where it does not."""
-    broken = pl.when(~holds).then(pl.lit(_MARK + sentence))
-    return _raise(broken).is_null()
+    said = pl.lit(_MARK + sentence)
+    if found is not None:
+        said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
+    return _raise(pl.when(~holds).then(said)).is_null()
 
 
 def sentence_of(error: Exception) -> str | None:

@@ -109,6 +109,8 @@ def _formula(name: object, metric: object) -> Metric:
         raise ValueError(msg)
     if isinstance(metric, PartialAUC | CostPartialAUC):
         return metric
+    if not isinstance(metric, str):
+        rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
+        options.reject_type("metrics", rule, metric)
     options.option("metrics", metric, get_args(MetricName))
-    assert isinstance(metric, str)
     return METRICS[metric]

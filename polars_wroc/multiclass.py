@@ -186,8 +186,8 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
         known = _is_one_of(column, classes) | column.is_null()
         if weights:
             # A row of weight zero is not there, whatever its label.
-            known |= weights[0][0].eq_missing(0)
-        rule = f"`label` must hold the classes of `scores`, {classes}; it holds others"
-        return pl.when(inputs.unless(known, rule)).then(column)
+            known |= weights[0][0].eq_missing(0) | weights[0][0].is_null()
+        rule = f"`label` must hold the classes of `scores`, {classes}"
+        return pl.when(inputs.unless(known, rule, column)).then(column)
 
     return pl.pipe_with_dtype([label, *([] if weight is None else [weight])], check)

@@ -119,7 +119,7 @@ def _decision(settings: dict[str, Any]) -> str | None:
     rule = settings["rule"]
     if rule is None:
         threshold = settings["threshold"]
-        return None if threshold is None else f"at the given threshold of {threshold:g}"
+        return None if threshold is None else f"at the given threshold of {threshold:.10g}"
     names = {name: value for name, value in rule.items() if value is not None}
     name = names.get("criterion") or next(iter(names))
     what = _RULES[name].format(names.get(name))

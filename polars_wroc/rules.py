@@ -108,11 +108,11 @@ def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | No
 
 
 def _both(point: Point) -> pl.Expr:
-    return (point.positives > 0) & (point.negatives > 0)
+    return (point.positives > 0) & (point.negatives > 0) & point.all_rows.is_finite()
 
 
 def _any(point: Point) -> pl.Expr:
-    return point.all_rows > 0
+    return (point.all_rows > 0) & point.all_rows.is_finite()
 
 
 def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
@@ -128,7 +128,7 @@ def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
 
 def _max_fpr(limit: float) -> Rule:
     return Rule(
-        first=lambda point: point.tpr.fill_nan(0.0),
+        first=lambda point: point.tpr,
         second=lambda point: -point.fpr,
         allowed=lambda point: point.fpr <= limit + TOLERANCE,
         known=_both,

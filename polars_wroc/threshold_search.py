@@ -86,7 +86,8 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
         joined = rows.frame.join(thresholds, on=keys, nulls_equal=True)
     else:
         joined = rows.frame.join(thresholds, how="cross")
-    positive, negative = class_weights(rows.observations.signed_weight)
+    # Not the checked weight, whose check of a whole group would not stream.
+    positive, negative = class_weights(pl.col(WEIGHT))
     predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
     weights = (
         positive * predicted,
@@ -98,7 +99,11 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     sums |= {name: weight**2 for name, weight in zip(SQUARES, weights, strict=True)}
     sums |= {POSITIVES: positive, NEGATIVES: negative}
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
+    cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    check = rows.observations.label_check
+    if check is not None:
+        cells["tp"] += check
     return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
 
 

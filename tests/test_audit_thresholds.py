@@ -38,7 +38,7 @@ WORDS = {
     "cost": "the least expected cost (cost fn 3, cost fp 1, prevalence 0.2), chosen for each",
     "max_fpr": "the most positives found with a false positive rate of at most 0.2, chosen",
     "min_tpr": "the fewest false positives with a true positive rate of at least 0.8, chosen",
-    "max_selection_rate": "the most selected that are at most 0.3 of all, chosen for each score on all rows",
+    "max_selection_rate": "the most selected that are at most 0.3 of all, chosen for each",
     "threshold": "at the given threshold of 0.5.",
 }
 CELLS = ["tp", "fp", "fn", "tn"]
@@ -107,6 +107,7 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     judged: pl.DataFrame, name: str
 ) -> None:
     given: dict[str, Any] = {"weight": "w"}
+    population: dict[str, Any] = {"prevalence": CHOICES[name].get("prevalence")}
     found = wroc.audit(judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **CHOICES[name])
     plain = wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given).segments
     columns = wroc.threshold_metrics(judged, "y", "s", level=0.9).columns
@@ -126,7 +127,7 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
         for model, value in chosen.items():
             there = segments.filter(model=model).select(columns)
             metrics = wroc.threshold_metrics(
-                judged, "y", model, thresholds=value, by=key, level=0.95, **given
+                judged, "y", model, thresholds=value, by=key, level=0.95, **population, **given
             )
             assert_frame_equal(there, metrics.select(columns), abs_tol=1e-12)
 
@@ -283,7 +284,7 @@ def test_command_measures_the_same(
         (["--criterion", "best"], "argument --criterion: invalid choice: 'best'"),
         (["--threshold", "0.5", "--min-tpr", "0.9"], "`threshold` must not come with a rule"),
         (["--max-fpr", "1.5"], "`max_fpr` must lie between 0 and 1; found 1.5"),
-        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "`cost_fn` must lie "),
+        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "`cost_fn` must be "),
         (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "`prevalence` must lie"),
     ],
 )
