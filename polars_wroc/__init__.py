@@ -1,4 +1,11 @@
-"""Weighted ROC analysis as Polars queries."""
+"""Weighted ROC analysis as Polars queries.
+
+Expressions such as `roc_auc`, `partial_auc` and `operating_point` are one value per context, in
+``select``, ``group_by().agg()`` and ``over``. Functions such as `summary`, `roc_curve` and `audit`
+take a DataFrame or LazyFrame and give a table of the same kind, with a row per group, or per
+group and threshold. Charts such as `roc_chart` take those tables. Importing the package
+registers the same names as ``.wroc`` on expressions and frames.
+"""
 
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.areas import CostPartialAUC, PartialAUC

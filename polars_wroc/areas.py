@@ -128,7 +128,7 @@ class PartialAUC:
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
-                options.rate_range(name, value)
+                object.__setattr__(self, name, options.rate_range(name, value))
         if not isinstance(self.standardize, bool) and self.standardize != "mean":
             msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
             raise ValueError(msg)
@@ -189,21 +189,26 @@ class CostPartialAUC:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Write the ``value`` as a formula of the curve."""
-        return self.areas(curve).struct.field(self.value)
+        bounded = self._bounded(curve)
+        return (bounded | shares_of_area(*bounded.values()))[self.value]
 
     def areas(self, curve: Curve) -> pl.Expr:
         """Write the struct of the area, of what bounds it, and of how far it is between."""
+        bounded = self._bounded(curve)
+        shares = shares_of_area(*(pl.field(name) for name in bounded))
+        return as_struct(bounded).struct.with_fields(**shares)
+
+    def _bounded(self, curve: Curve) -> dict[str, pl.Expr]:
+        """Write the area, and what a perfect score and the diagonal have."""
         of_score, of_group = curve.prevalence, curve.positives / (curve.positives + curve.negatives)
         if self.prevalence is not None:
             of_score = of_group = pl.lit(self.prevalence)
         line = self._line(of_group)
-        named = {
+        return {
             "area": total(curve, self._line(of_score).areas_above(segments(curve))),
             "max_area": curve.if_both_classes(line.most()),
             "chance_area": curve.if_both_classes(line.by_chance()),
         }
-        area, most, chance = (pl.field(name) for name in named)
-        return as_struct(named).struct.with_fields(**shares_of_area(area, most, chance))
 
     def _line(self, prevalence: pl.Expr) -> CostLine:
         costs = read_costs(self.cost_fn, self.cost_fp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -96,8 +97,13 @@ class Audit:
             files.save_table(self.segments, path)
 
     def to_json(self) -> str:
-        """Settings and segments as JSON."""
-        result = {"settings": self.settings, "segments": self.segments.to_dicts()}
+        """Settings and segments as JSON; a threshold that selects nobody is ``"Infinity"``."""
+        segments = [
+            {name: _in_json(value) for name, value in row.items()}
+            for row in self.segments.iter_rows(named=True)
+        ]
+        settings = {name: _in_json(value) for name, value in self.settings.items()}
+        result = {"settings": settings, "segments": segments}
         return json.dumps(result, indent=2, allow_nan=False, default=str) + "\n"
 
 
@@ -136,8 +142,8 @@ def audit(
     threshold
         Where to measure decisions: rows that score at least so much are predicted positive.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        Instead of a threshold, the rule that chooses one for each score on all rows: see
-        `operating_point`.
+        Instead of a threshold, the rule that chooses one for each score on all rows, and the
+        population that the metrics are for: see `operating_point`.
 
     Returns
     -------
@@ -178,7 +184,7 @@ def audit(
     rule = {name: value for name, value in rule.items() if value is not None}
     choice = threshold_or_rule(threshold, **rule)
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
-    metrics = ThresholdMetrics(level, weight_type)
+    metrics = ThresholdMetrics(level, weight_type, prevalence)
     rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=_TAKEN, cluster=cluster
     )
@@ -242,6 +248,13 @@ def _in_place(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     keys = ["attribute", "segment"]
     placed = table.join(places, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return placed.sort("place", maintain_order=True).drop("place")
+
+
+def _in_json(value: Any) -> Any:
+    """Write as text what JSON has no number for."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _listed(columns: IntoColumns) -> list[str]:

@@ -19,6 +19,7 @@ BRIER_COLUMNS = (
     "discrimination",
 )
 _POINTS, _LOSS = "__points", "__loss"
+_POSITIVE, _HERE = "__positive", "__here"
 
 
 def brier_score(
@@ -86,9 +87,16 @@ def _brier(rows: pl.Expr) -> pl.Expr:
     score = inputs.probability("score", field(SCORE).cast(pl.Float64))
     point = as_struct({SCORE: score, TP: field(TP), FP: field(FP)})
     points = cumulated_list(there, [SCORE]).list.eval(point.filter(field(ENDS_TIE)))
-    parts = _over_scores(list_curve(), field(SCORE))
+    curve = list_curve()
+    # Named once: each of the losses mentions them several times.
+    named = points.list.eval(
+        pl.element().struct.with_fields(
+            curve.dp.alias(_POSITIVE), (curve.dp + curve.dn).alias(_HERE)
+        )
+    )
+    parts = _over_scores(curve, field)
     parts[_POINTS] = pl.element().implode()
-    sums = points.list.eval(as_struct(parts))
+    sums = named.list.eval(as_struct(parts))
     return in_struct(sums, [_calibrated, _differences], BRIER_COLUMNS)
 
 
@@ -108,17 +116,18 @@ def _differences(field: Fields) -> dict[str, pl.Expr]:
     return {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
 
 
-def _over_scores(curve: Curve, score: pl.Expr) -> dict[str, pl.Expr]:
+def _over_scores(curve: Curve, field: Fields) -> dict[str, pl.Expr]:
     """Write the Brier score and Murphy's parts of it as sums over the distinct scores."""
-    both, here = curve.positives + curve.negatives, curve.dp + curve.dn
+    both = curve.positives + curve.negatives
+    score, positive, here = field(SCORE), field(_POSITIVE), field(_HERE)
     # A score whose weight is lost in rounding has none.
-    rate = pl.when(here > 0).then(curve.dp / here)
+    rate = pl.when(here > 0).then(positive / here)
     losses = {
-        "brier_score": curve.dp * (1 - score) ** 2 + curve.dn * score**2,
-        "reliability": here * (score - rate) ** 2,
-        "resolution": here * (rate - curve.prevalence) ** 2,
+        "brier_score": positive * (1 - score).pow(2) + (here - positive) * score.pow(2),
+        "reliability": here * (score - rate).pow(2),
+        "resolution": here * (rate - curve.prevalence).pow(2),
     }
-    present = pl.when(both > 0)
+    present = pl.when((both > 0) & both.is_finite())
     sums: dict[str, pl.Expr]
     sums = {name: present.then(loss.sum() / both) for name, loss in losses.items()}
     uncertainty = present.then(curve.positives / both * (curve.negatives / both))

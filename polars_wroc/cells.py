@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES, POSITIVES
 from polars_wroc.costs import target_prevalence
-from polars_wroc.rates import Part, effective_share, wilson
+from polars_wroc.rates import Part, in_population, share_with_limits
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import WeightType, check_weight_type
 
@@ -81,43 +81,33 @@ class ThresholdMetrics:
         return [self._in_population, *([self._limits] if self.level else []), _metrics]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
-        """Weigh both classes to the prevalence; and the parts that intervals are made of."""
+        """Weigh both classes to the prevalence, so that all weights add up to what they did."""
         pos = neg = pl.lit(1.0)
         if self.prevalence is not None:
-            # All weights still add up to what they did.
             total = field(POSITIVES) + field(NEGATIVES)
             pos = _ratio(self.prevalence * total, field(POSITIVES))
             neg = _ratio((1 - self.prevalence) * total, field(NEGATIVES))
-        factors = dict(zip(CELLS, (pos, neg, pos, neg), strict=True))
-        columns = {_meant(name): field(name) * factor for name, factor in factors.items()}
-        columns[_meant(POSITIVES)] = field(POSITIVES) * pos
-        columns[_meant(NEGATIVES)] = field(NEGATIVES) * neg
-        if self.level is None:
-            return columns
-        squares = CELLS if self.weight_type == "frequency" else SQUARES
-        tp, fp, fn, tn = (
-            Part(field(name) * factors[name], field(square) * factors[name] ** 2)
-            for name, square in zip(CELLS, squares, strict=True)
-        )
-        shares = {
-            "tpr": (tp, fn),
-            "fpr": (fp, tn),
-            "ppv": (tp, fp),
-            "npv": (tn, fn),
-            "selection_rate": (tp + fp, fn + tn),
-            "accuracy": (tp + tn, fp + fn),
-        }
-        for name, (part, others) in shares.items():
-            columns[f"__{name}"], columns[f"__{name}_size"] = effective_share(part, others)
-        return columns
+        columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
+        return {_meant(name): field(name) * factor for name, factor in columns.items()}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         assert self.level is not None
-        columns: dict[str, pl.Expr] = {}
-        for name in _RATES:
-            limits = wilson(field(f"__{name}"), field(f"__{name}_size"), self.level)
-            columns |= {f"{name}_{end}": limit for end, limit in limits._asdict().items()}
-        return columns
+        squares = CELLS if self.weight_type == "frequency" else SQUARES
+        tp, fp, fn, tn = (
+            Part(field(name), field(square)) for name, square in zip(CELLS, squares, strict=True)
+        )
+        shares = {"tpr": (tp, fn), "fpr": (fp, tn), "ppv": (tp, fp), "npv": (tn, fn)}
+        shares |= {"selection_rate": (tp + fp, fn + tn), "accuracy": (tp + tn, fp + fn)}
+        if self.prevalence is None:
+            limits = {name: share_with_limits(*parts, self.level) for name, parts in shares.items()}
+        else:
+            tpr, fpr = (share_with_limits(*shares[name], self.level) for name in ("tpr", "fpr"))
+            limits = in_population(tpr, fpr, self.prevalence)
+        return {
+            f"{name}_{end}": getattr(limits[name], end)
+            for name in _RATES
+            for end in ("low", "high")
+        }
 
 
 def _meant(name: str) -> str:
@@ -176,4 +166,4 @@ def metrics_at_threshold(
 
 
 def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    return pl.when(whole > 0).then(part / whole)
+    return pl.when((whole > 0) & whole.is_finite()).then(part / whole)

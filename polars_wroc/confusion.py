@@ -72,8 +72,8 @@ class Curve:
 
 def if_both_classes(positives: pl.Expr, negatives: pl.Expr, value: pl.Expr) -> pl.Expr:
     """Null for a group that lacks a class, or whose weights add up to more than a number."""
-    known = [(total > 0) & total.is_finite() for total in (positives, negatives)]
-    return pl.when(known[0] & known[1]).then(value)
+    both = positives + negatives
+    return pl.when((positives > 0) & (negatives > 0) & both.is_finite()).then(value)
 
 
 def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:

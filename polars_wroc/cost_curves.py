@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.confusion import curve_frame, is_origin, totals
+from polars_wroc.confusion import curve_frame, if_both_classes, is_origin, totals
 from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
@@ -110,9 +110,9 @@ def cost_curve(
 
 def _with_rates(curve: pl.LazyFrame) -> pl.LazyFrame:
     positives, negatives = totals()
-    known = pl.when((positives > 0) & (negatives > 0))
+    rates = {"fpr": pl.col("fp") / negatives, "fnr": pl.col("fn") / positives}
     return curve.with_columns(
-        fpr=known.then(pl.col("fp") / negatives), fnr=known.then(pl.col("fn") / positives)
+        if_both_classes(positives, negatives, rate).alias(name) for name, rate in rates.items()
     )
 
 
@@ -120,22 +120,22 @@ def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
     """Find the costs at which each threshold is the best: between its neighbours on the hull."""
     fpr, fnr = pl.col("fpr"), pl.col("fnr")
     corner = pl.col("__corner") & fpr.is_not_null()
-    last = is_origin().shift(-1, fill_value=True)
 
     def before(rate: pl.Expr) -> pl.Expr:
         return pl.when(corner).then(rate).forward_fill().shift(1)
 
     gained, lost = fpr - before(fpr), before(fnr) - fnr
     # Where the line of this threshold crosses that of the corner before it.
-    crossing = pl.when(corner & ~is_origin()).then(gained / (gained + lost))
+    # Where the next curve begins, the last corner of this one is the best to the end.
+    crossing = pl.when(is_origin()).then(1.0).when(corner).then(gained / (gained + lost))
     marked = curve.with_columns(
-        on_hull(is_origin(), (1 - fnr).fill_null(0.0), fpr.fill_null(0.0)).alias("__corner")
+        on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
     ).with_columns(crossing.alias("__crossing"))
     following = pl.col("__crossing").backward_fill().shift(-1)
     return marked.with_columns(
         dominated=pl.when(fpr.is_not_null()).then(~pl.col("__corner")),
         best_from=pl.when(corner).then(pl.when(is_origin()).then(0.0).otherwise("__crossing")),
-        best_to=pl.when(corner).then(pl.when(last).then(1.0).otherwise(following)),
+        best_to=pl.when(corner).then(following.fill_null(1.0)),
     )
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc import options
-
-_LARGEST = sys.float_info.max
 
 
 class Costs(NamedTuple):
@@ -25,17 +22,18 @@ class Costs(NamedTuple):
 
 def read_costs(cost_fn: float | None, cost_fp: float | None) -> Costs:
     """Check the costs; with one of them given the other is what it lacks to 1."""
-    if cost_fn is None and cost_fp is None:
+    fn, fp = (
+        None if value is None else options.number(name, value, low=0, finite=True)
+        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp))
+    )
+    if fn is None and fp is None:
         msg = "`cost_fn` or `cost_fp` must be given; found neither"
         raise ValueError(msg)
-    if cost_fn is None:
-        fp = options.number("cost_fp", cost_fp, low=0, high=1)
-        return Costs(1 - fp, fp)
-    if cost_fp is None:
-        fn = options.number("cost_fn", cost_fn, low=0, high=1)
-        return Costs(fn, 1 - fn)
-    fn = options.number("cost_fn", cost_fn, low=0, high=_LARGEST)
-    fp = options.number("cost_fp", cost_fp, low=0, high=_LARGEST)
+    if fn is None:
+        assert fp is not None
+        return Costs(_rest("cost_fp", fp, "cost_fn"), fp)
+    if fp is None:
+        return Costs(fn, _rest("cost_fn", fn, "cost_fp"))
     largest = max(fn, fp)
     if largest == 0:
         msg = "`cost_fn` and `cost_fp` must not both be 0; found 0 and 0"
@@ -43,6 +41,13 @@ def read_costs(cost_fn: float | None, cost_fp: float | None) -> Costs:
     # The larger is divided out first, since the sum may be too large for a number.
     both = fn / largest + fp / largest
     return Costs(fn / largest / both, fp / largest / both)
+
+
+def _rest(name: str, cost: float, other: str) -> float:
+    if cost > 1:
+        msg = f"`{name}` must be at most 1 where `{other}` is not given; found {cost:g}"
+        raise ValueError(msg)
+    return 1 - cost
 
 
 def target_prevalence(value: float | None) -> float | None:

@@ -50,6 +50,11 @@ def confusion_curve(
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`.
 
+    Notes
+    -----
+    ``fn`` and ``tn`` are what the cumulative sums lack to the totals: beside a weight ten to the
+    power of fifteen times larger a weight is lost in them.
+
     Examples
     --------
     The example of R's WeightedROC:
@@ -192,8 +197,8 @@ def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
     """Lay out every point of the ROC curve, prepared for a band if there is one."""
     positives, negatives = totals()
     curve = curve_frame(rows, squares=band is not None).with_columns(
-        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
-        tpr=pl.when(positives > 0).then(pl.col("tp") / positives),
+        fpr=pl.when((negatives > 0) & negatives.is_finite()).then(pl.col("fp") / negatives),
+        tpr=pl.when((positives > 0) & positives.is_finite()).then(pl.col("tp") / positives),
     )
     # A band looks up values in the curve that it is drawn around: computed once all the same.
     return curve if band is None else band.prepare(curve).cache()

@@ -11,7 +11,7 @@ from polars_wroc.confusion import FP, TP, curve_list, list_curve
 from polars_wroc.hull import hull_list
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
-from polars_wroc.reading import read_paired_rows, score_column
+from polars_wroc.reading import model_names, read_paired_rows, score_column
 from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import as_struct
 
@@ -97,16 +97,16 @@ def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
     field = pl.element().struct.field
     weight = rows.observations.signed_weight.fill_null(0.0).alias(WEIGHT)
     lists = {
-        name: pl.struct(pl.col(score_column(i)).alias(SCORE), weight).implode()
-        for i, name in enumerate(models)
+        score_column(i): pl.struct(pl.col(score_column(i)).alias(SCORE), weight).implode()
+        for i in range(len(models))
     }
     rates = {TP: field(TP) / field(TP).last(), FP: field(FP) / field(FP).last()}
     stacked = rows.reduce(rows.frame, lists).unpivot(
-        on=list(models), index=rows.keys, variable_name=MODEL, value_name=_CURVE
+        on=list(lists), index=rows.keys, variable_name=MODEL, value_name=_CURVE
     )
     area = metrics.roc_auc(list_curve())
     return (
-        stacked.with_columns(pl.col(MODEL).cast(pl.Enum(models)), curve_list(pl.col(_CURVE)))
+        stacked.with_columns(model_names(models), curve_list(pl.col(_CURVE)))
         .with_columns(hull_list(pl.col(_CURVE)).alias(_HULL))
         .with_columns(
             pl.col(_CURVE).list.agg(area).alias("auc"),

@@ -8,6 +8,8 @@ through them one by one.
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
 from polars_wroc.confusion import FP, TP
@@ -15,6 +17,7 @@ from polars_wroc.staged import as_struct
 
 # A pass that takes away less than this share is not worth another one.
 _WORTHWHILE = 0.1
+_PLACE = "__place"
 
 
 def hull_list(curves: pl.Expr) -> pl.Expr:
@@ -25,21 +28,21 @@ def hull_list(curves: pl.Expr) -> pl.Expr:
     field = pl.element().struct.field
     tp, fp = field(TP), field(FP)
     both = tp.last() + fp.last()
-    shares = curves.list.eval(as_struct({TP: tp / both, FP: fp / both}))
     dtype = pl.List(pl.Struct({TP: pl.Float64, FP: pl.Float64}))
-    return shares.map_batches(_hulls, return_dtype=dtype, is_elementwise=True)
+    corners = curves.map_batches(_hulls, return_dtype=dtype, is_elementwise=True)
+    return corners.list.eval(as_struct({TP: tp / both, FP: fp / both}))
 
 
-def on_hull(origin: pl.Expr, tpr: pl.Expr, fpr: pl.Expr) -> pl.Expr:
+def on_hull(origin: pl.Expr, tp: pl.Expr, fp: pl.Expr) -> pl.Expr:
     """Mark the points of curves one after another that are corners of their hulls."""
-    points = as_struct({"curve": origin.cum_sum(), TP: tpr, FP: fpr, "origin": origin})
+    points = as_struct({"curve": origin.cum_sum(), TP: tp, FP: fp, "origin": origin})
     return points.map_batches(_marks, return_dtype=pl.Boolean)
 
 
 def _hulls(curves: pl.Series) -> pl.Series:
     listed = pl.DataFrame({"points": curves}).with_row_index("curve")
     points = listed.explode("points", empty_as_null=False, keep_nulls=False).unnest("points")
-    hulls = _corners(points).group_by("curve").agg(points=pl.struct(TP, FP))
+    hulls = _corners(points.select("curve", TP, FP)).group_by("curve").agg(points=pl.struct(TP, FP))
     found = listed.select("curve").join(hulls, on="curve", how="left", maintain_order="left")
     return found["points"].alias(curves.name)
 
@@ -57,12 +60,22 @@ def _corners(points: pl.DataFrame) -> pl.DataFrame:
     A corner is never on or below the line between two other points, so that all points that
     are may go at once.
     """
-    points = points.filter(_moves())
+    places = points.with_row_index(_PLACE)
+    left = places.filter(_moves()).with_columns(pl.col(TP, FP) * _scale(points))
     while True:
-        kept = points.filter(_turns_right())
-        if kept.height >= (1 - _WORTHWHILE) * points.height:
-            return kept if kept.height == points.height else _corners_of_few(kept)
-        points = kept
+        kept = left.filter(_turns_right())
+        if kept.height >= (1 - _WORTHWHILE) * left.height:
+            few = kept if kept.height == left.height else _corners_of_few(kept)
+            return points[few[_PLACE]]
+        left = kept
+
+
+def _scale(points: pl.DataFrame) -> float:
+    """Bring weights near 1, where products of two are numbers; a power of two rounds nothing."""
+    largest = points.select(pl.max_horizontal(pl.col(TP, FP).max())).item()
+    if not largest or not math.isfinite(largest):
+        return 1.0
+    return math.ldexp(1.0, max(-math.frexp(largest)[1], -1022))
 
 
 def _moves() -> pl.Expr:

@@ -122,16 +122,18 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
 
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
-    """Let values from 0 to 1 through, and raise at collect for others."""
-    bad = pl.when(~value.is_between(0, 1)).then(value).cast(pl.String)
-    sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + bad
-    return _raise(sentence).fill_null(value)
+    """Let a column of values from 0 to 1 through, and raise at collect for others."""
+    first = value.filter(~value.is_between(0, 1)).first().cast(pl.String)
+    sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + first
+    return value + _raise(sentence).fill_null(0.0)
 
 
-def unless(holds: pl.Expr, sentence: str) -> pl.Expr:
+def unless(holds: pl.Expr, sentence: str, found: pl.Expr | None = None) -> pl.Expr:
     """True where a rule holds; an error with the sentence at collect where it does not."""
-    broken = pl.when(~holds).then(pl.lit(_MARK + sentence))
-    return _raise(broken).is_null()
+    said = pl.lit(_MARK + sentence)
+    if found is not None:
+        said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
+    return _raise(pl.when(~holds).then(said)).is_null()
 
 
 def sentence_of(error: Exception) -> str | None:

@@ -91,7 +91,10 @@ def named_metrics(metrics: Metrics) -> dict[str, Metric]:
     if isinstance(metrics, Sequence):
         unnamed = [metric for metric in metrics if not isinstance(metric, str)]
         if unnamed:
-            msg = f"`metrics` must map a name to what has none; found {unnamed[0]!r} in a sequence"
+            msg = (
+                "`metrics` must be names of metrics, or a mapping that gives each metric a name; "
+                f"found {unnamed[0]!r} without a name"
+            )
             raise TypeError(msg)
     if not metrics or len(set(metrics)) < len(metrics):
         msg = f"`metrics` must hold one metric or several different ones; found {metrics!r}"
@@ -106,6 +109,8 @@ def _formula(name: object, metric: object) -> Metric:
         raise ValueError(msg)
     if isinstance(metric, PartialAUC | CostPartialAUC):
         return metric
+    if not isinstance(metric, str):
+        rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
+        options.reject_type("metrics", rule, metric)
     options.option("metrics", metric, get_args(MetricName))
-    assert isinstance(metric, str)
     return METRICS[metric]

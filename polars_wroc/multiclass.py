@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
@@ -42,7 +42,7 @@ def roc_auc_multiclass(
     average
         ``"macro"``: all classes, or pairs, count alike. ``"weighted"``: by the weight of the
         class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only: one AUC of all
-        rows and classes together.
+        rows and classes together, in which a class without weight has negatives only.
     weight
         As for `roc_auc`.
 
@@ -97,7 +97,9 @@ def roc_auc_multiclass(
         raise ValueError(msg)
     columns = {name: as_column("scores", column) for name, column in scores.items()}
     weights = None if weight is None else as_column("weight", weight)
-    classes = _Classes(_checked(as_column("label", label), list(columns)), columns, weights)
+    classes = _Classes(
+        _checked(as_column("label", label), list(columns), weights), columns, weights
+    )
     if average == "micro":
         value = classes.pooled()
     else:
@@ -119,7 +121,7 @@ class _Classes:
 
     def in_pairs(self) -> list[pl.Expr]:
         return [
-            self._auc(name, _of_pair, self.label.is_in([name, other]))
+            self._auc(name, _of_pair, _is_one_of(self.label, [name, other]))
             for name, other in permutations(self.scores, 2)
         ]
 
@@ -164,7 +166,28 @@ def _mean(*, weighted: bool) -> pl.Expr:
     return pl.when(counted.sum() > 0).then((auc * counted).sum() / counted.sum())
 
 
-def _checked(label: pl.Expr, classes: list[Any]) -> pl.Expr:
-    known = pl.any_horizontal(label == pl.lit(name) for name in classes) | label.is_null()
-    rule = f"`label` must hold the classes of `scores`, {classes}; it holds others"
-    return pl.when(inputs.unless(known, rule)).then(label)
+def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
+    # Not is_in, which does not compare numbers of different types.
+    return pl.any_horizontal(label == pl.lit(name) for name in classes)
+
+
+def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
+    """Refuse classes that the label cannot hold, and labels that are none of the classes."""
+
+    def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        (column, dtype), *weights = columns
+        for name in classes:
+            if not inputs.is_possible(name, dtype):
+                msg = (
+                    "`scores` must map possible values of the label; found "
+                    f"{name!r} for {inputs.shown_as(column)} of type {dtype}"
+                )
+                raise TypeError(msg)
+        known = _is_one_of(column, classes) | column.is_null()
+        if weights:
+            # A row of weight zero is not there, whatever its label.
+            known |= weights[0][0].eq_missing(0) | weights[0][0].is_null()
+        rule = f"`label` must hold the classes of `scores`, {classes}"
+        return pl.when(inputs.unless(known, rule, column)).then(column)
+
+    return pl.pipe_with_dtype([label, *([] if weight is None else [weight])], check)

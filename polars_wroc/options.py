@@ -17,16 +17,17 @@ def number(
     low: float = -math.inf,
     high: float = math.inf,
     open_ends: bool = False,
+    finite: bool = False,
 ) -> float:
     """Check a number and the range that it must lie in."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         reject_type(argument, "be a number", value)
     inside = low < value < high if open_ends else low <= value <= high
-    if not inside:
+    if not inside or (finite and math.isinf(value)):
         if math.isinf(low) and math.isinf(high):
             rule = "be a number"
         elif math.isinf(high):
-            rule = f"be {low:g} or more"
+            rule = f"be {'finite and ' if finite else ''}{low:g} or more"
         else:
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
         msg = f"`{argument}` must {rule}; found {value!r}"

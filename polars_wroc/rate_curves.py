@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.cells import ThresholdMetrics
-from polars_wroc.confusion import CURVE_COLUMNS, curve_frame
+from polars_wroc.cells import metrics_at_threshold
+from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, totals
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
-from polars_wroc.staged import in_columns
 
 _CELLS = CURVE_COLUMNS[1:]
-_METRICS = ThresholdMetrics(level=None, weight_type="probability")
 
 
 def pr_curve(
@@ -201,6 +199,9 @@ def _curve(
     """Lay out the metrics that the ``columns`` name, at every point of the confusion curve."""
     names: Sequence[str] = ["threshold", *columns, *_CELLS]
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
-    metrics = in_columns(curve_frame(rows), _METRICS.steps)
-    renamed = [pl.col(metric).alias(name) for name, metric in columns.items()]
-    return deliver(frame, metrics.select(*rows.keys, "threshold", *renamed, *_CELLS))
+    positives, negatives = totals()
+    points = {name: pl.col(name) for name in CURVE_COLUMNS}
+    metrics = metrics_at_threshold(**points, positives=positives, negatives=negatives)
+    asked = {name: metrics[metric] for name, metric in columns.items()}
+    table = curve_frame(rows).select(*rows.keys, "threshold", *_CELLS, **asked)
+    return deliver(frame, table.select(*rows.keys, *names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,12 +45,11 @@ def ratio_limits(one: Estimate, other: Estimate) -> Limits:
     """Interval of the ratio of two independent shares: of the difference of their logarithms."""
     logs = (Estimate(*(part.log() for part in estimate)) for estimate in (one, other))
     limits = difference_limits(*logs)
-    # Where nothing was found the logarithm says nothing about how much more there may be.
-    nothing = one.value == 0
-    return Limits(
-        low=pl.when(nothing).then(0.0).otherwise(limits.low.exp()),
-        high=pl.when(nothing).then(one.high / other.low).otherwise(limits.high.exp()),
-    )
+    # Where a share is nothing, its logarithm says nothing about how much it may be.
+    nothing, unbounded = one.value == 0, other.value == 0
+    low = pl.when(nothing).then(0.0).when(unbounded).then(one.low / other.high)
+    high = pl.when(unbounded).then(math.inf).when(nothing).then(one.high / other.low)
+    return Limits(low.otherwise(limits.low.exp()), high.otherwise(limits.high.exp()))
 
 
 @dataclass(frozen=True)
@@ -94,3 +94,43 @@ def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
     variance = (rest**2 * part.squares + rate**2 * others.squares) / both.weight**2
     size = pl.when(variance > 0).then(pl.min_horizontal(kish, rate * rest / variance))
     return known.then(rate), known.then(size.otherwise(kish))
+
+
+def share_with_limits(part: Part, others: Part, level: float) -> Estimate:
+    """Share of a part with Wilson's interval."""
+    rate, size = effective_share(part, others)
+    return Estimate(rate, *wilson(rate, size, level))
+
+
+def in_population(tpr: Estimate, fpr: Estimate, prevalence: float) -> dict[str, Estimate]:
+    """Rates in a population of known prevalence, where only those of the classes are uncertain.
+
+    Predictive values follow from the ratios of both classes' rates, the others from their sums.
+    """
+    fnr, tnr = (Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low) for rate in (tpr, fpr))
+    odds = prevalence / (1 - prevalence)
+    return {
+        "tpr": tpr,
+        "fpr": fpr,
+        "ppv": _share_of_first(tpr, fpr, odds),
+        "npv": _share_of_first(tnr, fnr, 1 / odds),
+        "selection_rate": _mixture(tpr, fpr, prevalence),
+        "accuracy": _mixture(tpr, tnr, prevalence),
+    }
+
+
+def _share_of_first(one: Estimate, other: Estimate, odds: float) -> Estimate:
+    """What one class has of all that both select, from the odds of the classes."""
+    # From the other to one: where the other selects nothing, all there is comes from one.
+    ratio = other.value / one.value
+    limits = ratio_limits(other, one)
+    low, value, high = (1 / (1 + each / odds) for each in (limits.high, ratio, limits.low))
+    known = pl.when((one.value > 0) | (other.value > 0))
+    return Estimate(known.then(value), known.then(low), known.then(high))
+
+
+def _mixture(one: Estimate, other: Estimate, share: float) -> Estimate:
+    """Mean of two independent rates, the first with a share of the weight."""
+    parts = Estimate(*(share * each for each in one))
+    minus = Estimate(*((share - 1) * each for each in (other.value, other.high, other.low)))
+    return Estimate(parts.value - minus.value, *difference_limits(parts, minus))

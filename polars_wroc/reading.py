@@ -46,18 +46,13 @@ def read_rows(
     columns = _read(frame, label, score, weight, by, cluster, result_columns)
     selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
     if columns.several:
-        # Not replace_strict, which the streaming engine hands to the other one.
-        model = pl.coalesce(
-            pl.when(pl.col(MODEL) == score_column(i)).then(pl.lit(name))
-            for i, name in enumerate(columns.models)
-        ).cast(pl.Enum(columns.models))
         names = [score_column(i) for i in range(len(columns.models))]
         selected = selected.unpivot(
             on=names,
             index=[name for name in selected.collect_schema() if name not in names],
             variable_name=MODEL,
             value_name=SCORE,
-        ).with_columns(model.alias(MODEL))
+        ).with_columns(model_names(columns.models))
         keys = [*keys, MODEL]
         typed_score = typed_score._replace(
             column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
@@ -94,6 +89,16 @@ def read_paired_rows(
     ]
     observed = columns.frame.select(*columns.keys, *scores, *_beside(columns, first))
     return Rows(observed, columns.keys), columns.models
+
+
+def model_names(models: Sequence[str]) -> pl.Expr:
+    """Name the models after a column of names of score columns."""
+    # Not replace_strict, which the streaming engine hands to the other one.
+    names = pl.coalesce(
+        pl.when(pl.col(MODEL) == score_column(i)).then(pl.lit(name))
+        for i, name in enumerate(models)
+    )
+    return names.cast(pl.Enum(models)).alias(MODEL)
 
 
 def score_column(model: int) -> str:

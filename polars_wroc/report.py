@@ -49,7 +49,7 @@ _RULES = {
     "cost": "the least expected cost",
     "max_fpr": "the most positives found with a false positive rate of at most {:g}",
     "min_tpr": "the fewest false positives with a true positive rate of at least {:g}",
-    "max_selection_rate": "as many selected as {:g} of all",
+    "max_selection_rate": "the most selected that are at most {:g} of all",
 }
 
 
@@ -89,11 +89,12 @@ def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> di
     if "threshold" in segments.columns:
         limits = [_limits(rate).alias(f"{rate}{_LIMITS}") for rate in _RATES]
         tables.append(_table(of_attribute.with_columns(limits), _DECISION_HEADINGS))
+    slider = segments_threshold_chart(curves, segments, attribute)
     return {
         "attribute": attribute,
         "tables": tables,
         "chart": segments_chart(curves, segments, attribute).to_dict(),
-        "slider": segments_threshold_chart(curves, segments, attribute).to_dict(),
+        "slider": None if slider is None else slider.to_dict(),
     }
 
 
@@ -118,7 +119,7 @@ def _decision(settings: dict[str, Any]) -> str | None:
     rule = settings["rule"]
     if rule is None:
         threshold = settings["threshold"]
-        return None if threshold is None else f"at the given threshold of {threshold:g}"
+        return None if threshold is None else f"at the given threshold of {threshold:.10g}"
     names = {name: value for name, value in rule.items() if value is not None}
     name = names.get("criterion") or next(iter(names))
     what = _RULES[name].format(names.get(name))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Literal, TypeAlias, get_args
 
@@ -21,7 +21,7 @@ from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.metrics import Metric, Metrics, named_metrics
 from polars_wroc.placements import place_among, row_curve
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
+from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, collect, deliver
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
 
@@ -116,6 +116,7 @@ def bootstrap(
     options.level(level)
     formulas: dict[str, Metric] = named_metrics(metrics)
     names: list[str] = list(formulas)
+    _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(
@@ -183,12 +184,20 @@ def bootstrap_replicates(
     (201, 2)
     """
     formulas: dict[str, Metric] = named_metrics(metrics)
+    _check_names(formulas, [REPLICATE, MODEL])
     taken = [REPLICATE, *formulas]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
     table = _replicates(
         rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
     return deliver(frame, rows.arrange(table.sort(REPLICATE)))
+
+
+def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
+    for name in names:
+        if name in taken:
+            msg = f"`metrics` must not have the name of a result column; found {name!r}"
+            raise ValueError(msg)
 
 
 def _rows(

@@ -71,6 +71,11 @@ def choose_rule(
     max_selection_rate: float | None = None,
 ) -> Rule:
     """Read the arguments of an operating point, of which one must choose the rule."""
+    if criterion != "cost":
+        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
+            if value is not None:
+                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
+                raise ValueError(msg)
     limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
     given = [
         name for name, value in ({"criterion": criterion} | limits).items() if value is not None
@@ -82,11 +87,6 @@ def choose_rule(
             f"found {found}"
         )
         raise ValueError(msg)
-    if criterion != "cost":
-        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
-            if value is not None:
-                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
-                raise ValueError(msg)
     if criterion is not None:
         options.option("criterion", criterion, get_args(Criterion))
         if criterion == "cost":
@@ -108,11 +108,11 @@ def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | No
 
 
 def _both(point: Point) -> pl.Expr:
-    return (point.positives > 0) & (point.negatives > 0)
+    return (point.positives > 0) & (point.negatives > 0) & point.all_rows.is_finite()
 
 
 def _any(point: Point) -> pl.Expr:
-    return point.all_rows > 0
+    return (point.all_rows > 0) & point.all_rows.is_finite()
 
 
 def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
@@ -128,7 +128,7 @@ def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
 
 def _max_fpr(limit: float) -> Rule:
     return Rule(
-        first=lambda point: point.tpr.fill_nan(0.0),
+        first=lambda point: point.tpr,
         second=lambda point: -point.fpr,
         allowed=lambda point: point.fpr <= limit + TOLERANCE,
         known=_both,

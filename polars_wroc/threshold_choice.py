@@ -9,12 +9,17 @@ import polars as pl
 from polars_wroc.cells import ThresholdMetrics
 from polars_wroc.inputs import IntoColumn, from_expressions
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.rules import Criterion, Rule, choose_rule
 from polars_wroc.staged import in_columns, in_struct
-from polars_wroc.threshold_search import cells_at, choose, choose_in_list, common_threshold
-
-_METRICS = ThresholdMetrics(level=None, weight_type="probability")
+from polars_wroc.threshold_search import (
+    cells_at,
+    choose,
+    choose_in_list,
+    common_threshold,
+    thresholds_of,
+)
+from polars_wroc.variance import WeightType
 
 
 def operating_point(
@@ -43,10 +48,10 @@ def operating_point(
         expected cost, with ``cost_fn`` and ``cost_fp``.
     cost_fn, cost_fp
         Costs of a false negative and of a false positive; only their ratio matters. With one
-        of them the other is what it lacks to 1.
+        of them, from 0 to 1, the other is what it lacks to 1.
     prevalence
-        Share of positives in the population that the decision is for, for the cost; None
-        takes that of the data.
+        Share of positives in the population that the decision is for, for the cost; the metrics
+        are then for that population too. None takes that of the data.
     max_fpr, min_tpr, max_selection_rate
         Instead of a criterion: the largest tpr with at most this fpr, the smallest fpr with
         at least this tpr, or the lowest threshold that selects at most this share.
@@ -101,7 +106,8 @@ def operating_point(
         min_tpr=min_tpr,
         max_selection_rate=max_selection_rate,
     )
-    build = partial(_point, rule=rule)
+    metrics = ThresholdMetrics(level=None, weight_type="probability", prevalence=prevalence)
+    build = partial(_point, rule=rule, metrics=metrics)
     return from_expressions(label, score, weight, pos_label, build).alias("operating_point")
 
 
@@ -121,6 +127,8 @@ def operating_points(
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
 ) -> FrameT:
     """Threshold that a rule chooses for each group, or for all of them, with the metrics there.
 
@@ -134,6 +142,8 @@ def operating_points(
         The rule: see `operating_point`.
     common
         Choose one threshold on all rows, for each score, and measure every group there.
+    level, weight_type
+        For intervals of the rates, as if the threshold had been given: see `confusion_matrix`.
 
     Returns
     -------
@@ -178,11 +188,18 @@ def operating_points(
         min_tpr=min_tpr,
         max_selection_rate=max_selection_rate,
     )
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_METRICS.columns)
-    cells = cells_at(rows, common_threshold(rows, rule)) if common else choose(rows, rule)
-    table = in_columns(cells, _METRICS.steps).select(*rows.keys, *_METRICS.columns)
+    metrics = ThresholdMetrics(level, weight_type, prevalence)
+    rows: Rows
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    if common:
+        cells = cells_at(rows, common_threshold(rows, rule))
+    else:
+        cells = choose(rows, rule)
+        if level is not None:
+            cells = cells_at(rows, thresholds_of(cells, rows.keys))
+    table = in_columns(cells, metrics.steps).select(*rows.keys, *metrics.columns)
     return deliver(frame, rows.arrange(table))
 
 
-def _point(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
-    return in_struct(choose_in_list(rows, rule), _METRICS.steps, _METRICS.columns)
+def _point(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:
+    return in_struct(choose_in_list(rows, rule), metrics.steps, metrics.columns)

@@ -63,8 +63,13 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
         given = {_THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
         table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
         return table.select(*models, **given)
-    return choose(Rows(rows.frame, models), choice).select(
-        *models,
+    return thresholds_of(choose(Rows(rows.frame, models), choice), models)
+
+
+def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Keep of chosen points what `cells_at` needs to find them again."""
+    return cells.select(
+        *keys,
         pl.col("threshold").alias(_THRESHOLD),
         # There the threshold is +inf, and so may be a score.
         ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
@@ -72,14 +77,17 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
 
 
 def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Reduce each group to its cells at the threshold of its model, with their squares."""
-    models = [key for key in rows.ordered if key in thresholds.collect_schema()]
-    joined = (
-        rows.frame.join(thresholds, on=models)
-        if models
-        else rows.frame.join(thresholds, how="cross")
-    )
-    positive, negative = class_weights(rows.observations.signed_weight)
+    """Reduce each group to its cells at a threshold, with their squares.
+
+    ``thresholds`` has one for each value of the keys that it has, or one for all rows.
+    """
+    keys = [key for key in rows.keys if key in thresholds.collect_schema()]
+    if keys:
+        joined = rows.frame.join(thresholds, on=keys, nulls_equal=True)
+    else:
+        joined = rows.frame.join(thresholds, how="cross")
+    # Not the checked weight, whose check of a whole group would not stream.
+    positive, negative = class_weights(pl.col(WEIGHT))
     predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
     weights = (
         positive * predicted,
@@ -91,7 +99,11 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     sums |= {name: weight**2 for name, weight in zip(SQUARES, weights, strict=True)}
     sums |= {POSITIVES: positive, NEGATIVES: negative}
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
+    cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    check = rows.observations.label_check
+    if check is not None:
+        cells["tp"] += check
     return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
 
 

@@ -85,3 +85,70 @@ def test_tiny_cost_at_a_tiny_prevalence() -> None:
 def test_metrics_that_cannot_be_counted(metrics: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"^`metrics` must"):
         wroc.curve_metrics("y", "s", metrics=metrics)
+
+
+NAMED = pl.DataFrame(
+    {"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1, 0.5, 0.5], "g": [*"aaabbb"]}
+)
+CURVES = ["pr_curve", "det_curve", "gain_curve", "cost_curve", "roc_curve", "confusion_curve"]
+
+
+@pytest.mark.parametrize("name", ["prevalence", "lift", "accuracy", "npv", "f1", "for", "youden"])
+@pytest.mark.parametrize("curve", CURVES)
+def test_group_with_the_name_of_another_metric(curve: str, name: str) -> None:
+    renamed = NAMED.rename({"g": name})
+    if curve == "gain_curve" and name == "lift":
+        with pytest.raises(ValueError, match="name of a result column"):
+            wroc.gain_curve(renamed, "y", "s", by=name)
+        return
+    function = getattr(wroc, curve)
+    found, expected = function(renamed, "y", "s", by=name), function(NAMED, "y", "s", by="g")
+    assert found.rename({name: "g"}).equals(expected)
+
+
+def test_groups_with_the_names_of_the_scores() -> None:
+    scores = NAMED.with_columns(a="s", b=-pl.col("s"))
+    found = wroc.dominated_models(scores, "y", ["a", "b"], by=pl.col("g").alias("b"))
+    expected = wroc.dominated_models(scores, "y", ["a", "b"], by="g")
+    assert found.rename({"b": "g"}).equals(expected)
+
+
+@pytest.mark.parametrize("name", ["value", "metric", "replicate", "model"])
+def test_metrics_with_the_names_of_results(name: str) -> None:
+    with pytest.raises(ValueError, match=f"`metrics` must not have the name .* found '{name}'"):
+        wroc.bootstrap(NAMED, "y", "s", metrics={name: "ks"}, replicates=2)
+
+
+def test_last_corner_is_the_best_to_the_end_whatever_follows() -> None:
+    rows = pl.DataFrame(
+        {
+            "g": [*"aaaabbbb"],
+            "y": [1, 0] * 4,
+            "s": [4, 3, 2, 1] * 2,
+            "w": [1.0, 1.0, 1.0, 1e-20, *[1.0] * 4],
+        }
+    )
+    curve = wroc.cost_curve(rows, "y", "s", weight="w", by="g")
+    ends = curve.filter(~pl.col("dominated")).group_by("g").agg(pl.col("best_to").max())
+    assert ends["best_to"].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("weights", [[1e308] * 4, [1e308, 1e308, 5e307, 1e307]])
+def test_weights_that_add_up_to_no_number_leave_nothing_known(weights: list[float]) -> None:
+    rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "w": weights})
+    numbers = rows.select(
+        wroc.roc_auc("y", "s", weight="w"),
+        wroc.pr_auc("y", "s", weight="w"),
+        wroc.brier_score("y", "s", weight="w").struct.field("reliability"),
+        wroc.cost_partial_auc("y", "s", cost_fn=0.3, weight="w").struct.field("area"),
+        wroc.operating_point("y", "s", criterion="youden", weight="w").struct.field("accuracy"),
+    )
+    assert numbers.row(0) == (None,) * 5
+    curve = wroc.cost_curve(rows, "y", "s", weight="w")
+    assert curve["fpr"].to_list() == [None] * 5
+
+
+def test_labels_are_checked_at_a_common_threshold() -> None:
+    mixed = NAMED.with_columns(y=pl.Series([1, 0, 1, -1, 0, 0]))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="must hold 0 and 1 or -1 and 1"):
+        wroc.operating_points(mixed, "y", "s", max_fpr=0.5, common=True)

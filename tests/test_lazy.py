@@ -58,6 +58,14 @@ TABLES: dict[str, Table] = {
     "bootstrap": lambda f: wroc.bootstrap(
         f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by="g", replicates=3
     ),
+    "pr_curve": lambda f: wroc.pr_curve(f, "y", "s", weight="w", by="g"),
+    "gain_curve": lambda f: wroc.gain_curve(f, "y", "s", weight="w", by="g"),
+    "operating_points": lambda f: wroc.operating_points(
+        f, "y", "s", weight="w", by="g", max_fpr=0.2
+    ),
+    "operating_points, common": lambda f: wroc.operating_points(
+        f, "y", "s", weight="w", by="g", max_fpr=0.2, common=True, level=0.9
+    ),
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
     ),

@@ -260,7 +260,24 @@ def test_costs_count_by_their_ratio(people: pl.DataFrame) -> None:
 def test_prevalence_of_the_data_changes_nothing(people: pl.DataFrame) -> None:
     share = people.select((pl.col("w") * pl.col("y")).sum() / pl.col("w").sum()).item()
     found = point(people, criterion="cost", cost_fn=0.6, prevalence=share)
-    assert found == point(people, criterion="cost", cost_fn=0.6)
+    assert found == pytest.approx(point(people, criterion="cost", cost_fn=0.6))
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
+    people: pl.DataFrame, common: bool
+) -> None:
+    rule: dict[str, Any] = {"criterion": "cost", "cost_fn": 0.6, "prevalence": 0.2}
+    ours = wroc.operating_points(
+        people, "y", "s", weight="w", by="g", common=common, level=0.9, **rule
+    )
+    for row in ours.iter_rows(named=True):
+        there = people.filter(pl.col("g").eq_missing(row["g"]))
+        given = wroc.confusion_matrix(
+            "y", "s", threshold=row["threshold"], weight="w", level=0.9, prevalence=0.2
+        )
+        expected = there.select(given).item()
+        assert {name: row[name] for name in expected} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("common", [False, True])

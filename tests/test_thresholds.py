@@ -194,9 +194,8 @@ def test_metric_equals_scikit_learn_at_every_threshold(people: pl.DataFrame, nam
 
 
 @pytest.mark.parametrize("prevalence", [0.01, 0.3, 0.9])
-@pytest.mark.parametrize("level", [None, 0.9])
 def test_prevalence_is_that_of_classes_weighted_to_it(
-    people: pl.DataFrame, prevalence: float, level: float | None
+    people: pl.DataFrame, prevalence: float
 ) -> None:
     weight, positive = pl.col("w"), pl.col("y") == 1
     total = weight.sum()
@@ -206,14 +205,64 @@ def test_prevalence_is_that_of_classes_weighted_to_it(
         .otherwise((1 - prevalence) * total / weight.filter(~positive).sum())
     )
     meant = people.with_columns(w=weight * shares)
-    ours = wroc.threshold_metrics(people, "y", "s", weight="w", prevalence=prevalence, level=level)
-    theirs = wroc.threshold_metrics(meant, "y", "s", weight="w", level=level)
+    ours = wroc.threshold_metrics(people, "y", "s", weight="w", prevalence=prevalence)
+    theirs = wroc.threshold_metrics(meant, "y", "s", weight="w")
     cells = ["tp", "fp", "fn", "tn"]
     assert_frame_equal(ours.drop(cells), theirs.drop(cells), rel_tol=1e-9, abs_tol=1e-9)
     assert_frame_equal(
         ours.select(cells), wroc.threshold_metrics(people, "y", "s", weight="w").select(cells)
     )
     assert ours["prevalence"].to_list() == pytest.approx([prevalence] * ours.height)
+
+
+@pytest.mark.parametrize(
+    ("n_pos", "n_neg", "tpr", "fpr", "prevalence"),
+    [(270, 2730, 0.65, 0.19, 0.02), (100, 900, 0.5, 0.05, 0.5), (300, 300, 0.9, 0.1, 0.1)],
+)
+def test_limits_in_a_population_hold_their_level(
+    n_pos: int, n_neg: int, tpr: float, fpr: float, prevalence: float
+) -> None:
+    times, rng = 600, np.random.default_rng(5)
+    cells = pl.DataFrame(
+        {"tp": rng.binomial(n_pos, tpr, times), "fp": rng.binomial(n_neg, fpr, times)}
+    ).with_row_index("draw")
+    counted = {"tp": (1, 1), "fp": (0, 1), "fn": (1, 0), "tn": (0, 0)}
+    rows = pl.concat(
+        cells.with_columns(fn=n_pos - pl.col("tp"), tn=n_neg - pl.col("fp")).select(
+            "draw", y=pl.lit(y), s=pl.lit(s), w=cell
+        )
+        for cell, (y, s) in counted.items()
+    )
+    found = wroc.threshold_metrics(
+        rows,
+        "y",
+        "s",
+        weight="w",
+        by="draw",
+        thresholds=1,
+        prevalence=prevalence,
+        level=0.95,
+        weight_type="frequency",
+    )
+    selected = prevalence * tpr + (1 - prevalence) * fpr
+    truth = {
+        "ppv": prevalence * tpr / selected,
+        "npv": (1 - prevalence) * (1 - fpr) / (1 - selected),
+        "selection_rate": selected,
+        "accuracy": prevalence * tpr + (1 - prevalence) * (1 - fpr),
+    }
+    for name, value in truth.items():
+        held = pl.lit(value).is_between(pl.col(f"{name}_low"), pl.col(f"{name}_high"))
+        assert 0.925 < found.select(held.mean()).item() < 0.985, name
+
+
+def test_limits_of_predictive_values_where_one_class_is_never_selected() -> None:
+    rows = pl.DataFrame({"y": [1, 1, 1, 0, 0, 0, 0], "s": [3, 2, 2, 1, 1, 0, 0]})
+    found = wroc.threshold_metrics(rows, "y", "s", thresholds=[2, 4], prevalence=0.2, level=0.9)
+    none, some = found.rows(named=True)
+    assert (none["ppv"], none["ppv_low"], none["ppv_high"]) == (None, None, None)
+    assert (some["ppv"], some["ppv_high"]) == (1, 1)
+    assert 0 < some["ppv_low"] < 1
 
 
 @pytest.mark.parametrize("prevalence", [0, 1, -0.5, 1.5, float("nan")])

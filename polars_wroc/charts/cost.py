@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -113,6 +114,7 @@ def cost_chart(
     options.option("baseline", baseline, tuple(_RULES))
     costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
+    total = total if math.isfinite(total) else 1.0
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
     facet = _facet(keys, facet)
     count_curves(table, keys, fewest=_FEWEST)
@@ -199,8 +201,16 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
         pl.when(first).then(pl.lit(_written(points[column], text))).alias(name)
         for name, (column, text) in texts.items()
     ]
-    rule = _written(points["threshold"], "least cost: score of {:.4g} or more")
-    least = pl.lit(rule).fill_null("least cost: flag nobody")
+    finite = pl.lit(_written(points["threshold"], "score of {:.10g} or more"))
+    everybody = (pl.col("fn") == 0) & (pl.col("tn") == 0)
+    rule = (
+        pl.when(is_origin())
+        .then(pl.lit("flag nobody"))
+        .when(everybody & pl.col("threshold").is_null())
+        .then(pl.lit("flag everybody"))
+        .otherwise(finite.fill_null("an infinite score"))
+    )
+    least = pl.lit("least cost: ") + rule
     return points.with_columns(*written, pl.when(_LEAST).then(least).alias("__least_label"))
 
 

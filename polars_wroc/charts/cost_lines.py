@@ -17,7 +17,7 @@ PREVALENCE, CORNER, GRADE, FLAT = "__prevalence", "__corner", "__grade", "__flat
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
 HIGH, LOW = "__high", "__low"
 RATIO, CORRECTED = "__ratio", "__corrected"
-_STOP, _ROUNDING = "__stop", 1e-12
+_STOP, _AREA, _ROUNDING = "__stop", "__area", 1e-12
 
 
 def with_line(
@@ -46,10 +46,10 @@ def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     x, y = pl.col("fpr"), pl.col("tpr")
     pieces = Segments(x.shift(1), y.shift(1), x, y)
     areas = table.select(
-        *keys, pl.when(~is_origin()).then(_line().areas_above(pieces)).fill_nan(0.0).alias("area")
+        *keys, pl.when(~is_origin()).then(_line().areas_above(pieces)).fill_nan(0.0).alias(_AREA)
     )
-    area = pl.col("area").sum()
-    whole = areas.select((area.over(keys) if keys else area).alias("area")).to_series()
+    area = pl.col(_AREA).sum()
+    whole = areas.select((area.over(keys) if keys else area).alias(_AREA)).to_series()
     shares = shares_of_area(pl.lit(whole), _line().most(), _line().by_chance())
     return table.with_columns(shares["ratio"].alias(RATIO), shares["corrected"].alias(CORRECTED))
 

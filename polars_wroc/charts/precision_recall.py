@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc.charts.common import MAX_ROWS, PALE, haloed
-from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
+from polars_wroc.charts.groups import (
+    channels_of_curves,
+    check_names,
+    name_in_label,
+    read_groups,
+    values_of,
+)
 from polars_wroc.charts.lines import (
     COUNTS,
     POINT,
@@ -21,6 +27,7 @@ from polars_wroc.charts.lines import (
     tooltip,
 )
 from polars_wroc.confusion import is_origin
+from polars_wroc.curves import AUC_CHANGE
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -88,6 +95,7 @@ def pr_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, _COLUMNS)
+    check_names(keys, ("fpr", "tpr", AUC_CHANGE))
     color, facet = channels_of_curves(keys, table, color, facet)
     points, note = _fit(_with_areas(table, keys), keys)
     points, right = _with_labels(numbered(points), color, facet)

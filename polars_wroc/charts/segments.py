@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.charts.roc import roc_chart
 from polars_wroc.charts.threshold import threshold_chart
+from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.rows import OVERALL
 
 if TYPE_CHECKING:
@@ -20,14 +21,35 @@ def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str)
     return roc_chart(_of_attribute(curves, attribute), facet=_facet(attribute), summary=summary)
 
 
-def segments_threshold_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
-    """Draw the ROC curve of each segment with a slider, which starts where decisions are made."""
+def segments_threshold_chart(
+    curves: pl.DataFrame, segments: pl.DataFrame, attribute: str
+) -> Chart | None:
+    """Draw the ROC curve of each segment with a slider, which starts where decisions are made.
+
+    None where no score is finite, so that there is nothing to slide along.
+    """
+    if not curves.filter(attribute=attribute)["threshold"].is_finite().any():
+        return None
+    start = None
+    if "threshold" in segments.columns:
+        curves, start = _with_decisions(curves, segments), segments["threshold"][0]
     shown = _of_attribute(curves, attribute)
-    start = segments["threshold"][0] if "threshold" in segments.columns else None
     drawn = shown["threshold"].filter(shown["threshold"].is_finite())
-    if start is not None and not drawn.min() <= start <= drawn.max():
-        start = None
-    return threshold_chart(shown, facet=_facet(attribute), threshold=start)
+    inside = start is not None and drawn.min() <= start <= drawn.max()
+    return threshold_chart(shown, facet=_facet(attribute), threshold=start if inside else None)
+
+
+def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
+    """Add the points where decisions are made to curves that may have been thinned."""
+    decided = segments.filter(pl.col("threshold").is_finite())
+    points = pl.concat([curves, decided.select(*_keys(segments), *ROC_COLUMNS)], how="diagonal")
+    place = pl.int_range(pl.len()).min().over(_keys(segments))
+    # Along a curve more and more is selected.
+    return points.sort(place, pl.col("tp") + pl.col("fp"), maintain_order=True)
+
+
+def _keys(segments: pl.DataFrame) -> list[str]:
+    return segments.columns[: segments.columns.index("n")]
 
 
 def _of_attribute(table: pl.DataFrame, attribute: str) -> pl.DataFrame:

@@ -196,7 +196,10 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
     import altair as alt  # noqa: PLC0415
 
     placed = at.transform_calculate(
-        **{_PLACE: _height("0"), _KEY: f"datum.{_NAME} + 'flagged at ' + format(threshold, '.6~g')"}
+        **{
+            _PLACE: _height("0"),
+            _KEY: f"datum.{_NAME} + 'flagged at ' + format(threshold, '.10~g')",
+        }
     )
     y = alt.Y(f"{_PLACE}:Q")
     return [
