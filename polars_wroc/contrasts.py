@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.distributions import normal_quantile, two_sided_p_value
+from polars_wroc.distributions import (
+    normal_quantile,
+    normal_score,
+    student_quantile,
+    two_sided_p_value,
+)
+from polars_wroc.rates import Estimate, difference_limits
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
@@ -21,6 +27,51 @@ def check_options(level: float, adjust: Adjust) -> None:
     """Check what every test of differences takes."""
     options.level(level)
     options.option("adjust", adjust, get_args(Adjust))
+
+
+class Area(NamedTuple):
+    """An AUC, what it lacks to 1, its variance and the degrees of freedom of that."""
+
+    auc: pl.Expr
+    missing: pl.Expr
+    variance: pl.Expr
+    df: pl.Expr
+
+    @property
+    def slope(self) -> pl.Expr:
+        """How much the logit moves with the AUC."""
+        return 1 / (self.auc * self.missing)
+
+    def limits(self, level: float) -> Estimate:
+        """Interval by Student's t on the logit."""
+        margin = student_quantile((1 + level) / 2, self.df) * self.variance.sqrt() * self.slope
+        logit = (self.auc / self.missing).log()
+        low, high = (1 / (1 + (-(logit + side)).exp()) for side in (-margin, margin))
+        return Estimate(self.auc, low, high)
+
+
+def area_contrast(one: Area, other: Area, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:
+    """Interval and test of the difference of two AUCs, given its ``variance``.
+
+    The test is Student's t on the difference of the logits, and the interval is put together
+    from those of both: small groups hold their level on the logit, not on the AUC.
+    """
+    covariance = (one.variance + other.variance - variance) / 2
+    correlation = covariance / (one.variance * other.variance).sqrt()
+    limits = difference_limits(one.limits(level), other.limits(level), correlation)
+    logits = [(area.auc / area.missing).log() for area in (one, other)]
+    parts = [area.variance * area.slope**2 for area in (one, other)]
+    spread = parts[0] + parts[1] - 2 * covariance * one.slope * other.slope
+    df = (parts[0] + parts[1]) ** 2 / (parts[0] ** 2 / one.df + parts[1] ** 2 / other.df)
+    t = (logits[0] - logits[1]) / spread.sqrt()
+    known = pl.when(variance > 0)
+    return {
+        "difference": pl.when(variance.is_not_null()).then(one.auc - other.auc),
+        "se": variance.sqrt(),
+        "ci_low": known.then(limits.low),
+        "ci_high": known.then(limits.high),
+        "p_value": known.then(two_sided_p_value(normal_score(t, df.clip(lower_bound=1.0)))),
+    }
 
 
 def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:

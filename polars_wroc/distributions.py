@@ -33,6 +33,16 @@ def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
     return _polynomial(_student_coefficients(probability), 2 / df - 1).exp()
 
 
+def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
+    """Turn a variable of Student's t distribution into a standard normal one, nearly.
+
+    Wallace's transformation: two-sided p-values are off by at most 0.016 for one degree of
+    freedom, 0.0007 for five and 0.00003 for thirty.
+    """
+    size = (df * (t**2 / df).log1p()).sqrt()
+    return t.sign() * (8 * df + 1) / (8 * df + 3) * size
+
+
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is at least as far from 0 as ``z``.
 

@@ -88,13 +88,7 @@ class Interval:
         """Add Satterthwaite's degrees of freedom, in clusters at most one less than those."""
         variance = field(self.variance.total)
         effective = {side: field(self.variance.effective(side)) for side in CLASSES}
-        # Of the parts alone: what classes in shared clusters have in common cancels out.
-        parts, spread = pl.lit(0.0), pl.lit(0.0)
-        for side, size in effective.items():
-            part = field(self.variance.part(side))
-            parts += part
-            spread += part**2 / (size - 1).clip(lower_bound=1.0)
-        df = parts**2 / spread
+        df = self.variance.degrees_of_freedom(field)
         if self.clustered:
             df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
         regular = (variance > 0) & (field("auc") > 0) & (field(_MISSING) > 0)

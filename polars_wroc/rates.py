@@ -29,15 +29,22 @@ class Estimate(NamedTuple):
     high: pl.Expr
 
 
-def difference_limits(one: Estimate, other: Estimate) -> Limits:
-    """Interval of the difference of two independent estimates, from the interval of each.
+def difference_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = None) -> Limits:
+    """Interval of the difference of two estimates, independent or not, from that of each.
 
     Donner and Zou's method of variance estimates recovery: what each side of each interval
     says about the variance there is added up.
     """
     difference = one.value - other.value
-    below = ((one.value - one.low) ** 2 + (other.high - other.value) ** 2).sqrt()
-    above = ((one.high - one.value) ** 2 + (other.value - other.low) ** 2).sqrt()
+
+    def margin(own: pl.Expr, others: pl.Expr) -> pl.Expr:
+        squares = own**2 + others**2
+        if correlation is not None:
+            squares = (squares - 2 * correlation * own * others).clip(lower_bound=0.0)
+        return squares.sqrt()
+
+    below = margin(one.value - one.low, other.high - other.value)
+    above = margin(one.high - one.value, other.value - other.low)
     return Limits(difference - below, difference + above)
 
 

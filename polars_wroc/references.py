@@ -17,7 +17,11 @@ from polars_wroc.rows import Rows
 from polars_wroc.staged import Fields, Step, in_columns
 from polars_wroc.variance import CLASSES, ROUNDING, Units, Variance
 
-AUC, REFERENCE_AUC, DIFFERENCE_VARIANCE = "__auc", "__reference_auc", "__difference_variance"
+AUC, REFERENCE_AUC = "__auc", "__reference_auc"
+DIFFERENCE_VARIANCE = "__difference_variance"
+# What each of the two AUCs lacks to 1, its variance and the degrees of freedom of that.
+OWN = ("__missing_own", "__variance_of_own", "__df_of_own")
+REFERENCE = ("__missing_reference", "__variance_of_reference", "__df_of_reference")
 
 # Weights around a row: within its group and among everybody.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
@@ -57,6 +61,8 @@ def against_group(
             AUC: 1 - field(own.variance.centre),
             REFERENCE_AUC: 1 - of_reference(own.variance.centre),
             DIFFERENCE_VARIANCE: other.then(variances[0] + variances[1]),
+            **dict(zip(OWN, (field(name) for name in own.columns), strict=True)),
+            **dict(zip(REFERENCE, (of_reference(name) for name in own.columns), strict=True)),
         }
 
     return in_columns(sums, [*own.steps, reference])
@@ -79,7 +85,20 @@ class Sample:
     @property
     def steps(self) -> list[Step]:
         """From sums of weights to the mean placement and its variance."""
-        return [self._shares, *self.variance.steps]
+        return [self._shares, *self.variance.steps, self._degrees_of_freedom]
+
+    @property
+    def df(self) -> str:
+        """Column of the degrees of freedom of the variance."""
+        return f"__df_{self.name}"
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """Columns of what the AUC lacks to 1, of its variance and of that one's df."""
+        return self.variance.centre, self.variance.total, self.df
+
+    def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
+        return {self.df: self.variance.degrees_of_freedom(field)}
 
     def _shares(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn weights that a row misranks into shares of the other class."""
@@ -204,11 +223,14 @@ def difference_columns(
 ) -> dict[str, pl.Expr]:
     """Name what every comparison results in."""
     # Perfect separation has no variance, which says nothing about how sure it is.
-    known = (field(own.variance.total) > 0) & (field(reference.variance.total) > 0)
+    variances = field(own.variance.total), field(reference.variance.total)
+    known = (variances[0] > 0) & (variances[1] > 0)
     return {
         AUC: 1 - field(own.variance.centre),
         REFERENCE_AUC: 1 - field(reference.variance.centre),
         DIFFERENCE_VARIANCE: pl.when(known).then(variance),
+        **dict(zip(OWN, (field(name) for name in own.columns), strict=True)),
+        **dict(zip(REFERENCE, (field(name) for name in reference.columns), strict=True)),
     }
 
 

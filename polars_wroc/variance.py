@@ -158,6 +158,16 @@ class Variance:
         scale = 2 * factors.sqrt() / totals
         return scale * spread, scale * level
 
+    def degrees_of_freedom(self, field: Fields) -> pl.Expr:
+        """Satterthwaite's, from what the classes contribute and how many units they have."""
+        # Of the parts alone: what classes in shared clusters have in common cancels out.
+        parts, spread = pl.lit(0.0), pl.lit(0.0)
+        for side in CLASSES:
+            part = field(self.part(side))
+            parts += part
+            spread += part**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
+        return parts**2 / spread
+
     def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
         """Take for 0 what may be left of terms that cancel out."""
         known = terms.is_finite()
