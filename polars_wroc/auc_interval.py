@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
-from polars_wroc.placements import place_list, row_curve
+from polars_wroc.placements import list_row_curve, place_list
 from polars_wroc.staged import as_struct, in_struct
 from polars_wroc.variance import WeightType
 
@@ -106,7 +106,7 @@ def roc_auc_ci(
 
 def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
-    curve = row_curve(field)
+    curve = list_row_curve()
     placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
     if interval.clustered:
         unit = {

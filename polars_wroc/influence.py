@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.inputs import IntoColumn, from_expressions
-from polars_wroc.placements import ClassRows, place_list, row_curve
+from polars_wroc.placements import ClassRows, list_row_curve, place_list
 from polars_wroc.staged import as_struct
 
 _ROW, _INFLUENCE = "__row", "__influence"
@@ -75,7 +75,7 @@ def roc_influence(
 
 def _influence(rows: pl.Expr) -> pl.Expr:
     field = pl.element().struct.field
-    curve = row_curve(field)
+    curve = list_row_curve()
     numbered = rows.list.eval(pl.element().struct.with_fields(pl.int_range(pl.len()).alias(_ROW)))
     of_rows = as_struct(
         {

@@ -77,12 +77,11 @@ def place_among(
 
 
 def place_list(rows: pl.Expr, *beside: str) -> pl.Expr:
-    """Lay out what `row_curve` refers to, and what stands ``beside`` it, for each list of rows."""
+    """Lay out what `list_row_curve` refers to, and what stands ``beside`` it, for each list."""
     field = pl.element().struct.field
     tp, fp = field(TP), field(FP)
     columns = {name: field(name) for name in (*beside, WEIGHT)}
     columns |= _around_ties(tp, fp, field(ENDS_TIE))
-    columns |= {POSITIVES: tp.last(), NEGATIVES: fp.last()}
     return cumulated_list(rows, (*beside, WEIGHT)).list.eval(as_struct(columns))
 
 
@@ -96,12 +95,22 @@ def beside_clusters(
     )
 
 
-def row_curve(field: Fields = pl.col) -> RowCurve:
-    """Refer to rows that have been placed, through columns or through fields."""
+def row_curve() -> RowCurve:
+    """Refer to the rows of a frame that have been placed."""
+    return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
+
+
+def list_row_curve() -> RowCurve:
+    """Refer to the rows of a list that have been placed."""
+    # Not columns of totals, which cost the more memory the longer the list.
+    field = pl.element().struct.field
+    return _row_curve(field, field(TP).last(), field(FP).last())
+
+
+def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurve:
     tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, _TP_BEFORE, _FP_BEFORE))
-    positives, negatives = field(POSITIVES), field(NEGATIVES)
     dp, dn = class_weights(field(WEIGHT))
-    above, below = _misranked(field)
+    above, below = _misranked(field, positives)
     return RowCurve(
         tp=tp,
         fp=fp,
@@ -139,7 +148,7 @@ class Surroundings(NamedTuple):
 def surroundings() -> Surroundings:
     """Refer to the weights around rows that have been placed."""
     positive = pl.col(WEIGHT) > 0
-    above, below = _misranked(pl.col)
+    above, below = _misranked(pl.col, pl.col(POSITIVES))
     tied_pos, tied_neg = pl.col(TP) - pl.col(_TP_BEFORE), pl.col(FP) - pl.col(_FP_BEFORE)
 
     def by_class(of_positive: pl.Expr, of_negative: pl.Expr) -> pl.Expr:
@@ -153,10 +162,10 @@ def surroundings() -> Surroundings:
     )
 
 
-def _misranked(field: Fields) -> tuple[pl.Expr, pl.Expr]:
+def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Weight of the negatives above and of the positives below, ties counting half."""
     above = (field(_FP_BEFORE) + field(FP)) / 2
-    below = field(POSITIVES) - (field(_TP_BEFORE) + field(TP)) / 2
+    below = positives - (field(_TP_BEFORE) + field(TP)) / 2
     return above, below
 
 

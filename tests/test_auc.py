@@ -100,6 +100,7 @@ def test_seven_rows_by_hand(seven: pl.DataFrame) -> None:
         "ks": pytest.approx(0.4, abs=1e-12),
         # At .9, .7 and .6: (1/4)(1/1) + (1/4)(2/5) + (2/4)(4/7).
         "average_precision": pytest.approx(1 / 4 + 1 / 10 + 2 / 7, abs=1e-12),
+        "inverted": False,
     }
 
 

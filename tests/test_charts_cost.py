@@ -261,7 +261,7 @@ def test_facet_with_a_name_that_vega_reads_as_syntax(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({}, "`cost_fn` or `cost_fp` must be given; found neither"),
-        ({"cost_fn": -1}, "`cost_fn` must lie between 0 and 1; found -1"),
+        ({"cost_fn": -1}, "`cost_fn` must be finite and 0 or more; found -1"),
         ({"cost_fn": 0.5, "prevalence": 1}, "`prevalence` must lie strictly between 0 and 1; "),
         ({"cost_fn": 0.5, "baseline": "x"}, "`baseline` must be one of 'random', 'trivial'; "),
         ({"cost_fn": 0.5, "facet": "h"}, "`facet` must be a group column .*; found 'h'"),
