@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -19,6 +20,8 @@ Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
 # A difference of two AUCs that is rounding.
 _NOTHING = 1e-12
+
+_TEST = "__test"
 
 CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
@@ -111,3 +114,20 @@ def adjusted(table: pl.LazyFrame, method: Adjust, p_value: str = "p_value") -> p
     return table.sort(p, nulls_last=True).with_columns(
         pl.when(p.is_not_null()).then(values[method].clip(upper_bound=1.0)).alias(name)
     )
+
+
+def adjusted_together(
+    table: pl.LazyFrame, keys: Sequence[str], method: Adjust, p_values: Sequence[str]
+) -> pl.LazyFrame:
+    """Adjust the p-values of several columns for all tests of them together."""
+    stacked = pl.concat(
+        table.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
+        for name in p_values
+    )
+    of_test = adjusted(stacked, method)
+    named = {
+        name.removesuffix("value") + "adjusted": pl.col("p_adjusted").filter(pl.col(_TEST) == name)
+        for name in p_values
+    }
+    beside = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
+    return table.join(beside, on=keys, how="left", nulls_equal=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from polars_wroc import inputs, options
-from polars_wroc.contrasts import Adjust, Area, adjusted, area_contrast, check_options
+from polars_wroc.contrasts import Adjust, Area, adjusted_together, area_contrast, check_options
 from polars_wroc.inputs import IntoColumn
+from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows
 from polars_wroc.references import (
     AUC,
@@ -24,6 +25,8 @@ from polars_wroc.references import (
 )
 from polars_wroc.rest import against_rest
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.staged import in_columns
+from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import Units, WeightType, units_of
 
 GAP_COLUMNS = (
@@ -47,11 +50,12 @@ def group_gaps(
     weight: IntoColumn | None = None,
     pos_label: object = None,
     reference: object = "rest",
+    threshold: float | None = None,
     level: float = 0.95,
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
 ) -> FrameT:
-    """Difference of each group's weighted AUC to a reference, with interval and test.
+    """Difference of each group's weighted AUC and rates to a reference, with interval and test.
 
     Parameters
     ----------
@@ -65,6 +69,9 @@ def group_gaps(
         differences to it look larger than they are. Anything else: the group with that value
         of ``by``, or that tuple of values where ``by`` has several columns; ``("best",)`` is a
         group of that name. The null group cannot be one.
+    threshold
+        For the gaps of the rates: rows that score at least so much are predicted positive. None
+        leaves them out.
     level
         Confidence level of the intervals, between 0 and 1.
     weight_type
@@ -79,7 +86,12 @@ def group_gaps(
         Float64 columns ``auc, auc_reference, auc_gap`` (the first less the second),
         ``auc_gap_se, auc_gap_low, auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. What
         lacks a class is null. There is no gap either where the variance is unknown, as with one
-        row in a class or perfect separation, nor of the reference group to itself.
+        row in a class or perfect separation, nor of the reference group to itself. With a
+        ``threshold`` follow, for each of ``selection_rate, tpr, fpr, ppv, npv``: the rate
+        itself, and with its name before them ``_reference``, ``_gap``, ``_gap_low``,
+        ``_gap_high``, ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the
+        reference), ``_ratio_low``, ``_ratio_high``. P-values are adjusted for all tests of the
+        table together.
 
     Raises
     ------
@@ -126,17 +138,31 @@ def group_gaps(
     check_options(level, adjust)
     if by is None:
         options.reject_type("by", "name the groups to compare", by)
+    limit = None if threshold is None else options.number("threshold", threshold) + 0.0
     units = units_of(weight_type, clustered=False)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=GAP_COLUMNS)
+    columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
+    rows: Rows
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
     groups = [key for key in rows.keys if key not in rows.ordered]
-    compared = _compare(rows, groups, reference, units)
+    against = _against(reference, groups, rows)
+    compared = _with_area_gaps(against.compare(rows, units), level)
+    if limit is not None:
+        rates = RateGaps(against.kind, rows.ordered, level, weight_type, against.picked())
+        cells = cells_at(rows, common_threshold(rows, limit))
+        joined = compared.join(cells, on=rows.keys, how="left", nulls_equal=True)
+        compared = in_columns(joined, rates.steps)
+    tests = [name for name in columns if name.endswith("_p_value")]
+    tested = adjusted_together(compared, rows.keys, adjust, tests)
+    return deliver(frame, rows.arrange(tested).select(*rows.keys, *columns))
+
+
+def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
     own, other = (
         Area(pl.col(auc), *(pl.col(name) for name in names))
         for auc, names in ((AUC, OWN), (REFERENCE_AUC, REFERENCE))
     )
     parts = area_contrast(own, other, pl.col(DIFFERENCE_VARIANCE), level)
-    table = compared.select(
-        *rows.keys,
+    return compared.with_columns(
         pl.col(AUC).alias("auc"),
         pl.col(REFERENCE_AUC).alias("auc_reference"),
         auc_gap=parts["difference"],
@@ -145,21 +171,34 @@ def group_gaps(
         auc_gap_high=parts["ci_high"],
         auc_gap_p_value=parts["p_value"],
     )
-    tested = adjusted(table, adjust, "auc_gap_p_value")
-    return deliver(frame, rows.arrange(tested).select(*rows.keys, *GAP_COLUMNS))
 
 
-def _compare(rows: Rows, groups: Sequence[str], reference: object, units: Units) -> pl.LazyFrame:
-    apart = [key for key in rows.keys if key not in groups]
-    kind = reference if isinstance(reference, str) else None
-    if kind == "overall":
-        return against_overall(rows, apart, units)
-    if kind == "rest":
-        return against_rest(rows, apart, units)
-    if kind == "best":
-        return against_group(rows, apart, units, _best(apart))
+class _Against(NamedTuple):
+    """What groups are compared with; for a group, which one it is."""
+
+    kind: Literal["rest", "overall", "group"]
+    is_reference: IsReference | None = None
+
+    def compare(self, rows: Rows, units: Units) -> pl.LazyFrame:
+        """Lay out the AUC of each group beside that of its reference."""
+        if self.kind == "overall":
+            return against_overall(rows, rows.ordered, units)
+        if self.is_reference is None:
+            return against_rest(rows, rows.ordered, units)
+        return against_group(rows, rows.ordered, units, self.is_reference)
+
+    def picked(self) -> pl.Expr:
+        """Mark the reference among the groups that have been compared."""
+        return pl.lit(value=False) if self.is_reference is None else self.is_reference(pl.col(AUC))
+
+
+def _against(reference: object, groups: Sequence[str], rows: Rows) -> _Against:
+    if isinstance(reference, str) and reference in ("rest", "overall"):
+        return _Against("rest" if reference == "rest" else "overall")
+    if reference == "best":
+        return _Against("group", _best(rows.ordered))
     schema = rows.frame.collect_schema()
-    return against_group(rows, apart, units, _named(groups, apart, reference, schema))
+    return _Against("group", _named(groups, rows.ordered, reference, schema))
 
 
 def _best(apart: Sequence[str]) -> IsReference:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -31,18 +32,25 @@ SHARES = {
     "ppv": (("tp",), ("fp",)),
     "npv": (("tn",), ("fn",)),
 }
-_PARTS = ("value", "low", "high", "size")
 # What a difference of sums may have lost.
 _NOTHING = 1e-14
 
-References: TypeAlias = Literal["rest", "overall", "group"]
-
-
-def rate_gap_columns() -> list[str]:
-    """Name the columns of the gaps, rate by rate."""
-    names = ("", "_reference", "_gap", "_gap_low", "_gap_high", "_gap_p_value", "_gap_p_adjusted")
-    ratios = ("_ratio", "_ratio_low", "_ratio_high")
-    return [f"{rate}{name}" for rate in SHARES for name in (*names, *ratios)]
+RATE_GAP_COLUMNS = tuple(
+    f"{rate}{ending}"
+    for rate in SHARES
+    for ending in (
+        "",
+        "_reference",
+        "_gap",
+        "_gap_low",
+        "_gap_high",
+        "_gap_p_value",
+        "_gap_p_adjusted",
+        "_ratio",
+        "_ratio_low",
+        "_ratio_high",
+    )
+)
 
 
 class _Share(NamedTuple):
@@ -58,55 +66,60 @@ class _Share(NamedTuple):
         return Estimate(self.value, self.low, self.high)
 
 
-def rate_gap_steps(
-    kind: References, apart: Sequence[str], level: float, weight_type: WeightType, picked: pl.Expr
-) -> list[Step]:
+@dataclass(frozen=True)
+class RateGaps:
     """From the cells of each group to the gaps of its rates.
 
     The reference is made of the cells of the others with the same keys ``apart``: all of them
     for ``"rest"`` and ``"overall"``, those of the one that is ``picked`` for ``"group"``.
     """
 
-    def reference(field: Fields) -> dict[str, pl.Expr]:
-        columns = {}
-        for name in (*CELLS, *SQUARES):
-            own = field(name)
-            if kind == "group":
-                columns[_other(name)] = over(pl.when(picked).then(own).max(), apart)
-            else:
-                everybody = over(own.sum(), apart)
-                rest = everybody - own
-                columns[_other(name)] = (
-                    pl.when(rest > _NOTHING * everybody).then(rest).otherwise(0.0)
-                )
-        return columns
+    kind: Literal["rest", "overall", "group"]
+    apart: Sequence[str]
+    level: float
+    weight_type: WeightType
+    picked: pl.Expr
 
-    def shares(field: Fields) -> dict[str, pl.Expr]:
-        columns = {}
+    @property
+    def steps(self) -> list[Step]:
+        """From cells and their squares to the columns of the gaps."""
+        return [self._reference, self._shares, self._gaps]
+
+    def _reference(self, field: Fields) -> dict[str, pl.Expr]:
+        return {_other(name): self._of_reference(field(name)) for name in (*CELLS, *SQUARES)}
+
+    def _of_reference(self, own: pl.Expr) -> pl.Expr:
+        if self.kind == "group":
+            return over(pl.when(self.picked).then(own).max(), self.apart)
+        everybody = over(own.sum(), self.apart)
+        rest = everybody - own
+        return pl.when(rest > _NOTHING * everybody).then(rest).otherwise(0.0)
+
+    def _shares(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
         for rate in SHARES:
             for side, name in (("own", str), ("other", _other)):
-                share = _share(rate, name, level, weight_type, field)
-                columns |= {
-                    _column(rate, side, part): value for part, value in share._asdict().items()
-                }
+                share = _share(rate, name, self.level, self.weight_type, field)
+                parts = share._asdict().items()
+                columns |= {_column(rate, side, part): value for part, value in parts}
         return columns
 
-    def gaps(field: Fields) -> dict[str, pl.Expr]:
+    def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
         for rate in SHARES:
             own, other = (
-                _Share(*(field(_column(rate, side, part)) for part in _PARTS))
+                _Share(*(field(_column(rate, side, part)) for part in _Share._fields))
                 for side in ("own", "other")
             )
-            share = _share_of_group(rate, field) if kind == "overall" else None
-            known = pl.when(~picked) if kind == "group" else pl.when(pl.lit(value=True))
-            columns |= {
-                name: known.then(value) if name not in (rate, f"{rate}_reference") else value
-                for name, value in _gap(rate, own, other, share).items()
-            }
+            share = _share_of_group(rate, field) if self.kind == "overall" else None
+            columns |= _gap(rate, own, other, share)
+            if self.kind == "group":
+                # A reference has no gap to itself.
+                gaps = [
+                    name for name in columns if name.startswith((f"{rate}_gap", f"{rate}_ratio"))
+                ]
+                columns |= {name: pl.when(~self.picked).then(columns[name]) for name in gaps}
         return columns
-
-    return [reference, shares, gaps]
 
 
 def _other(name: str) -> str:
