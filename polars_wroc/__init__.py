@@ -10,7 +10,8 @@ registers the same names as ``.wroc`` on expressions and frames.
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.areas import CostPartialAUC, PartialAUC
 from polars_wroc.auc_interval import roc_auc_ci
-from polars_wroc.audit import Audit, audit
+from polars_wroc.audit import audit
+from polars_wroc.audit_result import Audit
 from polars_wroc.calibration import brier_score
 from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare

@@ -2,109 +2,45 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import files
+from polars_wroc import options
+from polars_wroc.audit_result import Audit
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.contrasts import Adjust
 from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, trace
+from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, measure_fairness
+from polars_wroc.gaps import GAP_COLUMNS, GapTests, measure_gaps
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import IntoColumn
+from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all
-from polars_wroc.rules import Criterion, Rule, threshold_or_rule
+from polars_wroc.rules import Criterion, threshold_or_rule
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType
 
-if TYPE_CHECKING:
-    import altair as alt
-
-SUFFIXES = (".html", ".json", ".parquet", ".csv")
 _CURVE_POINTS = 200
+AuditReference: TypeAlias = Literal["rest", "overall", "best"]
 _TAKEN = (
     OVERALL,
     "attribute",
     "segment",
+    "small",
     *SUMMARY_COLUMNS,
     *METRIC_COLUMNS,
+    *GAP_COLUMNS,
+    *RATE_GAP_COLUMNS,
+    *FAIRNESS_COLUMNS,
     *ROC_COLUMNS,
     *BAND_COLUMNS,
     AUC_CHANGE,
 )
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Audit:
-    """What `audit` found.
-
-    Attributes
-    ----------
-    segments
-        One row per attribute and segment (and model), everybody first: ``attribute,
-        segment`` and the columns of `summary`; with a threshold also those of
-        `threshold_metrics` there, with intervals.
-    curves
-        The ROC curve of each of them, thinned to at most 200 points, with ``auc_change``.
-    settings
-        What was asked for.
-    """
-
-    segments: pl.DataFrame
-    curves: pl.DataFrame
-    settings: dict[str, Any]
-
-    def __repr__(self) -> str:
-        return f"Audit of {self.settings['score']} by {self.settings['by']}\n{self.segments}"
-
-    def _repr_html_(self) -> str:
-        return self.segments._repr_html_()
-
-    def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
-        """Draw the ROC curves of one attribute's segments; None draws everybody's."""
-        # Only a chart should cost the import of Altair.
-        from polars_wroc.charts import segments_chart  # noqa: PLC0415
-
-        if attribute is not None and attribute not in self.settings["by"]:
-            msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
-            raise ValueError(msg)
-        return segments_chart(self.curves, self.segments, attribute or OVERALL)
-
-    def save(self, path: str | Path) -> None:
-        """Write the audit as its suffix says.
-
-        ``.html`` is one file that opens without a network, with tables and charts;
-        ``.json`` holds the settings and the segments; ``.parquet`` and ``.csv`` the segments.
-        The file is written whole or not at all.
-        """
-        suffix = files.check_target(path, SUFFIXES)
-        if suffix == ".html":
-            from polars_wroc.report import render  # noqa: PLC0415
-
-            page = render(self.segments, self.curves, self.settings)
-            files.write(path, lambda part: part.write_text(page, encoding="utf-8"))
-        elif suffix == ".json":
-            text = self.to_json()
-            files.write(path, lambda part: part.write_text(text, encoding="utf-8"))
-        else:
-            files.save_table(self.segments, path)
-
-    def to_json(self) -> str:
-        """Settings and segments as JSON; a threshold that selects nobody is ``"Infinity"``."""
-        segments = [
-            {name: _in_json(value) for name, value in row.items()}
-            for row in self.segments.iter_rows(named=True)
-        ]
-        settings = {name: _in_json(value) for name, value in self.settings.items()}
-        result = {"settings": settings, "segments": segments}
-        return json.dumps(result, indent=2, allow_nan=False, default=str) + "\n"
 
 
 def audit(
@@ -123,7 +59,10 @@ def audit(
     max_fpr: float | None = None,
     min_tpr: float | None = None,
     max_selection_rate: float | None = None,
+    reference: AuditReference = "rest",
     level: float = 0.95,
+    adjust: Adjust = "holm",
+    min_rows: int = 30,
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
@@ -144,6 +83,11 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         Instead of a threshold, the rule that chooses one for each score on all rows, and the
         population that the metrics are for: see `operating_point`.
+    reference, adjust
+        What segments are compared with, of the same attribute, and how p-values are adjusted:
+        see `group_gaps`. With ``cluster`` the gaps take rows as independent all the same.
+    min_rows
+        A segment with fewer rows in a class is measured and marked as small, but not tested.
 
     Returns
     -------
@@ -188,19 +132,25 @@ def audit(
     rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=_TAKEN, cluster=cluster
     )
+    options.option("reference", reference, get_args(AuditReference))
+    tests = GapTests(level, weight_type, adjust, options.whole_number("min_rows", min_rows, low=0))
     stacked = rows.stack_keys()
+    thresholds = None if choice is None else common_threshold(rows, choice)
     plans = [
         summarise(stacked, interval),
         trace(stacked, max_points=_CURVE_POINTS),
-        *_values(rows),
+        *_comparisons(stacked, reference, thresholds, tests),
+        pl.concat(_values(rows)),
     ]
-    if choice is not None:
-        plans.append(_at_threshold(rows, stacked, choice, metrics))
-    segments, curves, *values = collect_all(plans)
-    if choice is not None:
-        segments = segments.join(values.pop(), on=stacked.keys, how="left", nulls_equal=True)
-    places = pl.concat(values).with_row_index("place")
-    segments, curves = _in_place(segments, places), _in_place(curves, places)
+    if thresholds is not None:
+        plans.append(_at_threshold(stacked, thresholds, metrics))
+    segments, curves, gaps, fairness, values, *decisions = collect_all(plans)
+    few = pl.min_horizontal("n_pos", "n_neg") < min_rows
+    segments = segments.with_columns(small=few)
+    for table in decisions:
+        segments = segments.join(table, on=stacked.keys, how="left", nulls_equal=True)
+    places = values.with_row_index("place")
+    segments, curves, gaps = (_in_place(table, places) for table in (segments, curves, gaps))
     if segments.is_empty():
         msg = "`frame` must have rows to audit; found none"
         raise ValueError(msg)
@@ -213,19 +163,38 @@ def audit(
         "threshold": threshold,
         "rule": rule or None,
         "cluster": None if cluster is None else _shown(cluster),
+        "reference": reference,
         "level": level,
+        "adjust": adjust,
+        "min_rows": min_rows,
         "polars_wroc": version("polars-wroc"),
     }
-    return Audit(segments, curves, settings)
+    return Audit(segments, curves, gaps, None if choice is None else fairness, settings)
 
 
 def _at_threshold(
-    rows: Rows, stacked: Rows, choice: float | Rule, metrics: ThresholdMetrics
+    stacked: Rows, thresholds: pl.LazyFrame, metrics: ThresholdMetrics
 ) -> pl.LazyFrame:
     """Measure every segment at the one threshold of its model."""
-    cells = cells_at(stacked, common_threshold(rows, choice))
-    table = in_columns(cells, metrics.steps).select(*stacked.keys, *metrics.columns)
-    return stacked.arrange(table)
+    table = in_columns(cells_at(stacked, thresholds), metrics.steps)
+    return stacked.arrange(table.select(*stacked.keys, *metrics.columns))
+
+
+def _comparisons(
+    stacked: Rows, reference: AuditReference, thresholds: pl.LazyFrame | None, tests: GapTests
+) -> list[pl.LazyFrame]:
+    """Compare the segments of each attribute with each other."""
+    attributes = pl.col("attribute") != OVERALL
+    rows = Rows(stacked.frame.filter(attributes), stacked.keys, stacked.ordered)
+    gaps = measure_gaps(rows, reference, thresholds, tests)
+    columns = [*GAP_COLUMNS, *([] if thresholds is None else RATE_GAP_COLUMNS)]
+    if thresholds is None:
+        fairness = pl.LazyFrame()
+    else:
+        metrics = measure_fairness(rows, thresholds, tests.level, tests.weight_type)
+        fairness = Rows(rows.frame, rows.ordered, rows.ordered).arrange(metrics)
+        fairness = fairness.select(*rows.ordered, *FAIRNESS_COLUMNS)
+    return [rows.arrange(gaps).select(*rows.keys, *columns), fairness]
 
 
 def _values(rows: Rows) -> list[pl.LazyFrame]:
@@ -248,13 +217,6 @@ def _in_place(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     keys = ["attribute", "segment"]
     placed = table.join(places, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return placed.sort("place", maintain_order=True).drop("place")
-
-
-def _in_json(value: Any) -> Any:
-    """Write as text what JSON has no number for."""
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _listed(columns: IntoColumns) -> list[str]:

@@ -6,20 +6,20 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn, get_args
+from typing import Any
 
 import polars as pl
 
-from polars_wroc import __version__, files, inputs
-from polars_wroc.audit import SUFFIXES, audit
-from polars_wroc.bands import BandKind
+from polars_wroc import files, inputs
+from polars_wroc.audit import audit
+from polars_wroc.audit_result import SUFFIXES, Audit
+from polars_wroc.cli_parser import UsageError, build_parser
 from polars_wroc.curves import roc_curve
+from polars_wroc.gates import read_gate
 from polars_wroc.rows import collect, collect_all
-from polars_wroc.rules import Criterion
 from polars_wroc.summary import summary
-from polars_wroc.variance import WeightType
 
-DONE, BAD_INPUT = 0, 2
+DONE, GATE_FAILED, BAD_INPUT = 0, 1, 2
 # What a terminal has room for.
 _SHOWN = (
     "attribute",
@@ -52,11 +52,17 @@ _THRESHOLD = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     try:
-        options = _parser().parse_args(arguments)
+        options = build_parser({"audit": _audit, "auc": _auc, "curve": _curve}).parse_args(
+            arguments
+        )
         options.run(options)
         sys.stdout.flush()
-    except _UsageError as error:
+    except UsageError as error:
         return _complain(str(error))
+    except _GateError as error:
+        sys.stdout.flush()
+        _complain(str(error))
+        return GATE_FAILED
     except BrokenPipeError:
         # Whoever read the output has seen enough; say nothing more at the end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,129 +71,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return DONE
 
 
-class _UsageError(Exception):
-    """The command line does not fit its grammar."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        msg = f"{message}; see {self.prog} --help"
-        raise _UsageError(msg)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="polars-wroc", description="Weighted ROC curves and AUCs of scored rows, per segment."
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    audited = _command(commands, "audit", _audit, "each segment of each attribute, as a report")
-    _add_by(audited, "an attribute")
-    _add_threshold(audited)
-    _add_uncertainty(audited)
-    _add_output(audited, SUFFIXES, prints_json=True)
-
-    measured = _command(commands, "auc", _auc, "one line of numbers per group")
-    _add_by(measured, "a group column")
-    _add_uncertainty(measured)
-    _add_output(measured, files.TABLE_SUFFIXES, prints_json=True)
-
-    drawn = _command(commands, "curve", _curve, "ROC curves, as a table or a chart")
-    _add_by(drawn, "a group column")
-    drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
-    drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
-    _add_uncertainty(drawn)
-    _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
-    return parser
-
-
-def _command(commands: Any, name: str, run: Any, description: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=description, description=f"{description[0].upper()}{description[1:]}."
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="Parquet, Arrow, CSV or NDJSON; glob, folder, URL"
-    )
-    parser.add_argument("--label", required=True, metavar="L", help="column of the outcomes")
-    parser.add_argument(
-        "--score",
-        required=True,
-        action="append",
-        metavar="S",
-        help="column of a score, higher meaning more positive; repeatable",
-    )
-    parser.add_argument("--weight", metavar="W", help="column of the row weights")
-    parser.add_argument("--pos-label", metavar="X", help="the label's positive value")
-    return parser
-
-
-def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
-    )
-
-
-def _add_threshold(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "threshold", "where to measure decisions: a threshold, or the rule that chooses it"
-    )
-    group.add_argument("--threshold", type=float, metavar="T", help="scores from here on")
-    group.add_argument("--criterion", choices=get_args(Criterion), help="what is best")
-    group.add_argument("--cost-fn", type=float, metavar="C", help="of a false negative")
-    group.add_argument("--cost-fp", type=float, metavar="C", help="of a false positive")
-    group.add_argument(
-        "--prevalence", type=float, metavar="P", help="in the population that the cost is for"
-    )
-    group.add_argument("--max-fpr", type=float, metavar="R", help="most tpr with at most this fpr")
-    group.add_argument(
-        "--min-tpr", type=float, metavar="R", help="least fpr with at least this tpr"
-    )
-    group.add_argument(
-        "--max-selection-rate", type=float, metavar="R", help="as many positives as this share"
-    )
-
-
-def _add_level(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
-    )
-    parser.add_argument(
-        "--weight-type",
-        choices=get_args(WeightType),
-        default="probability",
-        help="what a weight is: how much a row stands for, or how many rows it is",
-    )
-
-
-def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
-    _add_level(parser)
-    parser.add_argument(
-        "--cluster", metavar="C", help="column that is equal in rows that belong together"
-    )
-
-
-def _add_output(
-    parser: argparse.ArgumentParser, suffixes: Sequence[str], *, prints_json: bool
-) -> None:
-    listed = ", ".join(suffixes)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=not prints_json,
-        help=f"{listed}; - prints JSON" if prints_json else listed,
-    )
+class _GateError(Exception):
+    """An audit meets a condition of --fail-if."""
 
 
 def _audit(options: argparse.Namespace) -> None:
     _check_output(options, SUFFIXES)
     if not options.by:
         msg = "audit needs at least one --by"
-        raise _UsageError(msg)
+        raise UsageError(msg)
+    gates = [read_gate(text) for text in options.fail_if]
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
-    result = audit(by=options.by, **_inputs(options), **threshold, **_uncertainty(options))
+    compared = {"reference": options.reference, "min_rows": options.min_rows}
+    result = audit(
+        by=options.by, **_inputs(options), **threshold, **compared, **_uncertainty(options)
+    )
+    failures = [failure for gate in gates for failure in gate.failures(result)]
+    _show(result, options)
+    if failures:
+        raise _GateError("; ".join(failures))
+
+
+def _show(result: Audit, options: argparse.Namespace) -> None:
     if options.output == "-":
         sys.stdout.write(result.to_json())
         return
@@ -216,7 +121,7 @@ def _curve(options: argparse.Namespace) -> None:
     level = {"level": options.level, "weight_type": options.weight_type}
     if options.cluster and (options.band or suffix in files.TABLE_SUFFIXES):
         msg = "--cluster is for the AUCs in a chart; a table and a --band do not know clusters"
-        raise _UsageError(msg)
+        raise UsageError(msg)
     curves = roc_curve(**columns, **level, max_points=options.max_points, band=options.band)
     if suffix in files.TABLE_SUFFIXES:
         files.save_table(collect(curves), options.output)

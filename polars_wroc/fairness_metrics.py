@@ -125,25 +125,36 @@ def fairness(
     if by is None:
         options.reject_type("by", "name the groups to compare", by)
     limit = options.number("threshold", threshold) + 0.0
-    interval = Interval(level, "logit-t", weight_type, clustered=False)
-    metrics = ThresholdMetrics(level, weight_type)
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    cells = cells_at(rows, common_threshold(rows, limit))
-    rates = in_columns(cells, metrics.steps)
+    thresholds = common_threshold(rows, limit)
+    table = measure_fairness(rows, thresholds, level, weight_type, distances=_distances(rows))
+    arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table)
+    return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
+
+
+def measure_fairness(
+    rows: Rows,
+    thresholds: pl.LazyFrame,
+    level: float,
+    weight_type: WeightType,
+    *,
+    distances: pl.LazyFrame | None = None,
+) -> pl.LazyFrame:
+    """Lay out the metrics of checked rows, sorted by metric; without ``distances`` no ABROCA."""
+    interval = Interval(level, "logit-t", weight_type, clustered=False)
+    metrics = ThresholdMetrics(level, weight_type)
+    rates = in_columns(cells_at(rows, thresholds), metrics.steps)
     aucs = summarise(Rows(rows.frame, rows.keys), interval).rename(
         {"ci_low": "auc_low", "ci_high": "auc_high"}
     )
     estimates = [
         *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
         _estimates(aucs, rows, "auc", "auc"),
-        _distances(rows),
+        *([] if distances is None else [distances]),
     ]
-    extremes = _extremes(pl.concat(estimates), rows)
-    table = _metrics(extremes, rows.ordered)
-    order = pl.col("metric").cast(pl.Enum(METRICS))
-    arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table.sort(order))
-    return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
+    table = _metrics(_extremes(pl.concat(estimates), rows), rows.ordered)
+    return table.sort(pl.col("metric").cast(pl.Enum(METRICS)))
 
 
 def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.LazyFrame:

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc import inputs, options
 from polars_wroc.contrasts import Adjust, Area, adjusted_together, area_contrast, check_options
-from polars_wroc.inputs import IntoColumn
+from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows
 from polars_wroc.references import (
@@ -27,9 +27,11 @@ from polars_wroc.rest import against_rest
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
-from polars_wroc.variance import Units, WeightType, units_of
+from polars_wroc.variance import Units, WeightType, check_weight_type, units_of
 
 GAP_COLUMNS = (
+    "n_pos",
+    "n_neg",
     "auc",
     "auc_reference",
     "auc_gap",
@@ -54,6 +56,7 @@ def group_gaps(
     level: float = 0.95,
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
+    min_rows: int = 0,
 ) -> FrameT:
     """Difference of each group's weighted AUC and rates to a reference, with interval and test.
 
@@ -78,11 +81,14 @@ def group_gaps(
         What a weight means: see `roc_auc_ci`.
     adjust
         How p-values are adjusted for the number of tests in the table: see `compare`.
+    min_rows
+        Groups with fewer rows in a class are measured but not tested.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come the
+        rows of each class, ``n_pos, n_neg`` (Int64), and the
         Float64 columns ``auc, auc_reference, auc_gap`` (the first less the second),
         ``auc_gap_se, auc_gap_low, auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. What
         lacks a class is null. There is no gap either where the variance is unknown, as with one
@@ -138,22 +144,54 @@ def group_gaps(
     check_options(level, adjust)
     if by is None:
         options.reject_type("by", "name the groups to compare", by)
+    check_weight_type(weight_type)
+    limit: float | None
     limit = None if threshold is None else options.number("threshold", threshold) + 0.0
-    units = units_of(weight_type, clustered=False)
     columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
-    groups = [key for key in rows.keys if key not in rows.ordered]
-    against = _against(reference, groups, rows)
-    compared = _with_area_gaps(against.compare(rows, units), level)
-    if limit is not None:
-        rates = RateGaps(against.kind, rows.ordered, level, weight_type, against.picked())
-        cells = cells_at(rows, common_threshold(rows, limit))
-        joined = compared.join(cells, on=rows.keys, how="left", nulls_equal=True)
-        compared = in_columns(joined, rates.steps)
-    tests = [name for name in columns if name.endswith("_p_value")]
-    tested = adjusted_together(compared, rows.keys, adjust, tests)
-    return deliver(frame, rows.arrange(tested).select(*rows.keys, *columns))
+    thresholds = None if limit is None else common_threshold(rows, limit)
+    tests = GapTests(level, weight_type, adjust, options.whole_number("min_rows", min_rows, low=0))
+    table = measure_gaps(rows, reference, thresholds, tests)
+    return deliver(frame, rows.arrange(table).select(*rows.keys, *columns))
+
+
+class GapTests(NamedTuple):
+    """How groups are told apart, and from how many rows of each class on."""
+
+    level: float
+    weight_type: WeightType
+    adjust: Adjust
+    min_rows: int
+
+
+def measure_gaps(
+    rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
+) -> pl.LazyFrame:
+    """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
+    units = units_of(tests.weight_type, clustered=False)
+    against = _against(reference, [key for key in rows.keys if key not in rows.ordered], rows)
+    table = _with_area_gaps(against.compare(rows, units), tests.level)
+    if thresholds is not None:
+        rates = RateGaps(
+            against.kind, rows.ordered, tests.level, tests.weight_type, against.picked()
+        )
+        cells = cells_at(rows, thresholds)
+        table = in_columns(_beside(table, cells, rows.keys), rates.steps)
+    weight = pl.col(WEIGHT)
+    counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
+    counted = rows.reduce(
+        rows.frame, {name: count.cast(pl.Int64) for name, count in counts.items()}
+    )
+    table = _beside(table, counted, rows.keys)
+    p_values = [name for name in table.collect_schema() if name.endswith("_gap_p_value")]
+    enough = pl.all_horizontal(pl.col(*counts) >= tests.min_rows)
+    tested = table.with_columns(pl.when(enough).then(name) for name in p_values)
+    return adjusted_together(tested, rows.keys, tests.adjust, p_values)
+
+
+def _beside(table: pl.LazyFrame, other: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    return table.join(other, on=keys, how="left", nulls_equal=True)
 
 
 def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:

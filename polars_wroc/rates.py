@@ -50,8 +50,8 @@ def difference_limits(one: Estimate, other: Estimate, correlation: pl.Expr | Non
 
 def ratio_limits(one: Estimate, other: Estimate) -> Limits:
     """Interval of the ratio of two independent shares: of the difference of their logarithms."""
-    logs = (Estimate(*(part.log() for part in estimate)) for estimate in (one, other))
-    limits = difference_limits(*logs)
+    logs = [Estimate(*(part.log() for part in estimate)) for estimate in (one, other)]
+    limits = difference_limits(logs[0], logs[1])
     # Where a share is nothing, its logarithm says nothing about how much it may be.
     nothing, unbounded = one.value == 0, other.value == 0
     low = pl.when(nothing).then(0.0).when(unbounded).then(one.low / other.high)

@@ -10,8 +10,10 @@ import altair as alt
 import jinja2
 import polars as pl
 
+from polars_wroc.audit_result import Audit
 from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
 from polars_wroc.curves import AUC_CHANGE
+from polars_wroc.findings import REFERENCES, gap_finding
 
 _HEADINGS = {
     "segment": "Segment",
@@ -40,6 +42,30 @@ _DECISION_HEADINGS = {
     "npv": "Negative predictive value",
     "accuracy": "Accuracy",
 }
+_GAP_HEADINGS = {
+    "segment": "Segment",
+    "model": "Score",
+    "n_pos": "Positive",
+    "n_neg": "Negative",
+    "auc_gap": "AUC",
+    "auc_gap_p_adjusted": "adjusted p",
+    "selection_rate_gap": "Selected",
+    "selection_rate_gap_p_adjusted": "adjusted p",
+    "tpr_gap": "True positive rate",
+    "tpr_gap_p_adjusted": "adjusted p",
+    "fpr_gap": "False positive rate",
+    "fpr_gap_p_adjusted": "adjusted p",
+    "ppv_gap": "Precision",
+    "ppv_gap_p_adjusted": "adjusted p",
+}
+_FAIRNESS_HEADINGS = {
+    "metric": "Metric",
+    "model": "Score",
+    "value": "Value",
+    "interval": "Interval",
+    "group_max": "Highest",
+    "group_min": "Lowest",
+}
 _RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
 _LIMITS = "_limits"
 _RULES = {
@@ -53,7 +79,7 @@ _RULES = {
 }
 
 
-def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any]) -> str:
+def render(audit: Audit) -> str:
     """Render the tables of an audit as a self-contained page.
 
     Raises
@@ -61,6 +87,7 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
     ImportError
         When vl-convert-python is not installed, with the command that installs it.
     """
+    segments, curves, settings = audit.segments, audit.curves, audit.settings
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("polars_wroc"),
         autoescape=True,
@@ -68,7 +95,7 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
     )
     environment.filters["script"] = _in_script
     attributes = segments["attribute"].unique(maintain_order=True).to_list()
-    sections = [_section(segments, curves, attribute) for attribute in attributes]
+    sections = [_section(audit, attribute) for attribute in attributes]
     overall = segments.filter(attribute=attributes[0])
     return environment.get_template("report.html").render(
         settings=settings,
@@ -77,18 +104,28 @@ def render(segments: pl.DataFrame, curves: pl.DataFrame, settings: dict[str, Any
         rows=overall.select(pl.col("n") + pl.col("n_missing")).to_series().max(),
         missing=overall["n_missing"].max(),
         decision=_decision(settings),
-        findings=_findings(segments, attributes),
+        findings=[gap_finding(audit.gaps, settings), *_findings(segments, attributes)],
         moved=curves[AUC_CHANGE].abs().max() or 0.0,
         script=_bundle(),
     )
 
 
-def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> dict[str, Any]:
+def _section(audit: Audit, attribute: str) -> dict[str, Any]:
+    segments, curves = audit.segments, audit.curves
     of_attribute = segments.filter(attribute=attribute)
     tables = [_table(of_attribute.with_columns(interval=_limits("ci")), _HEADINGS)]
     if "threshold" in segments.columns:
         limits = [_limits(rate).alias(f"{rate}{_LIMITS}") for rate in _RATES]
-        tables.append(_table(of_attribute.with_columns(limits), _DECISION_HEADINGS))
+        decisions = _table(of_attribute.with_columns(limits), _DECISION_HEADINGS)
+        tables.append(decisions | {"title": "Decisions at the threshold"})
+    gaps = audit.gaps.filter(attribute=attribute)
+    if not gaps.is_empty():
+        reference = REFERENCES[audit.settings["reference"]]
+        tables.append(_gap_table(gaps) | {"title": f"Gaps to {reference}"})
+    if audit.fairness is not None:
+        metrics = audit.fairness.filter(attribute=attribute).with_columns(interval=_limits("ci"))
+        if not metrics.is_empty():
+            tables.append(_table(metrics, _FAIRNESS_HEADINGS) | {"title": "Fairness metrics"})
     slider = segments_threshold_chart(curves, segments, attribute)
     return {
         "attribute": attribute,
@@ -101,6 +138,7 @@ def _section(segments: pl.DataFrame, curves: pl.DataFrame, attribute: str) -> di
 def _table(table: pl.DataFrame, headings: dict[str, str]) -> dict[str, Any]:
     names = [name for name in headings if name in table.columns]
     return {
+        "title": None,
         "headings": [headings[name] for name in names],
         "rows": [
             [_cell(name, row[name], row.get(f"{name}{_LIMITS}")) for name in names]
@@ -108,6 +146,12 @@ def _table(table: pl.DataFrame, headings: dict[str, str]) -> dict[str, Any]:
         ],
         "text_columns": sum(table.schema[name] == pl.String for name in names),
     }
+
+
+def _gap_table(gaps: pl.DataFrame) -> dict[str, Any]:
+    measured = [rate for rate in ("auc", *_RATES) if f"{rate}_gap" in gaps.columns]
+    limits = [_limits(f"{rate}_gap").alias(f"{rate}_gap{_LIMITS}") for rate in measured]
+    return _table(gaps.with_columns(limits), _GAP_HEADINGS)
 
 
 def _limits(name: str) -> pl.Expr:

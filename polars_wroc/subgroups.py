@@ -109,7 +109,7 @@ def subgroup_auc(
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     groups = [key for key in rows.keys if key not in rows.ordered]
-    stacked = _beside_rest(rows, groups)
+    stacked: Rows = _beside_rest(rows, groups)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
     # Models become text when all is put together, not before.

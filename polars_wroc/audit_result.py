@@ -1,0 +1,108 @@
+"""What an audit found, and the ways to show and to keep it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc import files
+from polars_wroc.rows import OVERALL
+
+if TYPE_CHECKING:
+    import altair as alt
+
+SUFFIXES = (".html", ".json", ".parquet", ".csv")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Audit:
+    """What `audit` found.
+
+    Attributes
+    ----------
+    segments
+        One row per attribute and segment (and model), everybody first: ``attribute,
+        segment`` and the columns of `summary`; ``small``, whether a class has too few rows for
+        tests; with a threshold also the columns of `threshold_metrics` there, with intervals.
+    curves
+        The ROC curve of each of them, thinned to at most 200 points, with ``auc_change``.
+    gaps
+        How far each segment is from the reference, as `group_gaps` says; p-values are adjusted
+        for all attributes and segments together.
+    fairness
+        The metrics of `fairness` for each attribute, but for ABROCA; None without a threshold.
+    settings
+        What was asked for.
+    """
+
+    segments: pl.DataFrame
+    curves: pl.DataFrame
+    gaps: pl.DataFrame
+    fairness: pl.DataFrame | None
+    settings: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Audit of {self.settings['score']} by {self.settings['by']}\n{self.segments}"
+
+    def _repr_html_(self) -> str:
+        return self.segments._repr_html_()
+
+    def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
+        """Draw the ROC curves of one attribute's segments; None draws everybody's."""
+        # Only a chart should cost the import of Altair.
+        from polars_wroc.charts import segments_chart  # noqa: PLC0415
+
+        if attribute is not None and attribute not in self.settings["by"]:
+            msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
+            raise ValueError(msg)
+        return segments_chart(self.curves, self.segments, attribute or OVERALL)
+
+    def save(self, path: str | Path) -> None:
+        """Write the audit as its suffix says.
+
+        ``.html`` is one file that opens without a network, with tables and charts;
+        ``.json`` holds the settings and all tables but the curves; ``.parquet`` and ``.csv``
+        the segments. The file is written whole or not at all.
+        """
+        suffix = files.check_target(path, SUFFIXES)
+        if suffix == ".html":
+            from polars_wroc.report import render  # noqa: PLC0415
+
+            page = render(self)
+            files.write(path, lambda part: part.write_text(page, encoding="utf-8"))
+        elif suffix == ".json":
+            text = self.to_json()
+            files.write(path, lambda part: part.write_text(text, encoding="utf-8"))
+        else:
+            files.save_table(self.segments, path)
+
+    def to_json(self) -> str:
+        """Write settings and tables, but for the curves, as JSON.
+
+        A threshold that selects nobody is ``"Infinity"``, as JSON has no number for it.
+        """
+        result: dict[str, Any] = {
+            "settings": {name: _in_json(value) for name, value in self.settings.items()},
+            "segments": _rows_in_json(self.segments),
+            "gaps": _rows_in_json(self.gaps),
+        }
+        if self.fairness is not None:
+            result["fairness"] = _rows_in_json(self.fairness)
+        return json.dumps(result, indent=2, allow_nan=False, default=str) + "\n"
+
+
+def _rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
+    rows = table.iter_rows(named=True)
+    return [{name: _in_json(value) for name, value in row.items()} for row in rows]
+
+
+def _in_json(value: Any) -> Any:
+    """Write as text what JSON has no number for."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

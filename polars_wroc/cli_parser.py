@@ -1,0 +1,155 @@
+"""What may stand on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, get_args
+
+from polars_wroc import __version__, files
+from polars_wroc.audit import AuditReference
+from polars_wroc.audit_result import SUFFIXES
+from polars_wroc.bands import BandKind
+from polars_wroc.rules import Criterion
+from polars_wroc.variance import WeightType
+
+
+class UsageError(Exception):
+    """The command line does not fit its grammar."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        msg = f"{message}; see {self.prog} --help"
+        raise UsageError(msg)
+
+
+def build_parser(
+    runs: Mapping[str, Callable[[argparse.Namespace], None]],
+) -> argparse.ArgumentParser:
+    """Describe the commands, each of which runs what is named after it."""
+    parser = _Parser(
+        prog="polars-wroc", description="Weighted ROC curves and AUCs of scored rows, per segment."
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    audited = _command(commands, "audit", runs, "each segment of each attribute, as a report")
+    _add_by(audited, "an attribute")
+    _add_threshold(audited)
+    audited.add_argument(
+        "--reference",
+        choices=get_args(AuditReference),
+        default="rest",
+        help="what segments are compared with; the rest of them",
+    )
+    audited.add_argument(
+        "--min-rows",
+        type=int,
+        default=30,
+        metavar="N",
+        help="rows of each class that a segment needs to be tested; 30",
+    )
+    audited.add_argument(
+        "--fail-if",
+        action="append",
+        metavar="LIMIT",
+        default=[],
+        help="exit with 1 if it holds anywhere, as auc_gap>0.05; repeatable",
+    )
+    _add_uncertainty(audited)
+    _add_output(audited, SUFFIXES, prints_json=True)
+
+    measured = _command(commands, "auc", runs, "one line of numbers per group")
+    _add_by(measured, "a group column")
+    _add_uncertainty(measured)
+    _add_output(measured, files.TABLE_SUFFIXES, prints_json=True)
+
+    drawn = _command(commands, "curve", runs, "ROC curves, as a table or a chart")
+    _add_by(drawn, "a group column")
+    drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
+    drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
+    _add_uncertainty(drawn)
+    _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
+    return parser
+
+
+def _command(
+    commands: Any, name: str, runs: Mapping[str, Any], description: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=description, description=f"{description[0].upper()}{description[1:]}."
+    )
+    parser.set_defaults(run=runs[name])
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="Parquet, Arrow, CSV or NDJSON; glob, folder, URL"
+    )
+    parser.add_argument("--label", required=True, metavar="L", help="column of the outcomes")
+    parser.add_argument(
+        "--score",
+        required=True,
+        action="append",
+        metavar="S",
+        help="column of a score, higher meaning more positive; repeatable",
+    )
+    parser.add_argument("--weight", metavar="W", help="column of the row weights")
+    parser.add_argument("--pos-label", metavar="X", help="the label's positive value")
+    return parser
+
+
+def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
+    )
+
+
+def _add_threshold(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "threshold", "where to measure decisions: a threshold, or the rule that chooses it"
+    )
+    group.add_argument("--threshold", type=float, metavar="T", help="scores from here on")
+    group.add_argument("--criterion", choices=get_args(Criterion), help="what is best")
+    group.add_argument("--cost-fn", type=float, metavar="C", help="of a false negative")
+    group.add_argument("--cost-fp", type=float, metavar="C", help="of a false positive")
+    group.add_argument(
+        "--prevalence", type=float, metavar="P", help="in the population that the cost is for"
+    )
+    group.add_argument("--max-fpr", type=float, metavar="R", help="most tpr with at most this fpr")
+    group.add_argument(
+        "--min-tpr", type=float, metavar="R", help="least fpr with at least this tpr"
+    )
+    group.add_argument(
+        "--max-selection-rate", type=float, metavar="R", help="as many positives as this share"
+    )
+
+
+def _add_level(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
+    )
+    parser.add_argument(
+        "--weight-type",
+        choices=get_args(WeightType),
+        default="probability",
+        help="what a weight is: how much a row stands for, or how many rows it is",
+    )
+
+
+def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
+    _add_level(parser)
+    parser.add_argument(
+        "--cluster", metavar="C", help="column that is equal in rows that belong together"
+    )
+
+
+def _add_output(
+    parser: argparse.ArgumentParser, suffixes: Sequence[str], *, prints_json: bool
+) -> None:
+    listed = ", ".join(suffixes)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=not prints_json,
+        help=f"{listed}; - prints JSON" if prints_json else listed,
+    )

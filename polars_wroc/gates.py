@@ -1,0 +1,66 @@
+"""Limits that an audit must keep, for pipelines: ``auc_gap>0.05`` is one that fails it."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from polars_wroc.audit_result import Audit
+from polars_wroc.fairness_metrics import METRICS
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition on a column of the gaps, gaps without their signs, or on a fairness metric."""
+
+    name: str
+    sign: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.limit:g}"
+
+    def failures(self, audit: Audit) -> list[str]:
+        """Say where an audit meets the condition, which it must not."""
+        table = self._values(audit)
+        keys = [key for key in ("attribute", "segment", "model") if key in table.columns]
+        return [
+            f"{self}: {row['value']:.4g} in {', '.join(str(row[key]) for key in keys)}"
+            for row in table.drop_nulls("value").iter_rows(named=True)
+            if _COMPARE[self.sign](row["value"], self.limit)
+        ]
+
+    def _values(self, audit: Audit) -> pl.DataFrame:
+        if self.name in METRICS and audit.fairness is not None:
+            return audit.fairness.filter(metric=self.name)
+        names = [name for name in audit.gaps.columns if audit.gaps.schema[name] == pl.Float64]
+        if self.name in names:
+            value = pl.col(self.name).abs() if self.name.endswith("_gap") else pl.col(self.name)
+            return audit.gaps.with_columns(value=value)
+        known = [*names, *(() if audit.fairness is None else METRICS)]
+        msg = f"`--fail-if` must name one of {', '.join(known)}; found {self.name!r}"
+        raise ValueError(msg)
+
+
+def read_gate(text: str) -> Gate:
+    """Read a condition such as ``auc_gap>0.05``."""
+    found = _GATE.fullmatch(text)
+    try:
+        if found is not None:
+            return Gate(found[1], found[2], float(found[3]))
+    except ValueError:
+        pass
+    msg = f"`--fail-if` must be a name, one of > >= < <= and a number; found {text!r}"
+    raise ValueError(msg)
