@@ -195,3 +195,6 @@ def _print(table: pl.DataFrame) -> None:
 def _complain(message: str) -> int:
     sys.stderr.write(f"polars-wroc: {message}\n")
     return BAD_INPUT
+
+
+_RUNS = {"audit": _audit, "auc": _auc, "curve": _curve}
