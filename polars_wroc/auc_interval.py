@@ -8,7 +8,12 @@ import polars as pl
 
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
-from polars_wroc.placements import list_row_curve, place_list
+from polars_wroc.placements import (
+    beside_clusters_in_list,
+    list_row_curve,
+    named_in_list,
+    place_list,
+)
 from polars_wroc.staged import as_struct, in_struct
 from polars_wroc.variance import WeightType
 
@@ -109,10 +114,7 @@ def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     curve = list_row_curve()
     placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
     if interval.clustered:
-        unit = {
-            name: value.over(field(CLUSTER))
-            for name, value in interval.cluster_sums(curve.placements).items()
-        }
-        placed = placed.list.eval(pl.element().struct.with_fields(**unit))
+        placed, placements = named_in_list(placed, curve.placements)
+        placed = beside_clusters_in_list(placed, interval.cluster_sums(placements))
     sums = as_struct(interval.sums(curve, field))
     return in_struct(placed.list.eval(sums), interval.steps, INTERVAL_COLUMNS)

@@ -12,7 +12,7 @@ from polars_wroc.confusion import fold, if_both_classes
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
 from polars_wroc.linearised import PARTIAL_COLUMNS, LinearisedArea
-from polars_wroc.placements import place_list
+from polars_wroc.placements import beside_clusters_in_list, place_list
 from polars_wroc.staged import as_struct, in_struct
 from polars_wroc.variance import WeightType
 
@@ -163,9 +163,7 @@ def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.
         placed = placed.list.eval(as_struct(kept | step(field)))
     placements = area.placements(field)
     if interval.clustered:
-        unit = interval.cluster_sums(placements)
-        of_cluster = {name: value.over(field(CLUSTER)) for name, value in unit.items()}
-        placed = placed.list.eval(pl.element().struct.with_fields(**of_cluster))
+        placed = beside_clusters_in_list(placed, interval.cluster_sums(placements))
     (weight, lacks), (other, _) = placements
     known = if_both_classes(weight.sum(), other.sum(), (weight * lacks).sum())
     missing = known / weight.sum()

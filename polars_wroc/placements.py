@@ -95,6 +95,26 @@ def beside_clusters(
     )
 
 
+def beside_clusters_in_list(placed: pl.Expr, sums: dict[str, pl.Expr]) -> pl.Expr:
+    """Do the same for lists of rows; the sums must not refer to what is one for a whole list."""
+    cluster = pl.element().struct.field(CLUSTER)
+    of_cluster = {name: value.over(cluster) for name, value in sums.items()}
+    return placed.list.eval(pl.element().struct.with_fields(**of_cluster))
+
+
+def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Placements]:
+    """Give placements in lists columns of their own, and refer to those."""
+    field = pl.element().struct.field
+    columns = {
+        f"__{side}_{name}": value
+        for side, rows in placements._asdict().items()
+        for name, value in rows._asdict().items()
+    }
+    named = placed.list.eval(pl.element().struct.with_fields(**columns))
+    fields = iter([field(name) for name in columns])
+    return named, Placements(*(ClassRows(next(fields), next(fields)) for _ in placements))
+
+
 def row_curve() -> RowCurve:
     """Refer to the rows of a frame that have been placed."""
     return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
