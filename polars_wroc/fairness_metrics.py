@@ -154,7 +154,12 @@ def measure_fairness(
         *([] if distances is None else [distances]),
     ]
     table = _metrics(_extremes(pl.concat(estimates), rows), rows.ordered)
-    return table.sort(pl.col("metric").cast(pl.Enum(METRICS)))
+    asked = [name for name in METRICS if distances is not None or name != "max_abroca"]
+    named = pl.LazyFrame({"metric": asked})
+    if rows.ordered:
+        named = rows.frame.select(rows.ordered).unique().join(named, how="cross")
+    complete = named.join(table, on=[*rows.ordered, "metric"], how="left", nulls_equal=True)
+    return complete.sort(pl.col("metric").cast(pl.Enum(METRICS)))
 
 
 def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.LazyFrame:
@@ -181,15 +186,17 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     name = pl.concat_str(
         [group.cast(pl.String).fill_null("(missing)") for group in groups], separator=", "
     )
-    known = estimates.sort(rows.keys).with_columns(group=name)
-    there = pl.col("value").is_not_null()
-    picked = {"max": pl.col("value").arg_max(), "min": pl.col("value").arg_min()}
+    known = estimates.drop_nulls("value").sort(rows.keys).with_columns(group=name)
+    value = pl.col("value")
+    # The first of the largest and the last of the smallest: never the same of several groups.
+    places = {"max": value.arg_max(), "min": pl.len() - 1 - value.reverse().arg_min()}
     columns = {
-        f"{column}_{end}": pl.when(there.any()).then(pl.col(column).get(place))
-        for end, place in picked.items()
+        f"{column}_{end}": pl.col(column).get(place)
+        for end, place in places.items()
         for column in ("group", "value", "low", "high")
     }
-    return known.group_by([*rows.ordered, "notion"]).agg(**columns)
+    apart = (pl.len() > 1).alias("apart")
+    return known.group_by([*rows.ordered, "notion"]).agg(apart, **columns)
 
 
 def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
@@ -197,7 +204,7 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         Estimate(*(pl.col(f"{part}_{end}") for part in ("value", "low", "high")))
         for end in ("max", "min")
     )
-    apart = pl.when(pl.col("group_max") != pl.col("group_min"))
+    apart = pl.when("apart")
     limits, quotients = difference_limits(high, low), ratio_limits(low, high)
     alone = pl.col("notion") == "abroca"
     differences = extremes.select(
@@ -233,5 +240,6 @@ def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bo
     value = pl.col("value")
     worst = value == over(value.max() if largest else value.min(), models)
     rows = of_odds.filter(worst.fill_null(value=False))
-    first = rows.unique(models or None, keep="first") if models else rows.head(1)
+    ordered = rows.sort("metric")
+    first = ordered.unique(models, keep="first", maintain_order=True) if models else ordered.head(1)
     return first.with_columns(metric=pl.lit(f"equalized_odds_{kind}"))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from fairlearn import metrics as fairlearn
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import precision_score, roc_auc_score
 
 import polars_wroc as wroc
-
-fairlearn: Any = pytest.importorskip("fairlearn.metrics")
 
 Engine: TypeAlias = Any
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ def frame_of_rates(frame: pl.DataFrame, threshold: float) -> Any:
         "selection_rate": fairlearn.selection_rate,
         "tpr": fairlearn.true_positive_rate,
         "fpr": fairlearn.false_positive_rate,
-        "ppv": precision_score,
+        "ppv": partial(precision_score, zero_division=0),
     }
     weights = {"sample_weight": frame["w"].to_numpy()}
     return fairlearn.MetricFrame(
@@ -214,11 +214,8 @@ def test_undefined_rates_are_left_out(people: pl.DataFrame) -> None:
     )
     values, without_c = values_of(fair(frame)), values_of(fair(frame.filter(pl.col("g") != "c")))
     name = "predictive_equality_difference"
-    assert (
-        values[name]
-        == without_c[name]
-        == pytest.approx(frame_of_rates(frame.filter(pl.col("g") != "c"), 0.5).difference()["fpr"])
-    )
+    expected = frame_of_rates(frame.filter(pl.col("g") != "c"), 0.5).difference()["fpr"]
+    assert [values[name], without_c[name]] == pytest.approx([expected] * 2)
     selected = frame.filter(pl.col("g") != "d")
     name = "predictive_parity_difference"
     assert values[name] == pytest.approx(frame_of_rates(selected, 0.5).difference()["ppv"])
@@ -236,7 +233,6 @@ def test_a_single_group_does_not_differ_from_itself(people: pl.DataFrame) -> Non
     assert set(table.select("ci_low", "ci_high").rows()) == {(None, None)}
 
 
-@pytest.mark.xfail(reason="a metric that nothing is known of has no row", strict=True)
 @pytest.mark.parametrize(("groups", "threshold"), [("a", 0.5), ("ab", 100.0)])
 def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: float) -> None:
     table = fair(people.filter(pl.col("g").is_in(list(groups))), threshold)
