@@ -120,6 +120,8 @@ def adjusted_together(
     table: pl.LazyFrame, keys: Sequence[str], method: Adjust, p_values: Sequence[str]
 ) -> pl.LazyFrame:
     """Adjust the p-values of several columns for all tests of them together."""
+    # Each column is read from the table, which is planned and computed once all the same.
+    table = table.cache()
     stacked = pl.concat(
         table.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
         for name in p_values

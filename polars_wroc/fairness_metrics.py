@@ -144,7 +144,8 @@ def measure_fairness(
     """Lay out the metrics of checked rows, sorted by metric; without ``distances`` no ABROCA."""
     interval = Interval(level, "logit-t", weight_type, clustered=False)
     metrics = ThresholdMetrics(level, weight_type)
-    rates = in_columns(cells_at(rows, thresholds), metrics.steps)
+    # Read once for each rate, and planned and computed once all the same.
+    rates = in_columns(cells_at(rows, thresholds), metrics.steps).cache()
     aucs = summarise(Rows(rows.frame, rows.keys), interval).rename(
         {"ci_low": "auc_low", "ci_high": "auc_high"}
     )
@@ -153,7 +154,7 @@ def measure_fairness(
         _estimates(aucs, rows, "auc", "auc"),
         *([] if distances is None else [distances]),
     ]
-    table = _metrics(_extremes(pl.concat(estimates), rows), rows.ordered)
+    table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.ordered)
     asked = [name for name in METRICS if distances is not None or name != "max_abroca"]
     named = pl.LazyFrame({"metric": asked})
     if rows.ordered:
