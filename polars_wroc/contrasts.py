@@ -14,7 +14,7 @@ from polars_wroc.distributions import (
     student_quantile,
     two_sided_p_value,
 )
-from polars_wroc.rates import Estimate, difference_limits
+from polars_wroc.rates import Estimate, difference_limits, logit_limits
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
@@ -47,10 +47,8 @@ class Area(NamedTuple):
 
     def limits(self, level: float) -> Estimate:
         """Interval by Student's t on the logit."""
-        margin = student_quantile((1 + level) / 2, self.df) * self.variance.sqrt() * self.slope
-        logit = (self.auc / self.missing).log()
-        low, high = (1 / (1 + (-(logit + side)).exp()) for side in (-margin, margin))
-        return Estimate(self.auc, low, high)
+        margin = student_quantile((1 + level) / 2, self.df) * self.variance.sqrt()
+        return Estimate(self.auc, *logit_limits(self.auc, self.missing, margin))
 
 
 def area_contrast(one: Area, other: Area, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:

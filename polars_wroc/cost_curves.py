@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_wroc.cells import CELLS
 from polars_wroc.confusion import curve_frame, if_both_classes, is_origin, totals
 from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.hull import on_hull
@@ -12,7 +13,6 @@ from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
 
 _COLUMNS = ("threshold", "fpr", "fnr", "dominated", "best_from", "best_to")
-_CELLS = ("tp", "fp", "fn", "tn")
 _EXPECTED = "expected_cost"
 
 
@@ -100,7 +100,7 @@ def cost_curve(
         msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
         raise ValueError(msg)
     expected: list[str] = [] if costs is None else [_EXPECTED]
-    names = (*_COLUMNS, *expected, *_CELLS)
+    names = (*_COLUMNS, *expected, *CELLS)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
     curve = _with_ranges(_with_rates(curve_frame(rows)))
     if costs is not None:

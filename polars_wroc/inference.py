@@ -15,6 +15,7 @@ import polars as pl
 from polars_wroc import metrics, options
 from polars_wroc.distributions import normal_quantile, student_quantile
 from polars_wroc.placements import Placements, RowCurve
+from polars_wroc.rates import logit_limits
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import CLASSES, Variance, WeightType, units_of
 
@@ -108,9 +109,7 @@ class Interval:
         else:
             small_sample = self.method in ("logit-t", "conservative")
             quantile = student_quantile(tail, field("__df")) if small_sample else normal
-            margin = quantile * variance.sqrt() / (auc * missing)
-            logit = (auc / missing).log()
-            low, high = (1 / (1 + (-(logit + side)).exp()) for side in (-margin, margin))
+            low, high = logit_limits(auc, missing, quantile * variance.sqrt())
         if self.method == "conservative":
             low = pl.min_horizontal(low, field("__low"))
             high = pl.max_horizontal(high, field("__high"))

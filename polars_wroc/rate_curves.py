@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.cells import metrics_at_threshold
+from polars_wroc.cells import CELLS, metrics_at_threshold
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, totals
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
-
-_CELLS = CURVE_COLUMNS[1:]
 
 
 def pr_curve(
@@ -197,11 +195,11 @@ def _curve(
     columns: dict[str, str],
 ) -> FrameT:
     """Lay out the metrics that the ``columns`` name, at every point of the confusion curve."""
-    names: Sequence[str] = ["threshold", *columns, *_CELLS]
+    names: Sequence[str] = ["threshold", *columns, *CELLS]
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
     positives, negatives = totals()
     points = {name: pl.col(name) for name in CURVE_COLUMNS}
     metrics = metrics_at_threshold(**points, positives=positives, negatives=negatives)
     asked = {name: metrics[metric] for name, metric in columns.items()}
-    table = curve_frame(rows).select(*rows.keys, "threshold", *_CELLS, **asked)
+    table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
     return deliver(frame, table.select(*rows.keys, *names))

@@ -83,6 +83,13 @@ def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
     )
 
 
+def logit_limits(share: pl.Expr, missing: pl.Expr, margin: pl.Expr) -> Limits:
+    """Interval on the logit of a share, which lacks ``missing`` to 1, of a margin on the share."""
+    on_logit = margin / (share * missing)
+    logit = (share / missing).log()
+    return Limits(*(1 / (1 + (-(logit + side)).exp()) for side in (-on_logit, on_logit)))
+
+
 def effective_number(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     """Kish's number of rows of equal weight that are sure as these."""
     return weight**2 / squares

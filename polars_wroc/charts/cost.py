@@ -38,6 +38,7 @@ from polars_wroc.charts.lines import (
 from polars_wroc.confusion import is_origin
 from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.curves import ROC_COLUMNS
+from polars_wroc.rates import TOLERANCE
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 # Columns of the drawn rows that no table has.
 _COST, _LEAST, _ROW = "__expected_cost", "__least", "__row"
 _LABELS = ("__corrected_label", "__ratio_label", "__least_label")
-_LINE, _ROUNDING = 0.07, 1e-12
+_LINE = 0.07
 # Points of a curve that must be left when each may bring one where the line is crossed.
 _FEWEST = 12
 _RULES = {
@@ -145,7 +146,7 @@ def _weighing(costs: Costs) -> str:
     high, low = max(costs), min(costs)
     if low == 0:
         return f"A false {cheap} costs nothing."
-    if high - low < _ROUNDING:
+    if high - low < TOLERANCE:
         return "Both errors cost the same."
     return f"A false {dear} costs {high / low:.4g} times as much as a false {cheap}."
 
@@ -169,7 +170,7 @@ def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float
     cost = costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence)
     least = cost.min().over(keys) if keys else cost.min()
     # The highest threshold is the first row.
-    row = pl.col(_ROW).filter(cost <= least + _ROUNDING).first()
+    row = pl.col(_ROW).filter(cost <= least + TOLERANCE).first()
     first = row.over(keys) if keys else row
     return (
         table.with_row_index(_ROW)

@@ -12,12 +12,13 @@ import polars as pl
 from polars_wroc.areas import Baseline, CostLine, Segments, cost_line, shares_of_area
 from polars_wroc.confusion import is_origin
 from polars_wroc.costs import Costs
+from polars_wroc.rates import TOLERANCE
 
 PREVALENCE, CORNER, GRADE, FLAT = "__prevalence", "__corner", "__grade", "__flat"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
 HIGH, LOW = "__high", "__low"
 RATIO, CORRECTED = "__ratio", "__corrected"
-_STOP, _AREA, _ROUNDING = "__stop", "__area", 1e-12
+_STOP, _AREA = "__stop", "__area"
 
 
 def with_line(
@@ -108,7 +109,7 @@ def _between() -> list[pl.Expr]:
     x, y, corner = pl.col("fpr"), pl.col("tpr"), pl.col(CORNER)
     slope = pl.when(FLAT).then(GRADE).otherwise(1 / pl.col(GRADE))
     line = (corner + slope * (x - corner)).fill_nan(0.0).clip(0.0)
-    inside = _line().distance(x, y) >= -_ROUNDING
+    inside = _line().distance(x, y) >= -TOLERANCE
     return [
         pl.when(inside).then(y).alias(HIGH),
         pl.when(inside).then(pl.min_horizontal(line, y)).alias(LOW),
