@@ -9,23 +9,23 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.audit_result import Audit
+from polars_wroc.audit_tables import AuditPlan, measure
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.contrasts import Adjust
-from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, trace
-from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, measure_fairness
-from polars_wroc.gaps import GAP_COLUMNS, GapTests, measure_gaps
+from polars_wroc.curves import BAND_COLUMNS, ROC_COLUMNS
+from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS
+from polars_wroc.gaps import GAP_COLUMNS, GapTests
+from polars_wroc.groupings import groupings
 from polars_wroc.inference import Interval, Method
-from polars_wroc.inputs import IntoColumn
+from polars_wroc.inputs import LABEL, ROW_WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
-from polars_wroc.reading import read_rows
-from polars_wroc.rows import OVERALL, IntoColumns, Rows, collect_all
+from polars_wroc.reading import missing_values, read_rows
+from polars_wroc.rows import OVERALL, IntoColumns, collect
 from polars_wroc.rules import Criterion, threshold_or_rule
-from polars_wroc.staged import in_columns
-from polars_wroc.summary import SUMMARY_COLUMNS, summarise
-from polars_wroc.threshold_search import cells_at, common_threshold
+from polars_wroc.summary import SUMMARY_COLUMNS
+from polars_wroc.thinning import AUC_CHANGE
 from polars_wroc.variance import WeightType
 
-_CURVE_POINTS = 200
 AuditReference: TypeAlias = Literal["rest", "overall", "best"]
 _TAKEN = (
     OVERALL,
@@ -59,6 +59,7 @@ def audit(
     max_fpr: float | None = None,
     min_tpr: float | None = None,
     max_selection_rate: float | None = None,
+    intersections: bool = False,
     reference: AuditReference = "rest",
     level: float = 0.95,
     adjust: Adjust = "holm",
@@ -83,6 +84,8 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         Instead of a threshold, the rule that chooses one for each score on all rows, and the
         population that the metrics are for: see `operating_point`.
+    intersections
+        Whether to audit also all attributes crossed, as one more of them.
     reference, adjust
         What segments are compared with, of the same attribute, and how p-values are adjusted:
         see `group_gaps`. With ``cluster`` the gaps take rows as independent all the same.
@@ -134,32 +137,21 @@ def audit(
     )
     options.option("reference", reference, get_args(AuditReference))
     tests = GapTests(level, weight_type, adjust, options.whole_number("min_rows", min_rows, low=0))
-    stacked = rows.stack_keys()
-    thresholds = None if choice is None else common_threshold(rows, choice)
-    plans = [
-        summarise(stacked, interval),
-        trace(stacked, max_points=_CURVE_POINTS),
-        *_comparisons(stacked, reference, thresholds, tests),
-        pl.concat(_values(rows)),
-    ]
-    if thresholds is not None:
-        plans.append(_at_threshold(stacked, thresholds, metrics))
-    segments, curves, gaps, fairness, values, *decisions = collect_all(plans)
-    few = pl.min_horizontal("n_pos", "n_neg") < min_rows
-    segments = segments.with_columns(small=few)
-    for table in decisions:
-        segments = segments.join(table, on=stacked.keys, how="left", nulls_equal=True)
-    places = values.with_row_index("place")
-    segments, curves, gaps = (_in_place(table, places) for table in (segments, curves, gaps))
-    if segments.is_empty():
-        msg = "`frame` must have rows to audit; found none"
-        raise ValueError(msg)
+    attributes = [key for key in rows.keys if key not in rows.ordered]
+    options.flag("intersections", intersections)
+    ways = groupings(attributes, intersections=intersections)
+    plan = AuditPlan(ways, reference, choice, interval, metrics, tests)
+    tables = measure(rows, plan)
+    missing = collect(missing_values(frame, label, score, weight, by)).rename(
+        {LABEL: _shown(label)} | ({} if weight is None else {ROW_WEIGHT: _shown(weight)})
+    )
     settings = {
         "label": _shown(label),
         "pos_label": pos_label,
         "score": _listed(score),
         "weight": None if weight is None else _shown(weight),
-        "by": [key for key in rows.keys if key not in rows.ordered],
+        "by": attributes,
+        "intersections": intersections,
         "threshold": threshold,
         "rule": rule or None,
         "cluster": None if cluster is None else _shown(cluster),
@@ -169,54 +161,7 @@ def audit(
         "min_rows": min_rows,
         "polars_wroc": version("polars-wroc"),
     }
-    return Audit(segments, curves, gaps, None if choice is None else fairness, settings)
-
-
-def _at_threshold(
-    stacked: Rows, thresholds: pl.LazyFrame, metrics: ThresholdMetrics
-) -> pl.LazyFrame:
-    """Measure every segment at the one threshold of its model."""
-    table = in_columns(cells_at(stacked, thresholds), metrics.steps)
-    return stacked.arrange(table.select(*stacked.keys, *metrics.columns))
-
-
-def _comparisons(
-    stacked: Rows, reference: AuditReference, thresholds: pl.LazyFrame | None, tests: GapTests
-) -> list[pl.LazyFrame]:
-    """Compare the segments of each attribute with each other."""
-    attributes = pl.col("attribute") != OVERALL
-    rows = Rows(stacked.frame.filter(attributes), stacked.keys, stacked.ordered)
-    gaps = measure_gaps(rows, reference, thresholds, tests)
-    columns = [*GAP_COLUMNS, *([] if thresholds is None else RATE_GAP_COLUMNS)]
-    if thresholds is None:
-        fairness = pl.LazyFrame()
-    else:
-        metrics = measure_fairness(rows, thresholds, tests.level, tests.weight_type)
-        fairness = Rows(rows.frame, rows.ordered, rows.ordered).arrange(metrics)
-        fairness = fairness.select(*rows.ordered, *FAIRNESS_COLUMNS)
-    return [rows.arrange(gaps).select(*rows.keys, *columns), fairness]
-
-
-def _values(rows: Rows) -> list[pl.LazyFrame]:
-    """List the segments of each attribute in the order of their values, not of their names."""
-    attributes = [key for key in rows.keys if key not in rows.ordered]
-    overall = pl.LazyFrame({"attribute": [OVERALL], "segment": [OVERALL]})
-    return [
-        overall,
-        *(
-            rows.frame.select(key)
-            .unique()
-            .sort(key)
-            .select(attribute=pl.lit(key), segment=pl.col(key).cast(pl.String))
-            for key in attributes
-        ),
-    ]
-
-
-def _in_place(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    keys = ["attribute", "segment"]
-    placed = table.join(places, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return placed.sort("place", maintain_order=True).drop("place")
+    return Audit(*tables, missing.unpivot(variable_name="column", value_name="n_missing"), settings)
 
 
 def _listed(columns: IntoColumns) -> list[str]:

@@ -36,6 +36,9 @@ class Audit:
         for all attributes and segments together.
     fairness
         The metrics of `fairness` for each attribute, but for ABROCA; None without a threshold.
+    missing
+        ``column`` and ``n_missing``: the rows that lack a label, score, weight or attribute. All
+        but those that lack only an attribute are left out; a missing attribute is a segment.
     settings
         What was asked for.
     """
@@ -44,6 +47,7 @@ class Audit:
     curves: pl.DataFrame
     gaps: pl.DataFrame
     fairness: pl.DataFrame | None
+    missing: pl.DataFrame
     settings: dict[str, Any]
 
     def __repr__(self) -> str:
@@ -90,6 +94,7 @@ class Audit:
             "settings": {name: _in_json(value) for name, value in self.settings.items()},
             "segments": _rows_in_json(self.segments),
             "gaps": _rows_in_json(self.gaps),
+            "missing": _rows_in_json(self.missing),
         }
         if self.fairness is not None:
             result["fairness"] = _rows_in_json(self.fairness)

@@ -115,13 +115,18 @@ def adjusted(table: pl.LazyFrame, method: Adjust, p_value: str = "p_value") -> p
 
 
 def adjusted_together(
-    table: pl.LazyFrame, keys: Sequence[str], method: Adjust, p_values: Sequence[str]
+    table: pl.LazyFrame,
+    keys: Sequence[str],
+    method: Adjust,
+    p_values: Sequence[str],
+    counted: pl.Expr,
 ) -> pl.LazyFrame:
-    """Adjust the p-values of several columns for all tests of them together."""
+    """Adjust the p-values of several columns for all tests of the rows that are ``counted``."""
     # Each column is read from the table, which is planned and computed once all the same.
     table = table.cache()
+    tests = table.filter(counted)
     stacked = pl.concat(
-        table.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
+        tests.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
         for name in p_values
     )
     of_test = adjusted(stacked, method)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from polars_wroc import options
@@ -12,10 +10,10 @@ from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, is_origin, totals
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.thinning import AUC_CHANGE, share_of, thin
 from polars_wroc.variance import WeightType
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
-AUC_CHANGE = "auc_change"
 BAND_COLUMNS = ("tpr_low", "tpr_high")
 
 
@@ -197,36 +195,10 @@ def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
     """Lay out every point of the ROC curve, prepared for a band if there is one."""
     positives, negatives = totals()
     curve = curve_frame(rows, squares=band is not None).with_columns(
-        fpr=pl.when((negatives > 0) & negatives.is_finite()).then(pl.col("fp") / negatives),
-        tpr=pl.when((positives > 0) & positives.is_finite()).then(pl.col("tp") / positives),
+        fpr=share_of(pl.col("fp"), negatives), tpr=share_of(pl.col("tp"), positives)
     )
     # A band looks up values in the curve that it is drawn around: computed once all the same.
     return curve if band is None else band.prepare(curve).cache()
-
-
-def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
-    """Keep at most ``max_points`` points of each ROC curve and say what that does to its AUC.
-
-    The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
-    last point in each are kept. The curve leaves the line between them by less than half
-    their rectangle, which bounds the change.
-    """
-    parts = (max_points - 1) // 2
-    position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
-    # The origin is a part by itself: the curve before it must not share one.
-    part = pl.when(~is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
-    first, last = part != part.shift(1, fill_value=-1), part != part.shift(-1, fill_value=-1)
-    whole = curve.with_columns(_area(keys).alias("__area"))
-    kept = whole.filter(is_origin() | first | last)
-    return kept.with_columns((_area(keys) - pl.col("__area")).alias(AUC_CHANGE)).drop("__area")
-
-
-def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Add the AUC of the whole of each curve as ``auc``, also where the curve was thinned."""
-    auc = _area(keys)
-    if AUC_CHANGE in curve.collect_schema():
-        auc -= pl.col(AUC_CHANGE)
-    return curve.with_columns(auc.alias("auc"))
 
 
 def _columns(max_points: int | None, band: Band | None) -> list[str]:
@@ -239,12 +211,3 @@ def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:
     slope = (tp - tp.shift(1)) / (fp - fp.shift(1))
     ends = is_origin().shift(-1, fill_value=True)
     return curve.filter(is_origin() | ends | (slope != slope.shift(-1)))
-
-
-def _area(keys: Sequence[str]) -> pl.Expr:
-    """Area under each of the curves stacked one after another; null where a class is missing."""
-    fpr, tpr = pl.col("fpr"), pl.col("tpr")
-    trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
-    area = pl.when(~is_origin()).then(trapezoid).sum()
-    both = fpr.is_not_null() & tpr.is_not_null()
-    return pl.when(both).then(area.over(keys) if keys else area)

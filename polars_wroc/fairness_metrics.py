@@ -128,27 +128,25 @@ def fairness(
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     thresholds = common_threshold(rows, limit)
-    table = measure_fairness(rows, thresholds, level, weight_type, distances=_distances(rows))
+    interval = Interval(level, "logit-t", weight_type, clustered=False)
+    metrics = ThresholdMetrics(level, weight_type)
+    rates = in_columns(cells_at(rows, thresholds), metrics.steps)
+    aucs = summarise(Rows(rows.frame, rows.keys), interval)
+    table = fairness_of(rates, aucs, rows, _distances(rows))
     arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table)
     return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
 
 
-def measure_fairness(
-    rows: Rows,
-    thresholds: pl.LazyFrame,
-    level: float,
-    weight_type: WeightType,
-    *,
-    distances: pl.LazyFrame | None = None,
+def fairness_of(
+    rates: pl.LazyFrame, aucs: pl.LazyFrame, rows: Rows, distances: pl.LazyFrame | None = None
 ) -> pl.LazyFrame:
-    """Lay out the metrics of checked rows, sorted by metric; without ``distances`` no ABROCA."""
-    interval = Interval(level, "logit-t", weight_type, clustered=False)
-    metrics = ThresholdMetrics(level, weight_type)
+    """Lay out the metrics of groups, from their `ThresholdMetrics` and their summary.
+
+    Sorted by metric within the keys apart; without ``distances`` there is no ABROCA.
+    """
     # Read once for each rate, and planned and computed once all the same.
-    rates = in_columns(cells_at(rows, thresholds), metrics.steps).cache()
-    aucs = summarise(Rows(rows.frame, rows.keys), interval).rename(
-        {"ci_low": "auc_low", "ci_high": "auc_high"}
-    )
+    rates = rates.cache()
+    aucs = aucs.rename({"ci_low": "auc_low", "ci_high": "auc_high"})
     estimates = [
         *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
         _estimates(aucs, rows, "auc", "auc"),
@@ -158,7 +156,7 @@ def measure_fairness(
     asked = [name for name in METRICS if distances is not None or name != "max_abroca"]
     named = pl.LazyFrame({"metric": asked})
     if rows.ordered:
-        named = rows.frame.select(rows.ordered).unique().join(named, how="cross")
+        named = rates.select(rows.ordered).unique().join(named, how="cross")
     complete = named.join(table, on=[*rows.ordered, "metric"], how="left", nulls_equal=True)
     return complete.sort(pl.col("metric").cast(pl.Enum(METRICS)))
 

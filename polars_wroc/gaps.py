@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_wroc import inputs, options
-from polars_wroc.contrasts import Adjust, Area, adjusted_together, area_contrast, check_options
+from polars_wroc.contrasts import (
+    Adjust,
+    Area,
+    adjusted_together,
+    area_contrast,
+    check_options,
+)
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows
@@ -18,16 +25,18 @@ from polars_wroc.references import (
     OWN,
     REFERENCE,
     REFERENCE_AUC,
+    Everybody,
     IsReference,
-    against_group,
-    against_overall,
+    OneGroup,
+    Reference,
     over,
+    place_in_group,
 )
-from polars_wroc.rest import against_rest
+from polars_wroc.rest import Rest
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
-from polars_wroc.variance import Units, WeightType, check_weight_type, units_of
+from polars_wroc.variance import WeightType, check_weight_type, units_of
 
 GAP_COLUMNS = (
     "n_pos",
@@ -41,6 +50,8 @@ GAP_COLUMNS = (
     "auc_gap_p_value",
     "auc_gap_p_adjusted",
 )
+# A group's test that another one has had.
+_REPEATED = "__repeated"
 
 
 def group_gaps(
@@ -169,29 +180,76 @@ def measure_gaps(
     rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
 ) -> pl.LazyFrame:
     """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
-    units = units_of(tests.weight_type, clustered=False)
-    against = _against(reference, [key for key in rows.keys if key not in rows.ordered], rows)
-    table = _with_area_gaps(against.compare(rows, units), tests.level)
-    if thresholds is not None:
+    compared = read_reference(reference, rows, tests)
+    placed = place_in_group(rows, compared)
+    # Sorted, since of several best groups the first one is the reference.
+    sums = rows.reduce(placed, compared.sums | class_counts()).sort(rows.keys)
+    sums = compared.completed(sums, rows)
+    cells = None if thresholds is None else cells_at(rows, thresholds)
+    return adjusted_gaps(
+        gaps_of(sums, cells, rows.keys, compared, tests), rows.keys, rows.ordered, tests.adjust
+    )
+
+
+def gaps_of(
+    sums: pl.LazyFrame,
+    cells: pl.LazyFrame | None,
+    keys: Sequence[str],
+    reference: Reference,
+    tests: GapTests,
+) -> pl.LazyFrame:
+    """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
+    table = _with_area_gaps(reference.contrast(sums), tests.level)
+    if cells is not None:
         rates = RateGaps(
-            against.kind, rows.ordered, tests.level, tests.weight_type, against.picked()
+            reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()
         )
-        cells = cells_at(rows, thresholds)
-        table = in_columns(_beside(table, cells, rows.keys), rates.steps)
+        joined = table.join(cells, on=keys, how="left", nulls_equal=True)
+        table = in_columns(joined, rates.steps)
+    return _with_tests(table, reference, tests.min_rows)
+
+
+def adjusted_gaps(
+    gaps: pl.LazyFrame, keys: Sequence[str], apart: Sequence[str], adjust: Adjust
+) -> pl.LazyFrame:
+    """Add the p-values adjusted for all tests of the gaps."""
+    p_values = [name for name in gaps.collect_schema() if name.endswith("_gap_p_value")]
+    repeated = pl.col(_REPEATED)
+    table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
+    adjusted = cs.ends_with("_gap_p_adjusted")
+    return table.with_columns(
+        pl.when(repeated).then(over(adjusted.max(), apart)).otherwise(adjusted)
+    )
+
+
+def class_counts() -> dict[str, pl.Expr]:
+    """Count the rows of each class."""
     weight = pl.col(WEIGHT)
     counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
-    counted = rows.reduce(
-        rows.frame, {name: count.cast(pl.Int64) for name, count in counts.items()}
-    )
-    table = _beside(table, counted, rows.keys)
-    p_values = [name for name in table.collect_schema() if name.endswith("_gap_p_value")]
-    enough = pl.all_horizontal(pl.col(*counts) >= tests.min_rows)
-    tested = table.with_columns(pl.when(enough).then(name) for name in p_values)
-    return adjusted_together(tested, rows.keys, tests.adjust, p_values)
+    return {name: count.cast(pl.Int64) for name, count in counts.items()}
 
 
-def _beside(table: pl.LazyFrame, other: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    return table.join(other, on=keys, how="left", nulls_equal=True)
+def _with_tests(table: pl.LazyFrame, reference: Reference, min_rows: int) -> pl.LazyFrame:
+    """Keep the p-values of groups that have enough rows, as has what they are compared with."""
+    counts = [pl.col(name) for name in class_counts()]
+    others = [_of_reference(count, reference) for count in counts]
+    enough = pl.all_horizontal(count >= min_rows for count in [*counts, *others])
+    p_values = cs.ends_with("_gap_p_value")
+    table = table.with_columns(pl.when(enough).then(p_values))
+    if reference.kind != "rest":
+        return table.with_columns(pl.lit(value=False).alias(_REPEATED))
+    # Of two groups each is the rest of the other: one test, which the second repeats.
+    pair = over(pl.len(), reference.apart) == 2  # noqa: PLR2004
+    second = over(pl.int_range(pl.len()), reference.apart) == 1
+    same = pl.when(pair).then(over(p_values.max(), reference.apart)).otherwise(p_values)
+    return table.with_columns(same, (pair & second).alias(_REPEATED))
+
+
+def _of_reference(count: pl.Expr, reference: Reference) -> pl.Expr:
+    """Count the rows that a group is compared with, without its own."""
+    if reference.kind == "group":
+        return over(pl.when(reference.picked()).then(count).max(), reference.apart)
+    return over(count.sum(), reference.apart) - count
 
 
 def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
@@ -211,32 +269,18 @@ def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
     )
 
 
-class _Against(NamedTuple):
-    """What groups are compared with; for a group, which one it is."""
-
-    kind: Literal["rest", "overall", "group"]
-    is_reference: IsReference | None = None
-
-    def compare(self, rows: Rows, units: Units) -> pl.LazyFrame:
-        """Lay out the AUC of each group beside that of its reference."""
-        if self.kind == "overall":
-            return against_overall(rows, rows.ordered, units)
-        if self.is_reference is None:
-            return against_rest(rows, rows.ordered, units)
-        return against_group(rows, rows.ordered, units, self.is_reference)
-
-    def picked(self) -> pl.Expr:
-        """Mark the reference among the groups that have been compared."""
-        return pl.lit(value=False) if self.is_reference is None else self.is_reference(pl.col(AUC))
-
-
-def _against(reference: object, groups: Sequence[str], rows: Rows) -> _Against:
-    if isinstance(reference, str) and reference in ("rest", "overall"):
-        return _Against("rest" if reference == "rest" else "overall")
+def read_reference(reference: object, rows: Rows, tests: GapTests) -> Reference:
+    """Say what the groups of checked rows are compared with."""
+    apart, units = rows.ordered, units_of(tests.weight_type, clustered=False)
+    if isinstance(reference, str) and reference == "rest":
+        return Rest(apart, units)
+    if isinstance(reference, str) and reference == "overall":
+        return Everybody(apart, units)
     if reference == "best":
-        return _Against("group", _best(rows.ordered))
+        return OneGroup(apart, units, _best(apart))
+    groups = [key for key in rows.keys if key not in rows.ordered]
     schema = rows.frame.collect_schema()
-    return _Against("group", _named(groups, rows.ordered, reference, schema))
+    return OneGroup(apart, units, _named(groups, apart, reference, schema))
 
 
 def _best(apart: Sequence[str]) -> IsReference:

@@ -80,6 +80,12 @@ def option(argument: str, value: object, allowed: Sequence[str]) -> None:
         raise ValueError(msg)
 
 
+def flag(argument: str, value: object) -> None:
+    """Check an argument that is switched on or off."""
+    if not isinstance(value, bool):
+        reject_type(argument, "be True or False", value)
+
+
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
     """Raise for an argument of the wrong kind."""
     found = " ".join(repr(value).split())

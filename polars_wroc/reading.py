@@ -91,6 +91,27 @@ def read_paired_rows(
     return Rows(observed, columns.keys), columns.models
 
 
+def missing_values(
+    frame: pl.DataFrame | pl.LazyFrame,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns,
+) -> pl.LazyFrame:
+    """Count the rows that lack a value, a NaN score included: one row with a column for each."""
+    columns = _read(frame, label, score, weight, by, None, ())
+    counted = {LABEL: columns.label.column.null_count()}
+    for name, typed in zip(columns.models, columns.scores, strict=True):
+        missing = typed.column.is_null()
+        if typed.dtype.is_float():
+            missing |= typed.column.is_nan()
+        counted[name] = missing.sum()
+    if columns.weight is not None:
+        counted[ROW_WEIGHT] = columns.weight.column.null_count()
+    counted |= {key: pl.col(key).null_count() for key in columns.keys}
+    return columns.frame.select(count.cast(pl.Int64).alias(n) for n, count in counted.items())
+
+
 def model_names(models: Sequence[str]) -> pl.Expr:
     """Name the models after a column of names of score columns."""
     # Not replace_strict, which the streaming engine hands to the other one.

@@ -5,8 +5,10 @@ Groups are independent of each other; everybody's AUC shares the group's rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -31,29 +33,95 @@ OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 IsReference = Callable[[pl.Expr], pl.Expr]
 
 
-def against_overall(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
-    """Compare each group with everybody; groups that differ in a key ``apart`` never meet."""
-    ordered = place_own(rows, place_among_all(by_descending_score(rows), apart))
-    sums = rows.reduce(ordered, own_sums(units) | among_sums(units))
-    own, everybody = Sample("own", units), Sample("all", units)
-    steps = [add_up_groups(apart), *own.steps, *everybody.steps, _overlap_step(own, everybody)]
-    return in_columns(sums, steps)
+class Reference(ABC):
+    """What groups are compared with; those that differ in a key ``apart`` never meet."""
+
+    # How the cells of the reference are made of those of the groups.
+    kind: Literal["rest", "overall", "group"]
+
+    def __init__(self, apart: Sequence[str], units: Units) -> None:
+        """Say which groups meet, and what is independent of what."""
+        self.apart = apart
+        self.units = units
+
+    def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
+        """Add to sorted rows what they need to know about everybody."""
+        return ordered
+
+    @property
+    @abstractmethod
+    def sums(self) -> dict[str, pl.Expr]:
+        """Aggregate the placed rows of a group to all that `contrast` needs."""
+
+    def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:  # noqa: ARG002
+        """Add to the sums of sorted groups what differences of them would not hold."""
+        return sums
+
+    @abstractmethod
+    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Lay out the AUC of each group beside that of its reference, from completed sums."""
+
+    def picked(self) -> pl.Expr:
+        """Mark the reference among the groups that have been compared."""
+        return pl.lit(value=False)
 
 
-def against_group(
-    rows: Rows, apart: Sequence[str], units: Units, is_reference: IsReference
-) -> pl.LazyFrame:
-    """Compare each group with one of them, which ``is_reference`` picks by its AUC."""
-    sums = rows.reduce(place_own(rows, by_descending_score(rows)), own_sums(units))
-    # Of several best groups the first one.
-    sums = sums.sort(rows.keys)
-    own = Sample("own", units)
+def place_in_group(rows: Rows, reference: Reference) -> pl.LazyFrame:
+    """Place each row in its group and, as far as the reference wants it, among everybody."""
+    return place_own(rows, reference.among_all(by_descending_score(rows)))
 
-    def reference(field: Fields) -> dict[str, pl.Expr]:
-        picked = is_reference(1 - field(own.variance.centre))
+
+class Everybody(Reference):
+    """All groups together, the group itself included."""
+
+    kind = "overall"
+
+    def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
+        """Add `ALL_MISRANKED`."""
+        return place_among_all(ordered, self.apart)
+
+    @property
+    def sums(self) -> dict[str, pl.Expr]:
+        """Sum over a group, and over its rows among everybody."""
+        return own_sums(self.units) | among_sums(self.units)
+
+    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Compare each group with everybody, whose AUC shares the group's rows."""
+        own, everybody = Sample("own", self.units), Sample("all", self.units)
+        groups = add_up_groups(self.apart)
+        steps = [groups, *own.steps, *everybody.steps, _overlap_step(own, everybody)]
+        return in_columns(sums, steps)
+
+
+class OneGroup(Reference):
+    """One of the groups, which ``is_reference`` picks by its AUC."""
+
+    kind = "group"
+
+    def __init__(self, apart: Sequence[str], units: Units, is_reference: IsReference) -> None:
+        """Say how the group is picked."""
+        super().__init__(apart, units)
+        self.is_reference = is_reference
+
+    @property
+    def sums(self) -> dict[str, pl.Expr]:
+        """Sum over a group."""
+        return own_sums(self.units)
+
+    def picked(self) -> pl.Expr:
+        """Mark the group."""
+        return self.is_reference(pl.col(AUC))
+
+    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Compare each group with the one that is picked."""
+        return in_columns(sums, [*Sample("own", self.units).steps, self._contrast])
+
+    def _contrast(self, field: Fields) -> dict[str, pl.Expr]:
+        own = Sample("own", self.units)
+        picked = self.is_reference(1 - field(own.variance.centre))
 
         def of_reference(name: str) -> pl.Expr:
-            return over(pl.when(picked).then(field(name)).max(), apart)
+            return over(pl.when(picked).then(field(name)).max(), self.apart)
 
         variances = field(own.variance.total), of_reference(own.variance.total)
         other = pl.when(~picked & (variances[0] > 0) & (variances[1] > 0))
@@ -64,8 +132,6 @@ def against_group(
             **dict(zip(OWN, (field(name) for name in own.columns), strict=True)),
             **dict(zip(REFERENCE, (of_reference(name) for name in own.columns), strict=True)),
         }
-
-    return in_columns(sums, [*own.steps, reference])
 
 
 @dataclass(frozen=True)
@@ -122,10 +188,11 @@ def place_among_all(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame
 
 
 def place_own(rows: Rows, ordered: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `MISRANKED`, `AHEAD` and `TIED` to sorted rows."""
+    """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
     around = surroundings()
+    placed = place_among(ordered, rows.keys, rows.observations.signed_weight)
     columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
-    return place_and_keep(ordered, rows.keys, rows.observations.signed_weight, columns)
+    return placed.with_columns(**columns)
 
 
 def place_and_keep(

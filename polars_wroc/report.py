@@ -12,8 +12,8 @@ import polars as pl
 
 from polars_wroc.audit_result import Audit
 from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
-from polars_wroc.curves import AUC_CHANGE
 from polars_wroc.findings import REFERENCES, gap_finding
+from polars_wroc.thinning import AUC_CHANGE
 
 _HEADINGS = {
     "segment": "Segment",

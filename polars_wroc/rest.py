@@ -23,6 +23,7 @@ from polars_wroc.references import (
     MISRANKED,
     OTHER,
     TIED,
+    Reference,
     Sample,
     add_up_groups,
     among_sums,
@@ -31,7 +32,6 @@ from polars_wroc.references import (
     own_sums,
     place_among_all,
     place_and_keep,
-    place_own,
     unit_weight,
     weights,
 )
@@ -47,52 +47,65 @@ _NEARLY_ALL = 0.9
 _NOTHING, _ROUNDING = 1e-14, 1e-10
 
 
-def against_rest(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
-    """Compare each group with all rows that are not in it."""
-    ordered = place_among_all(by_descending_score(rows), apart)
-    ordered = place_own(rows, _place_squares(ordered, apart, units))
-    sums = rows.reduce(ordered, own_sums(units) | among_sums(units) | _caused_sums())
-    sums = _with_direct(sums, rows, apart, units)
-    own, rest = Sample("own", units), Sample("rest", units, rounding=_ROUNDING)
-    steps = [add_up_groups(apart), _rest, *own.steps, *rest.steps, _independent_step(own, rest)]
-    return in_columns(sums, steps)
+class Rest(Reference):
+    """All rows that are not in the group."""
+
+    kind = "rest"
+
+    def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
+        """Add what a row misranks among everybody, and what others misrank with it."""
+        return _place_squares(place_among_all(ordered, self.apart), self.apart, self.units)
+
+    @property
+    def sums(self) -> dict[str, pl.Expr]:
+        """Sum over a group, over its rows among everybody, and over everybody among its rows."""
+        return own_sums(self.units) | among_sums(self.units) | _caused_sums()
+
+    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Compare each group with the rest, which shares no row with it."""
+        own = Sample("own", self.units)
+        rest = Sample("rest", self.units, rounding=_ROUNDING)
+        groups = add_up_groups(self.apart)
+        steps = [groups, _rest, *own.steps, *rest.steps, _independent_step(own, rest)]
+        return in_columns(sums, steps)
+
+    def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+        """Add the sums over the rest for groups that are nearly everybody; null for the others."""
+        sums = sums.cache()
+        left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.apart}
+        large = _nearly_everybody(sums, self.apart).select(rows.keys).rename(left_out)
+        keys = [*self.apart, *left_out.values()]
+        if self.apart:
+            paired = rows.frame.join(large, on=self.apart, nulls_equal=True, maintain_order="left")
+        else:
+            paired = rows.frame.join(large, how="cross", maintain_order="left")
+        others = paired.filter(
+            pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
+        )
+        ordered = by_descending_score(Rows(others, keys, in_order=rows.in_order))
+        placed = place_among(ordered, keys, pl.col(WEIGHT))
+        misranked = placed.with_columns(surroundings().misranked.alias(MISRANKED))
+        direct = misranked.group_by(keys).agg(
+            value.alias(_direct(name.replace("_own", "_rest")))
+            for name, value in own_sums(self.units).items()
+        )
+        groups = [*self.apart, *left_out]
+        return sums.join(
+            direct,
+            left_on=groups,
+            right_on=keys,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
 
 
-def _with_direct(
-    sums: pl.LazyFrame, rows: Rows, apart: Sequence[str], units: Units
-) -> pl.LazyFrame:
-    """Add the sums over the rest for groups that are nearly everybody; null for the others."""
-    left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in apart}
-    large = _nearly_everybody(rows, apart, units).rename(left_out)
-    keys = [*apart, *left_out.values()]
-    if apart:
-        paired = rows.frame.join(large, on=list(apart), nulls_equal=True)
-    else:
-        paired = rows.frame.join(large, how="cross")
-    others = paired.filter(
-        pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
+def _nearly_everybody(sums: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+    """Keep the groups with nearly all of a class's weight, or of its squares."""
+    totals = [pl.col(f"__{name}_{side}_own") for name in ("weight", "squares") for side in CLASSES]
+    return sums.filter(
+        pl.any_horizontal(total > _NEARLY_ALL * over(total.sum(), apart) for total in totals)
     )
-    placed = place_among(by_descending_score(Rows(others, keys)), keys, pl.col(WEIGHT))
-    misranked = placed.with_columns(surroundings().misranked.alias(MISRANKED))
-    direct = misranked.group_by(keys).agg(
-        value.alias(_direct(name.replace("_own", "_rest")))
-        for name, value in own_sums(units).items()
-    )
-    return sums.join(
-        direct, left_on=[*apart, *left_out], right_on=keys, how="left", nulls_equal=True
-    )
-
-
-def _nearly_everybody(rows: Rows, apart: Sequence[str], units: Units) -> pl.LazyFrame:
-    """Name the groups with nearly all of a class's weight, or of its squares."""
-    totals = {
-        f"__{name}_{side}": (weight * factor).sum()
-        for side, weight in weights().items()
-        for name, factor in (("weight", pl.lit(1.0)), ("squares", unit_weight(units)))
-    }
-    groups = rows.reduce(rows.frame, totals)
-    large = [pl.col(name) > _NEARLY_ALL * over(pl.col(name).sum(), apart) for name in totals]
-    return groups.filter(pl.any_horizontal(large)).select(rows.keys)
 
 
 def _direct(name: str) -> str:

@@ -36,6 +36,8 @@ class Rows:
     keys: list[str]
     # The keys whose values keep the order in which the caller named them.
     ordered: list[str] = field(default_factory=list)
+    # Whether the rows are in descending order of the score already, the missing ones first.
+    in_order: bool = False
 
     @property
     def observations(self) -> Observations:
@@ -63,27 +65,6 @@ class Rows:
         if not self.keys:
             return frame.select(**aggregates)
         return frame.group_by(self.keys).agg(**aggregates)
-
-    def stack_keys(self) -> Rows:
-        """Repeat the rows for each key: the group becomes an ``attribute`` and a ``segment``.
-
-        The attribute `OVERALL` comes first and has everybody in one segment.
-        """
-        attributes = [key for key in self.keys if key not in self.ordered]
-        values = [pl.col(key).cast(pl.String) for key in attributes]
-        index = [name for name in self.frame.collect_schema() if name not in attributes]
-        stacked = (
-            self.frame.with_columns(pl.lit(OVERALL).alias(OVERALL), *values)
-            .unpivot(
-                on=[OVERALL, *attributes],
-                index=index,
-                variable_name="attribute",
-                value_name="segment",
-            )
-            .with_columns(pl.col("attribute").cast(pl.Enum([OVERALL, *attributes])))
-        )
-        keys = ["attribute", "segment", *self.ordered]
-        return Rows(stacked, keys, ["attribute", *self.ordered])
 
 
 def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from polars_wroc import metrics
@@ -136,12 +138,29 @@ def summary(
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
-    placed, curve = place(rows), row_curve()
-    if interval.clustered:
-        placed = beside_clusters(placed, rows.keys, interval.cluster_sums(curve.placements))
-    sums = rows.reduce(placed, _numbers(curve) | interval.sums(curve, pl.col))
-    table = in_columns(sums, [*interval.steps, _inverted]).select(*rows.keys, *SUMMARY_COLUMNS)
-    return rows.arrange(table)
+    placed = beside_own_cluster(place(rows), rows.keys, interval)
+    sums = rows.reduce(placed, summary_sums(interval))
+    return rows.arrange(summary_of(sums, interval).select(*rows.keys, *SUMMARY_COLUMNS))
+
+
+def beside_own_cluster(
+    placed: pl.LazyFrame, keys: Sequence[str], interval: Interval
+) -> pl.LazyFrame:
+    """Put beside each placed row what the interval needs to know about its cluster."""
+    if not interval.clustered:
+        return placed
+    return beside_clusters(placed, keys, interval.cluster_sums(row_curve().placements))
+
+
+def summary_sums(interval: Interval) -> dict[str, pl.Expr]:
+    """Aggregate the placed rows of a group to all that `summary_of` needs."""
+    curve = row_curve()
+    return _numbers(curve) | interval.sums(curve, pl.col)
+
+
+def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
+    """Add the columns of the summary to the sums of each group."""
+    return in_columns(sums, [*interval.steps, _inverted])
 
 
 def _numbers(curve: Curve) -> dict[str, pl.Expr]:

@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
 from polars_wroc.charts.groups import values_of
-from polars_wroc.curves import AUC_CHANGE, thin
+from polars_wroc.thinning import AUC_CHANGE, thin
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart

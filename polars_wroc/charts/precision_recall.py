@@ -27,7 +27,7 @@ from polars_wroc.charts.lines import (
     tooltip,
 )
 from polars_wroc.confusion import is_origin
-from polars_wroc.curves import AUC_CHANGE
+from polars_wroc.thinning import AUC_CHANGE
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart

@@ -28,7 +28,8 @@ from polars_wroc.charts.lines import (
     tooltip,
     tpr_axis,
 )
-from polars_wroc.curves import AUC_CHANGE, BAND_COLUMNS, ROC_COLUMNS, with_auc
+from polars_wroc.curves import BAND_COLUMNS, ROC_COLUMNS
+from polars_wroc.thinning import AUC_CHANGE, with_auc
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart

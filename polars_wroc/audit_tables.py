@@ -1,0 +1,204 @@
+"""All that an audit measures, from one sort of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
+from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.curves import ROC_COLUMNS
+from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, fairness_of
+from polars_wroc.gaps import (
+    GAP_COLUMNS,
+    GapTests,
+    adjusted_gaps,
+    class_counts,
+    gaps_of,
+    read_reference,
+)
+from polars_wroc.groupings import Grouping
+from polars_wroc.inference import Interval
+from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
+from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.references import Reference, place_own
+from polars_wroc.rows import OVERALL, Rows, collect, collect_all
+from polars_wroc.rules import Rule
+from polars_wroc.staged import in_columns
+from polars_wroc.summary import SUMMARY_COLUMNS, beside_own_cluster, summary_of, summary_sums
+from polars_wroc.thinning import AUC_CHANGE, thin_placed, with_auc_change
+from polars_wroc.threshold_search import cells_at, common_threshold
+
+_CURVE_POINTS = 200
+_PLACE = "__place"
+_ATTRIBUTES = pl.col("attribute") != OVERALL
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """What to measure, and how."""
+
+    groupings: Sequence[Grouping]
+    reference: str
+    choice: float | Rule | None
+    interval: Interval
+    metrics: ThresholdMetrics
+    tests: GapTests
+
+
+class AuditTables(NamedTuple):
+    """The tables of an audit; those of decisions are None without a threshold."""
+
+    segments: pl.DataFrame
+    curves: pl.DataFrame
+    gaps: pl.DataFrame
+    fairness: pl.DataFrame | None
+
+
+def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
+    """Measure checked rows, whose keys are the attributes and perhaps the model."""
+    reference = read_reference(plan.reference, rows, plan.tests)
+    everybody = _in_order(rows, reference)
+    cells = _cells(everybody, plan)
+    reduced = [_reduce(each, everybody, reference, plan.interval) for each in plan.groupings]
+    sums, points = (pl.concat(tables, how="diagonal") for tables in zip(*reduced, strict=True))
+    segments = _Segments(sums.lazy(), points.lazy(), cells, rows.ordered)
+    tables = [segments.table(plan), segments.curves(), segments.gaps(plan)]
+    if cells is not None:
+        tables.append(segments.fairness(plan))
+    return AuditTables(*collect_all(tables), *([None] if cells is None else []))
+
+
+def _in_order(rows: Rows, reference: Reference) -> Rows:
+    """Sort the rows once, with only what the rest needs."""
+    attributes = rows.frame.collect_schema()
+    # A text takes its place in every window and group: a number does that faster.
+    texts = [key for key in rows.keys if attributes[key] == pl.String]
+    beside = [CLUSTER] if CLUSTER in attributes else []
+    compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
+        *rows.keys, SCORE, *beside, rows.observations.signed_weight.alias(WEIGHT)
+    )
+    ordered = by_descending_score(Rows(compact, rows.keys))
+    table = collect(reference.among_all(ordered))
+    if table.is_empty():
+        msg = "`frame` must have rows to audit; found none"
+        raise ValueError(msg)
+    return Rows(table.lazy(), rows.keys, rows.ordered, in_order=True)
+
+
+def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
+    """Count the decisions in each segment, from those in the smallest ones that there are."""
+    if plan.choice is None:
+        return None
+    thresholds = collect(common_threshold(everybody, plan.choice)).lazy()
+    smallest = collect(cells_at(everybody, thresholds)).lazy()
+    sums: dict[str, pl.Expr] = {
+        name: pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
+        for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES)
+    }
+    sums |= {"threshold": pl.col("threshold").first()}
+    tables = []
+    for grouping in plan.groupings:
+        rows = Rows(smallest, [*grouping.keys, *everybody.ordered])
+        tables.append(grouping.named(rows.reduce(smallest, sums)))
+    return collect(pl.concat(tables)).lazy()
+
+
+def _reduce(
+    grouping: Grouping, everybody: Rows, reference: Reference, interval: Interval
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Place the rows in their segments, once; all that follows from the sums is small."""
+    keys = [*grouping.keys, *everybody.ordered]
+    rows = Rows(everybody.frame, keys, everybody.ordered, in_order=True)
+    placed = place_own(rows, everybody.frame)
+    placed = beside_own_cluster(placed, keys, interval).cache()
+    aggregates = summary_sums(interval) | class_counts()
+    if grouping.keys:
+        aggregates |= reference.sums
+    sums = rows.reduce(placed, aggregates)
+    if keys:
+        sums = sums.sort(keys)
+    if grouping.keys:
+        sums = reference.completed(sums, rows)
+    points = thin_placed(rows, placed, _CURVE_POINTS)
+    sums, points = (grouping.named(table) for table in (sums, points))
+    first, second = collect_all([sums, points])
+    return first, second
+
+
+class _Segments(NamedTuple):
+    """The segments of all groupings, each come down to its sums, its cells and a few points."""
+
+    sums: pl.LazyFrame
+    points: pl.LazyFrame
+    cells: pl.LazyFrame | None
+    models: Sequence[str]
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that tell the segments apart."""
+        return ["attribute", "segment", *self.models]
+
+    @property
+    def apart(self) -> list[str]:
+        """Columns that tell apart what is never compared."""
+        return ["attribute", *self.models]
+
+    def table(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Lay out the summary of each segment and its decisions."""
+        few = pl.min_horizontal("n_pos", "n_neg") < plan.tests.min_rows
+        table = summary_of(self.sums, plan.interval).with_columns(small=few)
+        columns = [*SUMMARY_COLUMNS, "small"]
+        if self.cells is not None:
+            decisions = in_columns(self.cells, plan.metrics.steps)
+            table = self._beside(table, decisions.select(*self.keys, *plan.metrics.columns))
+            columns += plan.metrics.columns
+        return self._with_names(table, columns)
+
+    def curves(self) -> pl.LazyFrame:
+        """Lay out the thinned curves."""
+        infinity, zero = pl.lit(float("inf")), pl.lit(0.0)
+        classes = {"fn": pl.col("w_pos"), "tn": pl.col("w_neg")}
+        cells = {"threshold": infinity, "tp": zero, "fp": zero} | classes
+        origins = self.sums.select(*self.keys, **cells)
+        points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
+        place = self.sums.select(self.keys).with_row_index(_PLACE)
+        both = pl.concat([origins, points.select(*self.keys, *cells)])
+        ordered = self._beside(both, place).sort(_PLACE, "tp", "fp")
+        curves = with_auc_change(ordered, self.keys, self.sums)
+        return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
+
+    def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Compare the segments of each attribute with each other; all tests are one family."""
+        tests = plan.tests
+        reference = read_reference(plan.reference, Rows(self.sums, self.keys, self.apart), tests)
+        sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
+        gaps = gaps_of(sums, self.cells, self.keys, reference, tests)
+        adjusted = adjusted_gaps(gaps, self.keys, self.apart, tests.adjust).sort(_PLACE)
+        columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
+        return self._with_names(adjusted, columns)
+
+    def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Lay out the fairness metrics of each attribute, as `fairness` does."""
+        assert self.cells is not None
+        level, weight_type = plan.tests.level, plan.tests.weight_type
+        metrics = ThresholdMetrics(level, weight_type)
+        rates = in_columns(self.cells.filter(_ATTRIBUTES), metrics.steps)
+        interval = Interval(level, "logit-t", weight_type, clustered=False)
+        aucs = summary_of(self.sums.filter(_ATTRIBUTES), interval)
+        table = fairness_of(rates, aucs, Rows(rates, self.keys, self.apart))
+        place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)
+        ordered = table.join(place, on=self.apart, maintain_order="left")
+        ordered = ordered.sort(_PLACE, maintain_order=True)
+        texts = [pl.col(name).cast(pl.String) for name in self.models]
+        return ordered.select("attribute", *texts, *FAIRNESS_COLUMNS)
+
+    def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+        texts = [pl.col(name).cast(pl.String) for name in self.keys]
+        return table.select(*texts, *columns)
+
+    def _beside(self, table: pl.LazyFrame, other: pl.LazyFrame) -> pl.LazyFrame:
+        return table.join(other, on=self.keys, how="left", nulls_equal=True, maintain_order="left")

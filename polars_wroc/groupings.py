@@ -1,0 +1,40 @@
+"""The ways to divide rows into segments: by each attribute, by all crossed, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from polars_wroc.rows import OVERALL
+
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A way to divide rows: its name and the columns that are the same in a segment."""
+
+    keys: tuple[str, ...] = ()
+
+    @property
+    def attribute(self) -> str:
+        """Its name in results."""
+        return " \N{MULTIPLICATION SIGN} ".join(self.keys) if self.keys else OVERALL
+
+    def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Put an ``attribute`` and a ``segment`` in the place of the keys."""
+        texts = [pl.col(key).cast(pl.String) for key in self.keys]
+        if len(texts) > 1:
+            texts = [text.fill_null(MISSING) for text in texts]
+        segment = pl.concat_str(texts, separator=", ") if texts else pl.lit(OVERALL)
+        names = pl.lit(self.attribute).alias("attribute"), segment.alias("segment")
+        return table.select(*names, pl.exclude(self.keys))
+
+
+def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Grouping]:
+    """Everybody, each attribute, and if wanted all attributes crossed."""
+    each = [Grouping(), *(Grouping((attribute,)) for attribute in attributes)]
+    crossed = [Grouping(tuple(attributes))] if intersections and len(attributes) > 1 else []
+    return [*each, *crossed]

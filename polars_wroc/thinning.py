@@ -1,0 +1,103 @@
+"""Fewer points of a ROC curve, and what leaving out the others does to its AUC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.cells import CELLS
+from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, is_origin
+from polars_wroc.inputs import SCORE
+from polars_wroc.rows import Rows
+
+AUC_CHANGE = "auc_change"
+_AREA, _POSITION, _PART, _PLACE = "__area", "__position", "__part", "__place"
+_ENDS = ("__first_", "__last_")
+
+
+def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
+    """Keep at most ``max_points`` points of each ROC curve and say what that does to its AUC.
+
+    The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
+    last point in each are kept. The curve leaves the line between them by less than half
+    their rectangle, which bounds the change.
+    """
+    whole = curve.with_columns(_area(keys).alias(_AREA))
+    position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
+    kept = _ends_of_parts(whole, keys, position, max_points)
+    return kept.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
+
+
+def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
+    """Do the same for rows that have been placed, without laying out the whole curve.
+
+    What comes back are cells, and those of the origin only where a row is missing.
+    """
+    tp, fp, positives, negatives = (pl.col(name) for name in (TP, FP, POSITIVES, NEGATIVES))
+    position = share_of(tp, positives).fill_null(0.0) + share_of(fp, negatives).fill_null(0.0)
+    points = placed.select(
+        *rows.keys,
+        position.alias(_POSITION),
+        pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
+        tp=tp,
+        fp=fp,
+        fn=positives - tp,
+        tn=negatives - fp,
+    )
+    return _ends_of_parts(points, rows.keys, pl.col(_POSITION), max_points).drop(_POSITION)
+
+
+def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the rates of thinned curves, and what is missing of the AUC of each of them."""
+    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
+    curve = cells.with_columns(fpr=share_of(fp, fp + tn), tpr=share_of(tp, tp + fn))
+    beside = aucs.select(*keys, pl.col("auc").alias(_AREA))
+    joined = (
+        curve.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        if keys
+        else curve.join(beside, how="cross", maintain_order="left")
+    )
+    return joined.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
+
+
+def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Add the AUC of the whole of each curve as ``auc``, also where the curve was thinned."""
+    auc = _area(keys)
+    if AUC_CHANGE in curve.collect_schema():
+        auc -= pl.col(AUC_CHANGE)
+    return curve.with_columns(auc.alias("auc"))
+
+
+def share_of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """Turn a weight into a rate; null where there is no weight, or more than a number."""
+    return pl.when((whole > 0) & whole.is_finite()).then(part / whole)
+
+
+def _ends_of_parts(
+    curve: pl.LazyFrame, keys: Sequence[str], position: pl.Expr, max_points: int
+) -> pl.LazyFrame:
+    """Cut each curve into equal parts of its length; keep the first and last point of each."""
+    parts = (max_points - 1) // 2
+    # The origin is a part by itself: the curve before it must not share one.
+    part = pl.when(~is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
+    names = curve.collect_schema().names()
+    there = [_PLACE, *(name for name in names if name not in keys)]
+    numbered = curve.with_row_index(_PLACE).with_columns(part.cast(pl.Int32).alias(_PART))
+    ends = numbered.group_by([*keys, _PART]).agg(
+        pl.col(there).first().name.prefix(_ENDS[0]), pl.col(there).last().name.prefix(_ENDS[1])
+    )
+    ends = ends.cache()
+    points = [
+        ends.select(*keys, *(pl.col(f"{end}{name}").alias(name) for name in there)) for end in _ENDS
+    ]
+    return pl.concat(points).unique(_PLACE).sort(_PLACE).select(names)
+
+
+def _area(keys: Sequence[str]) -> pl.Expr:
+    """Area under each of the curves stacked one after another; null where a class is missing."""
+    fpr, tpr = pl.col("fpr"), pl.col("tpr")
+    trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
+    area = pl.when(~is_origin()).then(trapezoid).sum()
+    both = fpr.is_not_null() & tpr.is_not_null()
+    return pl.when(both).then(area.over(keys) if keys else area)
