@@ -97,6 +97,7 @@ class Program(NamedTuple):
             self.cost,
             A_eq=np.array(totals + rules),
             b_eq=np.array([1.0] * len(totals) + [0.0] * len(rules)),
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         assert solved.success
         return float(solved.fun)
@@ -222,3 +223,195 @@ def test_costs_are_the_least_that_there_are(rows: list[Any], price: tuple[int, i
         assert unconstrained - 1e-12 <= constrained
         assert unconstrained - 1e-12 <= common
         assert constrained <= trivial / known["w"].sum() / (cost_fn + cost_fp) + 1e-12
+
+
+class Score(ClassifierMixin, BaseEstimator):
+    """A score that stands ready in the only column."""
+
+    def fit(self, X: Floats, y: Floats) -> Score:  # noqa: N803
+        self.columns_, self.classes_ = X.shape[1], np.unique(y)
+        return self
+
+    def predict(self, X: Floats) -> Floats:  # noqa: N803
+        scores: Floats = X[:, 0]
+        return scores
+
+
+def errors_of_fairlearn(
+    frame: pl.DataFrame, constraint: str, objective: str, grid: int
+) -> tuple[float, float]:
+    """Expected shares of missed positives and of selected negatives."""
+    names = {"equal_opportunity": "true_positive_rate_parity"}
+    scores, y = frame.select("s").to_numpy(), frame["y"].cast(pl.Int64).to_numpy()
+    optimizer = ThresholdOptimizer(
+        estimator=Score().fit(scores, y),
+        constraints=names.get(constraint, constraint),
+        objective=objective,
+        grid_size=grid,
+        prefit=True,
+        predict_method="predict",
+    )
+    groups = frame["g"].to_numpy()
+    optimizer.fit(scores, y, sensitive_features=groups)
+    chance = optimizer._pmf_predict(scores, sensitive_features=groups)[:, 1]
+    return 1 - float(chance[y == 1].mean()), float(chance[y == 0].mean())
+
+
+@pytest.mark.parametrize("grid", [50, 1000])
+@pytest.mark.parametrize(
+    ("constraint", "objective"),
+    [
+        ("equalized_odds", "accuracy_score"),
+        ("equalized_odds", "balanced_accuracy_score"),
+        ("equal_opportunity", "accuracy_score"),
+    ],
+)
+def test_costs_are_those_of_fairlearn_but_for_its_grid(
+    people: pl.DataFrame, constraint: str, objective: str, grid: int
+) -> None:
+    frame = people.drop("w")
+    positives = frame["y"].sum()
+    negatives = frame.height - positives
+    # An error costs 1, or what makes both classes as heavy.
+    price = (1, 1) if objective == "accuracy_score" else (negatives, positives)
+    fnr, fpr = errors_of_fairlearn(frame, constraint, objective, grid)
+    theirs = (price[0] * positives * fnr + price[1] * negatives * fpr) / frame.height / sum(price)
+    options: Any = {"constraint": constraint, "cost_fn": price[0], "cost_fp": price[1]}
+    table = wroc.equalized_thresholds(frame, "y", "s", by="g", **options)
+    ours = table["overall_cost"][0]
+    # One step of the grid: to the right only false positives grow, below only the missed.
+    step = max(price[0] * positives, price[1] * negatives) / frame.height / sum(price) / grid
+    assert -1e-12 <= theirs - ours <= step
+    assert ours < table["overall_cost_common"][0] + step or constraint == "equalized_odds"
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@given(rows=samples, scale=st.sampled_from([1e-200, 0.1, 3.0, 1e200]))
+def test_weights_are_repeated_rows_and_have_no_scale(
+    rows: list[Any], scale: float, constraint: str
+) -> None:
+    frame = frame_of(rows)
+    table = equalized(frame, constraint=constraint, cost_fn=0.4)
+    repeated = frame.select(pl.all().repeat_by(pl.col("w").cast(pl.Int64))).explode(pl.all())
+    alike = wroc.equalized_thresholds(
+        repeated, "y", "s", by="g", constraint=constraint, cost_fn=0.4
+    )
+    assert_frame_equal(alike, table, abs_tol=1e-12)
+    scaled = equalized(frame.with_columns(pl.col("w") * scale), constraint=constraint, cost_fn=0.4)
+    assert_frame_equal(
+        scaled.select("g", "tpr", "fpr", *OVERALL),
+        table.select("g", "tpr", "fpr", *OVERALL),
+        abs_tol=1e-11,
+    )
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_groups_with_one_class_are_left_out(people: pl.DataFrame, constraint: str) -> None:
+    rows = people.drop("limit")
+    lonely = [("one", True, 5.0, 9.0), ("none", None, 1.0, 1.0), ("none", False, math.nan, 1.0)]
+    strange = pl.DataFrame(lonely, schema=["g", "y", "s", "w"], orient="row")
+    found = equalized(pl.concat([rows, strange]), constraint=constraint)
+    assert found["g"].to_list() == ["a", "b", "c", "d", "none", "one"]
+    assert_frame_equal(found.head(4), equalized(rows, constraint=constraint))
+    assert found.tail(2).select(COLUMNS).null_count().row(0) == (2,) * len(COLUMNS)
+    assert equalized(strange).select(COLUMNS).null_count().row(0) == (2,) * len(COLUMNS)
+    empty = equalized(rows.clear(), constraint=constraint)
+    assert (empty.columns, empty.height) == (["g", *COLUMNS], 0)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_null_is_a_group_and_models_are_as_if_alone(
+    people: pl.DataFrame, constraint: str, engine: Engine
+) -> None:
+    rows = people.with_columns(
+        pl.when(pl.col("g") != "b").then("g"),
+        h=pl.col("w") > 1,
+        later=pl.col("s"),
+        earlier=-pl.col("s"),
+    )
+    by = ["g", "h"]
+    options: Any = {"weight": "w", "by": by, "constraint": constraint, "cost_fp": 0.3}
+    found = wroc.equalized_thresholds(rows.lazy(), "y", ["later", "earlier"], **options)
+    table = found.collect(engine=engine)
+    assert table.columns == ["g", "h", "model", *COLUMNS]
+    assert table.select(by).unique(maintain_order=True).rows() == [
+        (g, h) for g in (None, "a", "c", "d") for h in (False, True)
+    ]
+    assert table["model"].to_list() == ["later", "earlier"] * 8
+    for model in ("later", "earlier"):
+        alone = wroc.equalized_thresholds(rows, "y", model, **options)
+        assert_frame_equal(alone_of(table, model), alone, abs_tol=1e-12)
+    named = wroc.equalized_thresholds(
+        rows.with_columns(pl.col("g").fill_null("")), "y", "later", **options
+    )
+    assert_frame_equal(alone_of(table, "later").drop(by), named.drop(by), abs_tol=1e-12)
+
+
+def alone_of(table: pl.DataFrame, model: str) -> pl.DataFrame:
+    return table.filter(model=model).drop("model")
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_one_group_and_equal_groups_pay_nothing(people: pl.DataFrame, constraint: str) -> None:
+    one = people.with_columns(g=pl.lit("a"))
+    twice = pl.concat([one, one.with_columns(g=pl.lit("b"))])
+    for frame in (one, twice):
+        table = equalized(frame, constraint=constraint, cost_fn=0.6)
+        assert table.select(OVERALL).row(0) == pytest.approx([table["expected_cost"][0]] * 3)
+        assert table["lower_probability"].unique().to_list() == [1.0]
+        assert table["coin_probability"].unique().to_list() == [0.0]
+        point = wroc.operating_points(frame, "y", "s", weight="w", criterion="cost", cost_fn=0.6)
+        assert table["upper_threshold"].unique().to_list() == point["threshold"].to_list()
+
+
+def test_cost_can_be_one_sided(people: pl.DataFrame) -> None:
+    for constraint in CONSTRAINTS:
+        options: Any = {"constraint": constraint}
+        free = equalized(people, cost_fn=0, cost_fp=1, **options)
+        assert free["fpr"].to_list() == [0.0] * 4
+        assert free.select(OVERALL).row(0) == (0, 0, 0)
+        caught = equalized(people, cost_fn=1, cost_fp=0, **options)
+        assert caught["tpr"].to_list() == [1.0] * 4
+        equal = [equalized(people, **options, **price) for price in ({}, {"cost_fn": 0.5})]
+        assert_frame_equal(*equal)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"constraint": "parity"}, r"`constraint` must be one of 'equalized_odds', .*'parity'"),
+        ({"cost_fn": -1}, r"`cost_fn` must be finite and 0 or more; found -1"),
+        ({"cost_fp": 2}, r"`cost_fp` must be at most 1 where `cost_fn` is not given; found 2"),
+        ({"cost_fn": 0, "cost_fp": 0}, r"must not both be 0"),
+        ({"by": None}, r"`by` must name the groups to compare; found None"),
+        ({"by": pl.col("g").alias("coin_rate")}, r"`by` must not take the name of a result"),
+    ],
+)
+def test_arguments_that_cannot_be(
+    people: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        wroc.equalized_thresholds(people, "y", "s", **{"by": "g"} | options)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_plan_is_not_run_before_and_can_be_shipped(
+    people: pl.DataFrame, engine: Engine, constraint: str
+) -> None:
+    reads = []
+
+    def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+        reads.append(columns)
+        yield people if columns is None else people.select(columns)
+
+    source = register_io_source(read, schema=people.schema)
+    options: Any = {"weight": "w", "by": "g", "constraint": constraint}
+    plan = wroc.equalized_thresholds(source, "y", "s", **options)
+    assert isinstance(plan, pl.LazyFrame)
+    assert reads == []
+    expected = equalized(people, constraint=constraint)
+    assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
+    assert all(columns is not None and set(columns) <= {"y", "s", "w", "g"} for columns in reads)
+    lazy = people.lazy().wroc.equalized_thresholds("y", "s", **options)  # type: ignore[attr-defined]
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
+    assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)
