@@ -9,10 +9,17 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.confusion import curve_frame, if_both_classes, is_origin, totals
 from polars_wroc.costs import Costs, read_costs
-from polars_wroc.envelope import highest_of_lowest
+from polars_wroc.equal_rates import (
+    NEGATIVE_SHARE,
+    POSITIVE_SHARE,
+    PREVALENCE,
+    SHARE,
+    between,
+    equal_odds,
+    equal_tpr,
+)
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows
 from polars_wroc.references import over
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
@@ -34,9 +41,7 @@ _COLUMNS = (
     "overall_cost_common",
     "overall_cost_unconstrained",
 )
-# Weights of the classes of a group as shares of all groups, and of the positives of them all.
-_POSITIVE, _NEGATIVE, _PREVALENCE = "__positive", "__negative", "__prevalence"
-_EVERYBODY, _LEAST_COST, _TARGET, _SHARE = "__everybody", "__least_cost", "__target", "__share"
+_EVERYBODY, _LEAST_COST = "__everybody", "__least_cost"
 
 
 def equalized_thresholds(
@@ -97,12 +102,14 @@ def equalized_thresholds(
     -----
     A row is predicted positive with the probability ``coin_probability * coin_rate +
     (1 - coin_probability) * (lower_probability * (score >= lower_threshold) +
-    (1 - lower_probability) * (score >= upper_threshold))``. A threshold of +inf selects nobody.
-    Of points that cost the same it is the one with the fewest positive predictions.
+    (1 - lower_probability) * (score >= upper_threshold))``. A threshold of +inf selects nobody;
+    scores of +inf would be mistaken for it. Of points that cost the same it is the one with the
+    fewest positive predictions.
 
-    ``overall_cost - overall_cost_unconstrained`` is the price of the constraint. On new data the
-    rates are equal but for chance only, and the costs are higher: `fairness` and `group_gaps`
-    measure them there. The hulls are found by a Python function inside the query.
+    ``overall_cost - overall_cost_unconstrained`` is the price of the constraint. Under equalized
+    odds all groups are held back by those without a coin, and a small one may look worse than it
+    is. On new data the rates are equal but for chance only, and costs are likely higher. The
+    hulls, and where they meet, are found by Python functions inside the query.
 
     References
     ----------
@@ -115,16 +122,42 @@ def equalized_thresholds(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame(
     ...     {
-    ...         "g": ["a"] * 4 + ["b"] * 5,
-    ...         "y": [1, 0, 1, 0, 0, 0, 1, 1, 0],
-    ...         "s": [0.9, 0.8, 0.7, 0.1, 0.9, 0.8, 0.7, 0.6, 0.5],
+    ...         "g": ["a"] * 2 + ["b"] * 8,
+    ...         "y": [1, 0, 1, 1, 1, 0, 1, 0, 0, 0],
+    ...         "s": [0.9, 0.3] + [0.8] * 4 + [0.4] * 4,
     ...     }
     ... )
     >>> table = wroc.equalized_thresholds(df, "y", "s", by="g")
-    >>> how = ["upper_threshold", "lower_threshold", "lower_probability", "coin_probability"]
-    >>> table.select("g", pl.col(how).round(3))
-    >>> costs = ["overall_cost_unconstrained", "overall_cost"]
-    >>> table.select("g", pl.col("tpr", "fpr", *costs).round(3))
+    >>> table.select("g", "upper_threshold", "lower_threshold", "lower_probability")
+    shape: (2, 4)
+    ┌─────┬─────────────────┬─────────────────┬───────────────────┐
+    │ g   ┆ upper_threshold ┆ lower_threshold ┆ lower_probability │
+    │ --- ┆ ---             ┆ ---             ┆ ---               │
+    │ str ┆ f64             ┆ f64             ┆ f64               │
+    ╞═════╪═════════════════╪═════════════════╪═══════════════════╡
+    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.25              │
+    │ b   ┆ 0.8             ┆ 0.8             ┆ 1.0               │
+    └─────┴─────────────────┴─────────────────┴───────────────────┘
+    >>> table.select("g", pl.col("coin_probability", "coin_rate", "tpr", "fpr").round(3))
+    shape: (2, 5)
+    ┌─────┬──────────────────┬───────────┬──────┬──────┐
+    │ g   ┆ coin_probability ┆ coin_rate ┆ tpr  ┆ fpr  │
+    │ --- ┆ ---              ┆ ---       ┆ ---  ┆ ---  │
+    │ str ┆ f64              ┆ f64       ┆ f64  ┆ f64  │
+    ╞═════╪══════════════════╪═══════════╪══════╪══════╡
+    │ a   ┆ 0.333            ┆ 0.25      ┆ 0.75 ┆ 0.25 │
+    │ b   ┆ 0.0              ┆ 0.0       ┆ 0.75 ┆ 0.25 │
+    └─────┴──────────────────┴───────────┴──────┴──────┘
+    >>> table.select("g", "overall_cost_unconstrained", "overall_cost")
+    shape: (2, 3)
+    ┌─────┬────────────────────────────┬──────────────┐
+    │ g   ┆ overall_cost_unconstrained ┆ overall_cost │
+    │ --- ┆ ---                        ┆ ---          │
+    │ str ┆ f64                        ┆ f64          │
+    ╞═════╪════════════════════════════╪══════════════╡
+    │ a   ┆ 0.1                        ┆ 0.125        │
+    │ b   ┆ 0.1                        ┆ 0.125        │
+    └─────┴────────────────────────────┴──────────────┘
     """
     if by is None:
         options.reject_type("by", "name the groups to compare", by)
@@ -134,7 +167,7 @@ def equalized_thresholds(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
     # Read several times, and computed once all the same.
     edges = _edges(rows, costs).cache()
-    decide = _equal_odds if constraint == "equalized_odds" else _equal_tpr
+    decide = equal_odds if constraint == "equalized_odds" else equal_tpr
     decided = _decided(decide(edges, costs, rows)).cache()
     table = _with_costs(decided, costs, rows)
     complete = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
@@ -158,10 +191,10 @@ def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
         # The sum of finite weights may be more than a number.
         .filter(pl.col(_EVERYBODY).is_finite())
         .with_columns(
-            (positives / pl.col(_EVERYBODY)).alias(_POSITIVE),
-            (negatives / pl.col(_EVERYBODY)).alias(_NEGATIVE),
+            (positives / pl.col(_EVERYBODY)).alias(POSITIVE_SHARE),
+            (negatives / pl.col(_EVERYBODY)).alias(NEGATIVE_SHARE),
         )
-        .with_columns(over(alone.then(_POSITIVE).sum(), models).alias(_PREVALENCE))
+        .with_columns(over(alone.then(POSITIVE_SHARE).sum(), models).alias(PREVALENCE))
         .with_columns(_share_of_cost(costs).min().over(rows.keys).alias(_LEAST_COST))
     )
     return corners.with_columns(
@@ -171,95 +204,12 @@ def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
     ).filter(~is_origin())
 
 
-def _equal_odds(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
-    """Reduce each group to its edge at the common fpr, with the coin that lowers its tpr.
-
-    What a group saves at an fpr is a line along each edge, and all together can save no more
-    than the lowest line says.
-    """
-    models, run, rise = rows.ordered, _step("fpr"), _step("tpr")
-    slope, start, end = rise / run, pl.col("fpr_before"), pl.col("fpr")
-    saved, spent = costs.fn * pl.col(_PREVALENCE), costs.fp * (1 - pl.col(_PREVALENCE))
-    height = saved * (pl.col("tpr_before") - slope * start)
-    target = highest_of_lowest(saved * slope - spent, height, start, end)
-    leaning = edges.filter(slope.is_finite())
-    targets = Rows(leaning, models).reduce(leaning, {_TARGET: target})
-    joined = edges.join(targets, on=models) if models else edges.join(targets, how="cross")
-    upright = pl.when(run == 0)
-    own, common = pl.col("__own_tpr"), pl.col("__common_tpr")
-    coin = pl.when(own - common > TOLERANCE).then((own - common) / (own - pl.col(_TARGET)))
-    return (
-        joined.filter(_reaches("fpr"))
-        .with_columns(upright.then(1.0).otherwise(_share("fpr")).alias(_SHARE))
-        .with_columns(_between("tpr").alias("__own_tpr"))
-        .with_columns(over(own.min(), models).alias("__common_tpr"))
-        # A vertical edge leads down to the others without a coin.
-        .with_columns(
-            upright.then(_share("tpr", "__common_tpr")).otherwise(_SHARE).alias(_SHARE),
-            coin_probability=upright.then(0.0).otherwise(coin).fill_null(0.0),
-        )
-        .with_columns(
-            coin_rate=pl.when(pl.col("coin_probability") > 0).then(_TARGET).otherwise(0.0)
-        )
-    )
-
-
-def _equal_tpr(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
-    """Reduce each group to its edge at the tpr from which on more of it costs more than it saves.
-
-    What the next of it costs is the sum over the groups of what it costs on their edges, which
-    grows at each corner.
-    """
-    models = rows.ordered
-    spent = costs.fp * pl.col(_NEGATIVE) * _step("fpr") / _step("tpr")
-    saved = costs.fn * pl.col(_PREVALENCE)
-    growth = pl.col("__spent") - pl.col("__spent").shift(1, fill_value=0.0)
-    too_much = pl.col("__all_spent") >= saved * (1 - TOLERANCE)
-    target = over(pl.col("tpr_before").filter(too_much).min(), models).fill_null(1.0)
-    return (
-        edges.filter(_step("tpr") > 0)
-        .with_columns(spent.alias("__spent"))
-        .with_columns(growth.over(rows.keys).alias("__growth"))
-        .sort("tpr_before", maintain_order=True)
-        .with_columns(over(pl.col("__growth").cum_sum(), models).alias("__all_spent"))
-        .with_columns(target.alias(_TARGET))
-        .filter(_reaches("tpr"))
-        .with_columns(
-            _share("tpr").alias(_SHARE), coin_probability=pl.lit(0.0), coin_rate=pl.lit(0.0)
-        )
-    )
-
-
-def _step(rate: str) -> pl.Expr:
-    return pl.col(rate) - pl.col(f"{rate}_before")
-
-
-def _reaches(rate: str) -> pl.Expr:
-    """Whether an edge is the first on which a rate gets to the target."""
-    before, target = pl.col(f"{rate}_before"), pl.col(_TARGET)
-    first = (pl.col("fpr_before") == 0) & (pl.col("tpr_before") == 0)
-    return ((before < target) & (target <= pl.col(rate))) | (first & (target == 0))
-
-
-def _share(rate: str, target: str = _TARGET) -> pl.Expr:
-    """How far along an edge a rate is at the target: an end of it, but for rounding."""
-    share = (pl.col(target) - pl.col(f"{rate}_before")) / _step(rate)
-    return (
-        pl.when(share < TOLERANCE).then(0.0).when(share > 1 - TOLERANCE).then(1.0).otherwise(share)
-    )
-
-
-def _between(rate: str) -> pl.Expr:
-    share = pl.col(_SHARE)
-    return (1 - share) * pl.col(f"{rate}_before") + share * pl.col(rate)
-
-
 def _decided(edges: pl.LazyFrame) -> pl.LazyFrame:
     """Write how to decide on an edge, and the rates that this has."""
-    share, coin = pl.col(_SHARE), pl.col("coin_probability")
+    share, coin = pl.col(SHARE), pl.col("coin_probability")
     return edges.with_columns(
         *(
-            (coin * pl.col("coin_rate") + (1 - coin) * _between(rate)).alias(rate)
+            (coin * pl.col("coin_rate") + (1 - coin) * between(rate)).alias(rate)
             for rate in ("tpr", "fpr")
         ),
         upper_threshold=pl.when(share == 1).then("lower_threshold").otherwise("upper_threshold"),
@@ -270,8 +220,8 @@ def _decided(edges: pl.LazyFrame) -> pl.LazyFrame:
 
 def _share_of_cost(costs: Costs) -> pl.Expr:
     """What the decisions in a group add to the cost of everybody."""
-    missed = pl.col(_POSITIVE) * (1 - pl.col("tpr"))
-    return costs.fn * missed + costs.fp * pl.col(_NEGATIVE) * pl.col("fpr")
+    missed = pl.col(POSITIVE_SHARE) * (1 - pl.col("tpr"))
+    return costs.fn * missed + costs.fp * pl.col(NEGATIVE_SHARE) * pl.col("fpr")
 
 
 def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
@@ -284,9 +234,9 @@ def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame
     wrong = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
     one = cells.select(*models, overall_cost_common=wrong / (positives + negatives))
     beside = decided.join(one, on=models) if models else decided.join(one, how="cross")
-    cost = _share_of_cost(costs)
+    prevalence, cost = positives / (positives + negatives), _share_of_cost(costs)
     return beside.with_columns(
-        expected_cost=cost / (pl.col(_POSITIVE) + pl.col(_NEGATIVE)),
+        expected_cost=costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence),
         overall_cost=over(cost.sum(), models),
         overall_cost_unconstrained=over(pl.col(_LEAST_COST).sum(), models),
     )
