@@ -28,10 +28,10 @@ def equal_odds(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
     is the lowest of the lines.
     """
     models, run, rise = rows.ordered, _step("fpr"), _step("tpr")
-    slope, start, end = rise / run, pl.col("fpr_before"), pl.col("fpr")
+    slope = rise / run
     saved, spent = costs.fn * pl.col(PREVALENCE), costs.fp * (1 - pl.col(PREVALENCE))
-    height = saved * (pl.col("tpr_before") - slope * start)
-    target = highest_of_lowest(saved * slope - spent, height, start, end)
+    height = saved * (pl.col("tpr_before") - slope * pl.col("fpr_before"))
+    target = highest_of_lowest(saved * slope - spent, height)
     leaning = edges.filter(slope.is_finite())
     targets = Rows(leaning, models).reduce(leaning, {_TARGET: target})
     joined = edges.join(targets, on=models) if models else edges.join(targets, how="cross")

@@ -172,6 +172,24 @@ def test_score_without_use_in_a_group_selects_nobody_or_everybody() -> None:
     assert free["fpr"].to_list() == [1, 0]
 
 
+def test_lower_of_parallel_hulls_binds() -> None:
+    sides = {
+        "a": [(True, 3, 2), (True, 2, 2), (False, 2, 2), (False, 1, 2)],
+        "b": [(True, 3, 1), (True, 2, 3), (False, 2, 3), (False, 1, 1)],
+    }
+    for names in (("a", "b"), ("b", "a")):
+        rows = [(g, *row) for g, side in zip(names, sides, strict=True) for row in sides[side]]
+        table = equalized(frame_of(rows), cost_fn=0.9)
+        assert table.select("tpr", "fpr").rows() == [(1, 0.75)] * 2
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_of_equal_costs_it_is_the_fewest_positives(constraint: str) -> None:
+    rows = [(g, y, s, 1) for g in "ab" for y, s in ((True, 4), (False, 3), (True, 2), (False, 1))]
+    table = equalized(frame_of(rows), constraint=constraint)
+    assert table.select("upper_threshold", "lower_threshold").rows() == [(4, 4)] * 2
+
+
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 @given(rows=samples, price=costs)
 def test_rates_and_costs_are_those_of_the_decisions(
