@@ -28,6 +28,7 @@ from polars_wroc.expressions import (
     pr_auc,
     roc_auc,
 )
+from polars_wroc.fair_thresholds import equalized_thresholds
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
@@ -65,6 +66,7 @@ __all__ = [
     "det_curve",
     "dominated_models",
     "equal_error_rate",
+    "equalized_thresholds",
     "fairness",
     "fpr_at_tpr",
     "gain_curve",

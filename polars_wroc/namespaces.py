@@ -24,6 +24,7 @@ from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
 from polars_wroc.dominance import dominated_models
+from polars_wroc.fair_thresholds import equalized_thresholds
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
@@ -109,6 +110,7 @@ class _FrameNamespace:
     cross_auc = _of_frame(cross_auc)
     subgroup_auc = _of_frame(subgroup_auc)
     fairness = _of_frame(fairness)
+    equalized_thresholds = _of_frame(equalized_thresholds)
     audit = _of_frame(audit)
 
 
