@@ -142,9 +142,7 @@ def audit(
     ways = groupings(attributes, intersections=intersections)
     plan = AuditPlan(ways, reference, choice, interval, metrics, tests)
     tables = measure(rows, plan)
-    missing = collect(missing_values(frame, label, score, weight, by)).rename(
-        {LABEL: _shown(label)} | ({} if weight is None else {ROW_WEIGHT: _shown(weight)})
-    )
+    missing = missing_values(frame, label, score, weight, by)
     settings = {
         "label": _shown(label),
         "pos_label": pos_label,
@@ -161,7 +159,11 @@ def audit(
         "min_rows": min_rows,
         "polars_wroc": version("polars-wroc"),
     }
-    return Audit(*tables, missing.unpivot(variable_name="column", value_name="n_missing"), settings)
+    names = {LABEL: settings["label"], ROW_WEIGHT: settings["weight"]}
+    lacking = missing.unpivot(variable_name="column", value_name="n_missing").select(
+        pl.col("column").replace(names), "n_missing"
+    )
+    return Audit(*tables, collect(lacking.unique(maintain_order=True)), settings)
 
 
 def _listed(columns: IntoColumns) -> list[str]:

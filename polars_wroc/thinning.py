@@ -21,12 +21,16 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
 
     The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
     last point in each are kept. The curve leaves the line between them by less than half
-    their rectangle, which bounds the change.
+    their rectangle, which bounds the change. What an earlier thinning changed is added.
     """
+    names = curve.collect_schema().names()
     whole = curve.with_columns(_area(keys).alias(_AREA))
     position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
     kept = _ends_of_parts(whole, keys, position, max_points)
-    return kept.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
+    change = _area(keys) - pl.col(_AREA)
+    if AUC_CHANGE in names:
+        change += pl.col(AUC_CHANGE)
+    return kept.with_columns(change.alias(AUC_CHANGE)).drop(_AREA)
 
 
 def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:

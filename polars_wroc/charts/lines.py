@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
 from polars_wroc.charts.groups import values_of
-from polars_wroc.thinning import AUC_CHANGE, thin
+from polars_wroc.thinning import thin
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -37,7 +37,7 @@ def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) ->
 
 def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
     """Keep at most so many points of each curve, evenly along it."""
-    return thin(table.lazy().drop(AUC_CHANGE, strict=False), keys, max(most, _FEWEST)).collect()
+    return thin(table.lazy(), keys, max(most, _FEWEST)).collect()
 
 
 def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
