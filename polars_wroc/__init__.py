@@ -18,6 +18,7 @@ from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
 from polars_wroc.curves import confusion_curve, roc_curve
+from polars_wroc.decomposition import auc_decomposition
 from polars_wroc.dominance import dominated_models
 from polars_wroc.expressions import (
     average_precision,
@@ -49,6 +50,7 @@ __all__ = [
     "CostPartialAUC",
     "PartialAUC",
     "auc_chart",
+    "auc_decomposition",
     "audit",
     "average_precision",
     "bootstrap",

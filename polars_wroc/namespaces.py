@@ -23,6 +23,7 @@ from polars_wroc.calibration import brier_score
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
+from polars_wroc.decomposition import auc_decomposition
 from polars_wroc.dominance import dominated_models
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
@@ -107,6 +108,7 @@ class _FrameNamespace:
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)
     cross_auc = _of_frame(cross_auc)
+    auc_decomposition = _of_frame(auc_decomposition)
     subgroup_auc = _of_frame(subgroup_auc)
     fairness = _of_frame(fairness)
     audit = _of_frame(audit)
