@@ -23,6 +23,8 @@ Parts: TypeAlias = dict[str, float | None]
 
 COLUMNS = ["auc", "auc_within", "auc_between", "within_share"]
 SCHEMA: dict[str, Any] = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
+# One row in each of four groups, or in fewer.
+LABELS, SCORES = (True, False, True, False), (4.0, 2.0, 1.0, 3.0)
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", "c", None]),
@@ -118,9 +120,7 @@ def test_a_score_that_only_tells_the_groups_apart() -> None:
     [("aaaa", ["auc_between"]), ("abab", ["auc_within"]), ("aabb", []), ("abcc", [])],
 )
 def test_parts_without_pairs_are_null(groups: str, undefined: list[str]) -> None:
-    frame = frame_of(
-        [(g, y, s, 1.0) for g, y, s in zip(groups, [1, 0, 1, 0], [4, 2, 1, 3], strict=True)]
-    )
+    frame = frame_of([(g, y, s, 1.0) for g, y, s in zip(groups, LABELS, SCORES, strict=True)])
     found = parts_of(frame)
     assert [name for name, value in found.items() if value is None] == undefined
     assert found == pytest.approx(by_pairs(frame))
