@@ -35,6 +35,7 @@ from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.influence import roc_influence
 from polars_wroc.multiclass import roc_auc_multiclass
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
+from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
@@ -49,6 +50,7 @@ __all__ = [
     "Audit",
     "CostPartialAUC",
     "PartialAUC",
+    "abroca_test",
     "auc_chart",
     "auc_decomposition",
     "audit",

@@ -28,6 +28,7 @@ from polars_wroc.dominance import dominated_models
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
+from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
@@ -110,6 +111,7 @@ class _FrameNamespace:
     cross_auc = _of_frame(cross_auc)
     auc_decomposition = _of_frame(auc_decomposition)
     subgroup_auc = _of_frame(subgroup_auc)
+    abroca_test = _of_frame(abroca_test)
     fairness = _of_frame(fairness)
     audit = _of_frame(audit)
 

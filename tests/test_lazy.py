@@ -69,6 +69,8 @@ TABLES: dict[str, Table] = {
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
     ),
+    "auc_decomposition": lambda f: wroc.auc_decomposition(f, "y", "s", weight="w", by="g"),
+    "abroca_test": lambda f: wroc.abroca_test(f, "y", "s", weight="w", by="g", permutations=20),
 }
 
 # How the graph of a physical plan colours what does not stream.
@@ -139,6 +141,7 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("gaps to a group", 4),
         ("bootstrap", 4),
         ("bootstrap_replicates", 3),
+        ("auc_decomposition", 4),
     ],
 )
 def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, columns: int) -> None:
