@@ -13,6 +13,7 @@ from polars_wroc.auc_interval import roc_auc_ci
 from polars_wroc.audit import audit
 from polars_wroc.audit_result import Audit
 from polars_wroc.calibration import brier_score
+from polars_wroc.calibration_bins import calibration_curve, calibration_error
 from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
@@ -58,6 +59,8 @@ __all__ = [
     "bootstrap",
     "bootstrap_replicates",
     "brier_score",
+    "calibration_curve",
+    "calibration_error",
     "compare",
     "confusion_curve",
     "confusion_matrix",

@@ -20,6 +20,7 @@ from polars_wroc import (
 )
 from polars_wroc.audit import audit
 from polars_wroc.calibration import brier_score
+from polars_wroc.calibration_bins import calibration_curve, calibration_error
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
@@ -105,6 +106,8 @@ class _FrameNamespace:
     summary = _of_frame(summary)
     compare = _of_frame(compare)
     dominated_models = _of_frame(dominated_models)
+    calibration_curve = _of_frame(calibration_curve)
+    calibration_error = _of_frame(calibration_error)
     bootstrap = _of_frame(bootstrap)
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)
