@@ -76,8 +76,9 @@ def subgroup_auc(
     -----
     A low ``bpsn_auc`` says that the group's negatives score like positives of the rest; a low
     ``bnsp_auc`` that its positives score like negatives of the rest. ABROCA is never negative
-    and so is above 0 also where both curves are the same but for chance; it is never less than
-    the gap of the AUCs. The rows are worked on once for each group.
+    and so is above 0 also where both curves are the same but for chance, which `abroca_test`
+    tells apart; it is never less than the gap of the AUCs. The rows are worked on once for each
+    group.
 
     References
     ----------
