@@ -60,10 +60,11 @@ def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.La
     return named.select(*rows.keys, pl.exclude(rows.keys))
 
 
-def distances(ordered: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
+def distances(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
     """Measure the ``abroca`` of each group `MEASURED`, from sorted rows with numbers of groups.
 
-    It is null where the group or the rest lacks a class.
+    Rows that differ in a key ``apart`` never meet. The area is null where the group or the rest
+    lacks a class.
     """
     # Not a join, which need not keep the order.
     every_group = pl.int_ranges(0, pl.col(GROUP).max() + 1, dtype=pl.UInt32)
@@ -74,13 +75,13 @@ def distances(ordered: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         for side, there in _of_sides(pl.col).items()
         for axis, weight in _of_axes(pl.col).items()
     }
-    lists = sides.group_by(MEASURED, *models).agg(
+    lists = sides.group_by(MEASURED, *apart).agg(
         pl.struct(_SIDE, WEIGHT, ENDS_TIE).alias(_ROWS), **totals
     )
     area = area_between(pl.col(_ROWS))
     for side in _SIDES:
         area = if_both_classes(pl.col(f"y_{side}"), pl.col(f"x_{side}"), area)
-    return lists.select(MEASURED, *models, abroca=area)
+    return lists.select(MEASURED, *apart, abroca=area)
 
 
 def area_between(rows: pl.Expr) -> pl.Expr:
