@@ -13,11 +13,13 @@ from polars_wroc.auc_interval import roc_auc_ci
 from polars_wroc.audit import audit
 from polars_wroc.audit_result import Audit
 from polars_wroc.calibration import brier_score
+from polars_wroc.calibration_bins import calibration_curve, calibration_error
 from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
 from polars_wroc.curves import confusion_curve, roc_curve
+from polars_wroc.decomposition import auc_decomposition
 from polars_wroc.dominance import dominated_models
 from polars_wroc.expressions import (
     average_precision,
@@ -35,6 +37,7 @@ from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.influence import roc_influence
 from polars_wroc.multiclass import roc_auc_multiclass
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
+from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
@@ -49,12 +52,16 @@ __all__ = [
     "Audit",
     "CostPartialAUC",
     "PartialAUC",
+    "abroca_test",
     "auc_chart",
+    "auc_decomposition",
     "audit",
     "average_precision",
     "bootstrap",
     "bootstrap_replicates",
     "brier_score",
+    "calibration_curve",
+    "calibration_error",
     "compare",
     "confusion_curve",
     "confusion_matrix",

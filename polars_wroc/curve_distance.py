@@ -1,59 +1,168 @@
-"""The area between two ROC curves, exact along every straight piece of both."""
+"""How far the ROC curve of each group is from that of the rest, exact along every straight piece.
+
+The rows are sorted once, whoever belongs to which group: `distances` may be asked again after
+the groups have been dealt out anew.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-# Which of the two curves a point is on.
-SIDE = "__side"
-_CURVES = {"one": pl.col(SIDE), "other": ~pl.col(SIDE)}
+from polars_wroc.confusion import (
+    ENDS_TIE,
+    CumulativeSums,
+    class_weights,
+    if_both_classes,
+    with_sums,
+)
+from polars_wroc.inputs import SCORE, WEIGHT
+from polars_wroc.rows import Rows
+from polars_wroc.staged import Fields, as_struct
+
+# The number of a row's group, and of the one whose curve is measured.
+GROUP, MEASURED = "__group", "__measured"
+_SIDE = "__side"
+_ROWS = "__rows"
+_SIDES = ("own", "rest")
 
 
-def area_between(points: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-    """Add up, per group, the distance of two curves over the false positive rates.
+def distances_to_rest(rows: Rows) -> pl.LazyFrame:
+    """Lay out the ``abroca`` of each group and model that has one."""
+    ordered, names = number_groups(rows)
+    return with_names(distances(ordered, rows.ordered).drop_nulls("abroca"), names, rows)
 
-    ``points`` has the ``keys``, ``fpr`` and ``tpr`` of both curves, origin included, and
-    `SIDE`, which is True for the points of one of them and False for the other. The result has
-    the keys and ``area``, for groups with two whole curves only.
+
+def number_groups(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Sort the rows for `distances`, and say which group has which number.
+
+    Rows that miss something are gone.
     """
-    complete = pl.col("fpr", "tpr").is_not_null()
-    both = pl.all_horizontal(complete).all() & (pl.col(SIDE).any() & (~pl.col(SIDE)).any())
-    known = points.filter(both.over(keys) if keys else both)
-    # A curve is vertical where several points share a rate: it comes in low and goes on high.
-    tpr = pl.col("tpr")
-    places = known.group_by(*keys, "fpr").agg(
-        end.alias(_column(name, curve))
-        for curve, there in _CURVES.items()
-        for name, end in (("low", tpr.filter(there).min()), ("high", tpr.filter(there).max()))
+    groups = [key for key in rows.keys if key not in rows.ordered]
+    names = rows.frame.select(groups).unique().sort(groups).with_row_index(GROUP)
+    # Labels are checked within each group, once and for all.
+    checked = rows.observations.signed_weight.over(rows.keys)
+    there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
+    numbered = there.join(names, on=groups, nulls_equal=True, maintain_order="left").drop(groups)
+    # Ties in the order of the frame: the rounding of sums, and whatever is drawn, can be repeated.
+    ordered = numbered.sort(SCORE, descending=True, maintain_order=True)
+
+    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
+        return {ENDS_TIE: sums.ends_tie}
+
+    return with_sums(ordered, rows.ordered, pl.col(WEIGHT), columns), names
+
+
+def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Put the keys in the place of the numbers of groups."""
+    named = measured.join(names, left_on=MEASURED, right_on=GROUP).drop(MEASURED)
+    return named.select(*rows.keys, pl.exclude(rows.keys))
+
+
+def distances(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+    """Measure the ``abroca`` of each group `MEASURED`, from sorted rows with numbers of groups.
+
+    Rows that differ in a key ``apart`` never meet. The area is null where the group or the rest
+    lacks a class.
+    """
+    # Not a join, which need not keep the order.
+    every_group = pl.int_ranges(0, pl.col(GROUP).max() + 1, dtype=pl.UInt32)
+    repeated = ordered.with_columns(every_group.alias(MEASURED)).explode(MEASURED)
+    sides = repeated.with_columns((pl.col(GROUP) == pl.col(MEASURED)).alias(_SIDE))
+    totals = {
+        f"{axis}_{side}": pl.when(there).then(weight).sum()
+        for side, there in _of_sides(pl.col).items()
+        for axis, weight in _of_axes(pl.col).items()
+    }
+    lists = sides.group_by(MEASURED, *apart).agg(
+        pl.struct(_SIDE, WEIGHT, ENDS_TIE).alias(_ROWS), **totals
     )
-    filled = places.sort(*keys, "fpr").with_columns(
-        column for curve in _CURVES for column in _between_points(curve)
+    area = area_between(pl.col(_ROWS))
+    for side in _SIDES:
+        area = if_both_classes(pl.col(f"y_{side}"), pl.col(f"x_{side}"), area)
+    return lists.select(MEASURED, *apart, abroca=area)
+
+
+def area_between(rows: pl.Expr) -> pl.Expr:
+    """Add up, for each list of sorted rows, the distance of the curves of its two sides.
+
+    Both must have both classes. Each step is a list that is evaluated once.
+    """
+    element, field = pl.element(), pl.element().struct.field
+    cumulated = rows.list.eval(as_struct(_cumulated(field)))
+    points = cumulated.list.eval(as_struct(_points(field))).list.eval(
+        element.sort_by(field("x"), maintain_order=True)
     )
-    low, high = (
-        pl.col(_column(end, "one")) - pl.col(_column(end, "other")) for end in ("low", "high")
-    )
-    width = pl.col("fpr").shift(-1) - pl.col("fpr")
-    # From one group to the next the rate falls from 1 to 0.
-    area = pl.when(width > 0).then(width * _mean_distance(high, low.shift(-1))).sum()
-    return filled.group_by(keys).agg(area=area) if keys else filled.select(area=area)
+    # Between two neighbouring places of either curve both are straight.
+    pieces = points.list.eval(as_struct(_pieces(field)).filter(_width(field("x")) > 0))
+    heights = pieces.list.eval(as_struct(_heights(field)))
+    area = field("width") * _mean_distance(field("start"), field("stop"))
+    return heights.list.agg(area.sum())
 
 
-def _column(end: str, curve: str) -> str:
-    return f"__{end}_{curve}"
+def _of_sides(field: Fields) -> dict[str, pl.Expr]:
+    return dict(zip(_SIDES, (field(_SIDE), ~field(_SIDE)), strict=True))
 
 
-def _between_points(curve: str) -> list[pl.Expr]:
-    """What a curve has at each rate: on its points, or straight between two of them."""
-    low, high = (pl.col(_column(end, curve)) for end in ("low", "high"))
-    fpr, there = pl.col("fpr"), low.is_not_null()
-    own = pl.when(there).then(fpr)
-    start, stop = own.forward_fill(), own.backward_fill()
-    before, after = high.forward_fill(), low.backward_fill()
-    between = before + (after - before) * (fpr - start) / (stop - start)
-    return [
-        pl.when(there).then(value).otherwise(between).alias(_column(end, curve))
-        for end, value in (("low", low), ("high", high))
-    ]
+def _of_axes(field: Fields) -> dict[str, pl.Expr]:
+    positive, negative = class_weights(field(WEIGHT))
+    return {"y": positive, "x": negative}
+
+
+def _cumulated(field: Fields) -> dict[str, pl.Expr]:
+    """Add up the weights of each class on each side."""
+    sums = {
+        f"{axis}_{side}": pl.when(there).then(weight).otherwise(0.0).cum_sum()
+        for side, there in _of_sides(field).items()
+        for axis, weight in _of_axes(field).items()
+    }
+    return {_SIDE: field(_SIDE), ENDS_TIE: field(ENDS_TIE), **sums}
+
+
+def _points(field: Fields) -> dict[str, pl.Expr]:
+    """Where a row's own curve is after all rows with its score."""
+
+    def after(name: str) -> pl.Expr:
+        reached = pl.when(field(ENDS_TIE)).then(field(name)).backward_fill()
+        return reached / field(name).last()
+
+    own, rest = _SIDES
+    points = {
+        axis: pl.when(field(_SIDE)).then(after(f"{axis}_{own}")).otherwise(after(f"{axis}_{rest}"))
+        for axis in ("x", "y")
+    }
+    return {_SIDE: field(_SIDE), **points}
+
+
+def _width(x: pl.Expr) -> pl.Expr:
+    return x - x.shift(1, fill_value=0.0)
+
+
+def _pieces(field: Fields) -> dict[str, pl.Expr]:
+    """The last point of each curve before a piece, and its first one after it."""
+    columns = {"x": field("x"), "width": _width(field("x"))}
+    for side, there in _of_sides(field).items():
+        for axis in ("x", "y"):
+            own = pl.when(there).then(field(axis))
+            columns[f"{axis}_before_{side}"] = own.forward_fill().shift(1).fill_null(0.0)
+            columns[f"{axis}_after_{side}"] = own.backward_fill()
+    return columns
+
+
+def _heights(field: Fields) -> dict[str, pl.Expr]:
+    """How much higher the one curve is than the other at both ends of a piece."""
+
+    def height(side: str, x: pl.Expr) -> pl.Expr:
+        x_before, x_after, y_before, y_after = (
+            field(f"{axis}_{end}_{side}") for axis in ("x", "y") for end in ("before", "after")
+        )
+        return y_before + (y_after - y_before) * ((x - x_before) / (x_after - x_before))
+
+    own, rest = _SIDES
+    ends = {"start": field("x") - field("width"), "stop": field("x")}
+    differences = {name: height(own, x) - height(rest, x) for name, x in ends.items()}
+    return {"width": field("width"), **differences}
 
 
 def _mean_distance(start: pl.Expr, end: pl.Expr) -> pl.Expr:

@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.curve_distance import distances_to_rest
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rates import Estimate, difference_limits, ratio_limits
@@ -15,7 +16,6 @@ from polars_wroc.reading import read_rows
 from polars_wroc.references import over
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import in_columns
-from polars_wroc.subgroups import distances_to_rest
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType

@@ -20,14 +20,17 @@ from polars_wroc import (
 )
 from polars_wroc.audit import audit
 from polars_wroc.calibration import brier_score
+from polars_wroc.calibration_bins import calibration_curve, calibration_error
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
+from polars_wroc.decomposition import auc_decomposition
 from polars_wroc.dominance import dominated_models
 from polars_wroc.fair_thresholds import equalized_thresholds
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
+from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
@@ -104,11 +107,15 @@ class _FrameNamespace:
     summary = _of_frame(summary)
     compare = _of_frame(compare)
     dominated_models = _of_frame(dominated_models)
+    calibration_curve = _of_frame(calibration_curve)
+    calibration_error = _of_frame(calibration_error)
     bootstrap = _of_frame(bootstrap)
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)
     cross_auc = _of_frame(cross_auc)
+    auc_decomposition = _of_frame(auc_decomposition)
     subgroup_auc = _of_frame(subgroup_auc)
+    abroca_test = _of_frame(abroca_test)
     fairness = _of_frame(fairness)
     equalized_thresholds = _of_frame(equalized_thresholds)
     audit = _of_frame(audit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Literal, TypeAlias, get_args
 
@@ -210,10 +210,29 @@ def _rows(
     cluster: IntoColumn | None,
     result_columns: Sequence[str],
 ) -> Rows:
-    identity = pl.int_range(pl.len(), dtype=pl.Int64) if cluster is None else cluster
+    identity = place_in_frame() if cluster is None else cluster
     return read_rows(
         frame, label, score, weight, by, pos_label, result_columns=result_columns, cluster=identity
     )
+
+
+def place_in_frame() -> pl.Expr:
+    """Know a row by where it is in its frame, with rows of weight 0 counted."""
+    return pl.int_range(pl.len(), dtype=pl.Int64)
+
+
+def seeds(seed: int) -> Iterator[int]:
+    """Draw a seed for each replicate, without end."""
+    draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
+    while True:
+        yield draws.getrandbits(63)
+
+
+def in_batches(tables: Sequence[pl.LazyFrame], at_once: int) -> pl.LazyFrame:
+    """Compute tables that share their source, a few at a time, and put them together."""
+    # The engine works on all tables of a plan at the same time, and keeps the rows of each.
+    batches = [tables[i : i + at_once] for i in range(0, len(tables), at_once)]
+    return pl.concat([collect(pl.concat(batch)) for batch in batches]).lazy()
 
 
 def _replicates(
@@ -235,18 +254,14 @@ def _replicates(
     checked = rows.observations.signed_weight
     values = {name: formula(row_curve()) for name, formula in formulas.items()}
     tables = []
-    draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
+    draws = seeds(seed)
     for number in range(replicates + 1):
-        drawn = _multiplier(multiplier, draws.getrandbits(63)) if number else pl.lit(1.0)
+        drawn = _multiplier(multiplier, next(draws)) if number else pl.lit(1.0)
         again = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
         metrics = rows.reduce(place_among(again, rows.keys, checked), values)
         tables.append(metrics.select(*rows.keys, replicate, *formulas))
-    if not eager:
-        return pl.concat(tables)
-    # The engine works on all tables of a plan at the same time, and keeps the rows of each.
-    batches = [tables[i : i + _AT_ONCE] for i in range(0, len(tables), _AT_ONCE)]
-    return pl.concat([collect(pl.concat(batch)) for batch in batches]).lazy()
+    return in_batches(tables, _AT_ONCE) if eager else pl.concat(tables)
 
 
 def _multiplier(kind: Multiplier, seed: int) -> pl.Expr:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.curve_distance import SIDE, area_between
-from polars_wroc.curves import whole_curve
+from polars_wroc.curve_distance import distances_to_rest
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.reading import read_rows
@@ -77,8 +76,9 @@ def subgroup_auc(
     -----
     A low ``bpsn_auc`` says that the group's negatives score like positives of the rest; a low
     ``bnsp_auc`` that its positives score like negatives of the rest. ABROCA is never negative
-    and so is above 0 also where both curves are the same but for chance; it is never less than
-    the gap of the AUCs. The rows are worked on once for each group.
+    and so is above 0 also where both curves are the same but for chance, which `abroca_test`
+    tells apart; it is never less than the gap of the AUCs. The rows are worked on once for each
+    group.
 
     References
     ----------
@@ -114,14 +114,13 @@ def subgroup_auc(
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
     # Models become text when all is put together, not before.
     within = summarise(Rows(rows.frame, rows.keys), interval)
-    distance = _distances(stacked, groups)
     overall = summarise(Rows(rows.frame, rows.ordered), interval)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
         table = table.join(
             _named(part, name, rows.keys), on=rows.keys, how="left", nulls_equal=True
         )
-    table = table.join(distance, on=rows.keys, how="left", nulls_equal=True)
+    table = table.join(distances_to_rest(rows), on=rows.keys, how="left", nulls_equal=True)
     auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
     if rows.ordered:
         table = table.join(auc, on=rows.ordered, how="left")
@@ -142,21 +141,8 @@ def _beside_rest(rows: Rows, groups: Sequence[str]) -> Rows:
     inside = pl.all_horizontal(pl.col(key).eq_missing(pl.col(_group(key))) for key in groups)
     positive = pl.col(WEIGHT) > 0
     sample = pl.when(positive == inside).then(pl.lit("bnsp_auc")).otherwise(pl.lit("bpsn_auc"))
-    stacked = repeated.with_columns(inside.alias(SIDE), sample.alias(_SAMPLE)).drop(groups)
+    stacked = repeated.with_columns(sample.alias(_SAMPLE)).drop(groups)
     return Rows(stacked, [*(_group(key) for key in groups), *rows.ordered])
-
-
-def distances_to_rest(rows: Rows) -> pl.LazyFrame:
-    """Lay out the ``abroca`` of each group that has one, as has the rest."""
-    groups = [key for key in rows.keys if key not in rows.ordered]
-    return _distances(_beside_rest(rows, groups), groups)
-
-
-def _distances(stacked: Rows, groups: Sequence[str]) -> pl.LazyFrame:
-    """Measure how far the curve of each group is from that of the rest."""
-    curves = whole_curve(Rows(stacked.frame, [*stacked.keys, SIDE]))
-    distance = area_between(curves, stacked.keys)
-    return distance.rename({_group(key): key for key in groups} | {"area": "abroca"})
 
 
 def _parts(within: pl.LazyFrame, across: pl.LazyFrame) -> dict[str, pl.LazyFrame]:

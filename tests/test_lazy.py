@@ -25,6 +25,9 @@ def _gaps(reference: str) -> Table:
     return lambda f: wroc.group_gaps(f, "y", "s", weight="w", by="g", reference=reference)
 
 
+# A score that may be a probability.
+_SHARE = 1 / (1 + (-pl.col("s")).exp())
+
 TABLES: dict[str, Table] = {
     "summary": lambda f: wroc.summary(f, "y", "s", weight="w", by="g"),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
@@ -68,6 +71,12 @@ TABLES: dict[str, Table] = {
     ),
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
+    ),
+    "auc_decomposition": lambda f: wroc.auc_decomposition(f, "y", "s", weight="w", by="g"),
+    "abroca_test": lambda f: wroc.abroca_test(f, "y", "s", weight="w", by="g", permutations=20),
+    "calibration_curve": lambda f: wroc.calibration_curve(f, "y", _SHARE, weight="w", by="g"),
+    "calibration_error": lambda f: wroc.calibration_error(
+        f, "y", _SHARE, weight="w", by="g", strategy="quantile"
     ),
 }
 
@@ -139,6 +148,9 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("gaps to a group", 4),
         ("bootstrap", 4),
         ("bootstrap_replicates", 3),
+        ("auc_decomposition", 4),
+        ("calibration_curve", 4),
+        ("calibration_error", 4),
     ],
 )
 def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, columns: int) -> None:

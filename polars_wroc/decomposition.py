@@ -1,0 +1,135 @@
+"""Everybody's AUC as ranking within groups and ranking between them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc import options
+from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score, if_both_classes
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.reading import read_rows
+from polars_wroc.references import ALL_MISRANKED, MISRANKED, place_among_all, place_own, weights
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.staged import Fields, in_columns
+
+DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
+# Weights of pairs: those that are misranked, all and within groups, and those of each kind.
+_WRONG, _WRONG_WITHIN = "__wrong", "__wrong_within"
+_WITHIN, _BETWEEN = "__within", "__between"
+
+
+def auc_decomposition(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Weighted AUC of everybody, split into ranking within groups and between them.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, pos_label
+        As for `summary`.
+    by
+        The groups: one or several columns or expressions.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row (per model) with Float64 columns: ``auc``, the AUC of everybody;
+        ``auc_within``, that of the pairs of a positive and a negative of the same group;
+        ``auc_between``, that of the pairs of two groups; and ``within_share``, the share that
+        the pairs within groups have of all pairs. All are null where a class has no weight;
+        ``auc_within`` also where no group has both classes, and ``auc_between`` where no two
+        groups have one each.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`.
+
+    Notes
+    -----
+    ``auc`` is ``within_share * auc_within + (1 - within_share) * auc_between`` [1]_. It may be
+    high although each group's own is low, where the score mostly tells the groups apart. The
+    two parts are the means of what `cross_auc` has on and off its diagonal, weighted by
+    ``pair_weight``; but here the rows are sorted once, however many groups there are.
+
+    References
+    ----------
+    .. [1] Kallus, N., Zhou, A. (2019), Advances in Neural Information Processing Systems 32.
+
+    Examples
+    --------
+    Most pairs of two groups are ranked correctly, but none within a group:
+
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a", "a", "a", "b", "b", "b"],
+    ...         "y": [1, 1, 0, 1, 0, 0],
+    ...         "s": [0.8, 0.7, 0.9, 0.1, 0.2, 0.3],
+    ...     }
+    ... )
+    >>> wroc.auc_decomposition(df, "y", "s", by="g")
+    shape: (1, 4)
+    ┌──────────┬────────────┬─────────────┬──────────────┐
+    │ auc      ┆ auc_within ┆ auc_between ┆ within_share │
+    │ ---      ┆ ---        ┆ ---         ┆ ---          │
+    │ f64      ┆ f64        ┆ f64         ┆ f64          │
+    ╞══════════╪════════════╪═════════════╪══════════════╡
+    │ 0.444444 ┆ 0.0        ┆ 0.8         ┆ 0.444444     │
+    └──────────┴────────────┴─────────────┴──────────────┘
+    """
+    if by is None:
+        options.reject_type("by", "name the groups to compare", by)
+    rows: Rows = read_rows(
+        frame, label, score, weight, by, pos_label, result_columns=DECOMPOSITION_COLUMNS
+    )
+    models = Rows(rows.frame, rows.ordered, rows.ordered)
+    table = in_columns(_added_up(rows, models), [_parts_of_auc])
+    return deliver(frame, models.arrange(table.select(*models.keys, *DECOMPOSITION_COLUMNS)))
+
+
+def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
+    """Add up the weights of each class and of the wrongly ranked pairs, per model."""
+    ordered = place_own(rows, place_among_all(by_descending_score(rows), models.keys))
+    positive, negative = weights().values()
+    of_groups = rows.reduce(
+        ordered,
+        {
+            POSITIVES: positive.sum(),
+            NEGATIVES: negative.sum(),
+            _WRONG: (positive * pl.col(ALL_MISRANKED)).sum(),
+            _WRONG_WITHIN: (positive * pl.col(MISRANKED)).sum(),
+        },
+    )
+    own, others = pl.col(NEGATIVES), pl.col(NEGATIVES).sum() - pl.col(NEGATIVES)
+    sums = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES, _WRONG, _WRONG_WITHIN)}
+    pairs = {
+        _WITHIN: (pl.col(POSITIVES) * own).sum(),
+        _BETWEEN: (pl.col(POSITIVES) * others).sum(),
+    }
+    return Rows(of_groups, models.keys).reduce(of_groups, sums | pairs)
+
+
+def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:
+    positives, negatives = field(POSITIVES), field(NEGATIVES)
+    pairs, within, between = positives * negatives, field(_WITHIN), field(_BETWEEN)
+    # What is left of a difference of sums must not be more than all pairs or less than none.
+    wrong_between = pl.max_horizontal(
+        pl.min_horizontal(field(_WRONG) - field(_WRONG_WITHIN), between), pl.lit(0.0)
+    )
+    defined = {
+        "auc": 1 - field(_WRONG) / pairs,
+        "auc_within": pl.when(within > 0).then(1 - field(_WRONG_WITHIN) / within),
+        "auc_between": pl.when(between > 0).then(1 - wrong_between / between),
+        "within_share": within / pairs,
+    }
+    return {name: if_both_classes(positives, negatives, value) for name, value in defined.items()}

@@ -1,0 +1,337 @@
+"""Calibration in bins: against scikit-learn and the definitions, row by row."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.exceptions import InvalidOperationError
+from polars.testing import assert_frame_equal
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve as learned_curve
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Any
+Row: TypeAlias = tuple[bool, float, int]
+
+CURVE = [
+    "bin",
+    "score_min",
+    "score_max",
+    "n",
+    "weight",
+    "mean_score",
+    "observed_rate",
+    "observed_rate_low",
+    "observed_rate_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+]
+LARGE = "calibration_in_the_large"
+ERROR = [*CURVE[3:9], LARGE, f"{LARGE}_low", f"{LARGE}_high"]
+ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
+WHOLE = {"bin", "n"}
+TABLES = [wroc.calibration_curve, wroc.calibration_error]
+STRATEGIES = ["uniform", "quantile"]
+
+# Ends of bins, both ends of all, and neighbours that no binary fraction is.
+SCORES = [0.0, 0.05, 0.07, 0.1, 0.2, 0.25, 0.29, 0.3, 0.5, 0.57, 0.6, 0.7, 0.9, 1 - 1e-9, 1.0]
+ROWS = st.lists(
+    st.tuples(st.booleans(), st.sampled_from(SCORES), st.integers(0, 4)), min_size=1, max_size=40
+)
+
+
+def frame_of(rows: Sequence[Row]) -> pl.DataFrame:
+    schema = {"y": pl.Boolean, "s": pl.Float64, "w": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def sample(seed: int, rows: int = 400, digits: int = 9) -> pl.DataFrame:
+    """Weighted rows of three groups, with a score that promises a bit too much."""
+    random = np.random.default_rng(seed)
+    s = random.beta(1, 2, rows).round(digits)
+    return pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], rows),
+            "y": random.random(rows) < 0.8 * s,
+            "s": s,
+            "w": random.lognormal(size=rows, sigma=0.5),
+        }
+    )
+
+
+def bin_of(score: float, rows: Sequence[Row], bins: int, strategy: str) -> int:
+    """The definition of a bin, in exact fractions."""
+    if strategy == "uniform":
+        return next(k for k in range(1, bins + 1) if score <= k / bins)
+    below = sum(w for _, s, w in rows if s < score)
+    share = Fraction(below, sum(w for _, _, w in rows))
+    return next(k for k in range(1, bins + 1) if share < Fraction(k, bins))
+
+
+def by_definition(rows: Sequence[Row], bins: int, strategy: str) -> list[dict[str, float]]:
+    """Counts, means and rates of each bin."""
+    there = [row for row in rows if row[2] > 0]
+    members: dict[int, list[Row]] = {}
+    for row in there:
+        members.setdefault(bin_of(row[1], there, bins, strategy), []).append(row)
+    return [
+        {
+            "bin": number,
+            "score_min": min(s for _, s, _ in inside),
+            "score_max": max(s for _, s, _ in inside),
+            "n": len(inside),
+            "weight": (weight := sum(w for _, _, w in inside)),
+            "mean_score": (mean := sum(w * s for _, s, w in inside) / weight),
+            "observed_rate": (rate := sum(w * y for y, _, w in inside) / weight),
+            "difference": mean - rate,
+        }
+        for number, inside in sorted(members.items())
+    ]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(rows=ROWS, bins=st.integers(1, 12))
+def test_bins_follow_their_definition(strategy: Any, rows: list[Row], bins: int) -> None:
+    options: dict[str, Any] = {"weight": "w", "bins": bins, "strategy": strategy}
+    found = wroc.calibration_curve(frame_of(rows), "y", "s", **options)
+    expected = by_definition(rows, bins, strategy)
+    assert found.height == len(expected)
+    for row, numbers in zip(found.rows(named=True), expected, strict=True):
+        assert {name: row[name] for name in numbers} == pytest.approx(numbers, abs=1e-12)
+        # The limits of the difference are those of the rate.
+        for end, other in (("low", "high"), ("high", "low")):
+            limit = row["mean_score"] - row[f"observed_rate_{other}"]
+            assert row[f"difference_{end}"] == pytest.approx(limit, abs=1e-12)
+    table = wroc.calibration_error(frame_of(rows), "y", "s", **options).row(0, named=True)
+    total = sum(each["weight"] for each in expected)
+    if total == 0:
+        assert set(table.values()) == {0, None}
+        return
+    far = [abs(each["difference"]) for each in expected]
+    mean = sum(each["weight"] * off for each, off in zip(expected, far, strict=True)) / total
+    assert [table[name] for name in ERRORS] == pytest.approx([mean, max(far)], abs=1e-12)
+    assert (table["n"], table["weight"]) == (sum(each["n"] for each in expected), total)
+    assert abs(table[LARGE]) <= mean + 1e-12
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("digits", [1, 2, 9])
+@pytest.mark.parametrize("bins", [1, 2, 5, 10, 40])
+def test_scikit_learn_has_the_same_bins(strategy: Any, digits: int, bins: int) -> None:
+    # So many rows that each bin gets as many.
+    frame = sample(digits, rows=400, digits=digits)
+    rates, means = learned_curve(frame["y"], frame["s"], n_bins=bins, strategy=strategy)
+    table = wroc.calibration_curve(frame, "y", "s", bins=bins, strategy=strategy)
+    assert table["observed_rate"].to_list() == pytest.approx(rates.tolist(), abs=1e-12)
+    assert table["mean_score"].to_list() == pytest.approx(means.tolist(), abs=1e-12)
+
+
+def test_quantiles_put_the_same_weight_into_each_bin() -> None:
+    frame = sample(5, rows=4000)
+    table = wroc.calibration_curve(frame, "y", "s", weight="w", strategy="quantile", bins=20)
+    largest, share = frame["w"].max(), frame["w"].sum() / 20
+    assert table["bin"].to_list() == list(range(1, 21))
+    assert (table["weight"] - share).abs().max() <= largest  # type: ignore[operator]
+    assert (table["score_min"][1:] > table["score_max"][:-1]).all()
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_groups_are_filtered_frames(
+    function: Callable[..., Any], strategy: str, engine: Engine
+) -> None:
+    frame = sample(1)
+    options: dict[str, Any] = {"weight": "w", "strategy": strategy, "level": 0.9}
+    plan = function(frame.lazy(), "y", "s", by="g", **options)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = shipped.collect(engine=engine)
+    columns = CURVE if function is wroc.calibration_curve else [*ERROR, *ERRORS]
+    types = {name: pl.Int64() if name in WHOLE else pl.Float64() for name in columns}
+    assert table.schema == {"g": pl.String(), **types}
+    parts = [
+        function(frame.filter(g=group), "y", "s", **options).select(
+            pl.lit(group).alias("g"), pl.all()
+        )
+        for group in "abc"
+    ]
+    assert_frame_equal(table, pl.concat(parts), abs_tol=1e-12)
+    assert_frame_equal(function(frame, "y", "s", by="g", **options), table, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_models_and_a_null_group(function: Callable[..., Any], strategy: str) -> None:
+    frame = sample(2).with_columns(
+        g=pl.when(pl.col("g") != "b").then("g"),
+        r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
+    )
+    options: dict[str, Any] = {"weight": "w", "by": "g", "strategy": strategy}
+    table = function(frame, "y", ["s", "r"], **options)
+    assert table.columns[:2] == ["g", "model"]
+    assert table["g"].unique(maintain_order=True).to_list() == [None, "a", "c"]
+    assert table["model"].unique(maintain_order=True).to_list() == ["s", "r"]
+    for model in ("s", "r"):
+        alone = function(frame, "y", model, **options)
+        assert_frame_equal(table.filter(model=model).drop("model"), alone, abs_tol=1e-12)
+
+
+def test_the_error_of_a_group_is_that_of_its_curve() -> None:
+    frame = sample(3)
+    for strategy in STRATEGIES:
+        options: dict[str, Any] = {"weight": "w", "by": "g", "strategy": strategy}
+        curve = wroc.calibration_curve(frame, "y", "s", **options)
+        share = pl.col("weight") / pl.col("weight").sum()
+        expected = curve.group_by("g", maintain_order=True).agg(
+            (share * pl.col("difference").abs()).sum().alias(ERRORS[0]),
+            pl.col("difference").abs().max().alias(ERRORS[1]),
+        )
+        table = wroc.calibration_error(frame, "y", "s", **options)
+        assert_frame_equal(table.select("g", *ERRORS), expected, abs_tol=1e-12)
+        one = wroc.calibration_curve(frame, "y", "s", weight="w", by="g", bins=1)
+        names = [name.replace("difference", LARGE) for name in CURVE[3:]]
+        assert names == ERROR
+        found = table.select("g", *ERROR)
+        assert_frame_equal(
+            found,
+            one.select("g", *CURVE[3:]).rename(dict(zip(CURVE[3:], names, strict=True))),
+            abs_tol=1e-12,
+        )
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_limits_without_weights_are_those_of_scipy(level: float) -> None:
+    table = wroc.calibration_curve(sample(4), "y", "s", level=level)
+    for row in table.rows(named=True):
+        successes = round(row["observed_rate"] * row["n"])
+        limits = binomtest(successes, row["n"]).proportion_ci(level, "wilson")
+        found = row["observed_rate_low"], row["observed_rate_high"]
+        assert found == pytest.approx((limits.low, limits.high), abs=1e-12)
+
+
+def test_limits_with_weights_are_those_of_the_selection_rate() -> None:
+    frame = sample(6)
+    table = wroc.calibration_error(frame, "y", "s", weight="w", by="g")
+    # The share that a score which is the label selects.
+    rates = wroc.threshold_metrics(
+        frame.with_columns(t=pl.col("y").cast(pl.Float64)),
+        "y",
+        "t",
+        weight="w",
+        by="g",
+        thresholds=0.5,
+        level=0.95,
+    )
+    for end in ("", "_low", "_high"):
+        expected = rates[f"selection_rate{end}"].to_list()
+        assert table[f"observed_rate{end}"].to_list() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(rows=ROWS)
+def test_whole_weights_are_repeated_rows(
+    function: Callable[..., Any], strategy: str, rows: list[Row]
+) -> None:
+    frame = frame_of(rows)
+    repeated = frame.select(pl.col("y", "s").repeat_by("w").explode(empty_as_null=False))
+    columns = ["weight", "mean_score", "observed_rate"]
+    columns += ERRORS if function is wroc.calibration_error else ["bin", "difference"]
+    found = function(frame, "y", "s", weight="w", strategy=strategy, bins=7)
+    expected = function(repeated, "y", "s", strategy=strategy, bins=7)
+    assert_frame_equal(found.select(columns), expected.select(columns), abs_tol=1e-12)
+
+
+def test_limits_hold_a_calibrated_score() -> None:
+    random = np.random.default_rng(11)
+    rows, times = 80, 400
+    scores = random.random((times, rows))
+    frame = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(times), rows),
+            "y": (random.random((times, rows)) < scores).ravel(),
+            "s": scores.ravel(),
+            "w": random.choice([1.0, 2.0], times * rows),
+        }
+    )
+    bins = wroc.calibration_curve(frame, "y", "s", weight="w", by="g", bins=4)
+    held = (bins["difference_low"] <= 0) & (bins["difference_high"] >= 0)
+    assert 0.94 < held.mean() < 0.97  # type: ignore[operator]
+    table = wroc.calibration_error(frame, "y", "s", weight="w", by="g")
+    held = (table[f"{LARGE}_low"] <= 0) & (table[f"{LARGE}_high"] >= 0)
+    assert held.mean() >= 0.95  # type: ignore[operator]
+    off = wroc.calibration_error(
+        frame.with_columns(pl.col("s").sqrt()), "y", "s", weight="w", bins=4
+    )
+    assert off[f"{LARGE}_low"][0] > 0.1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_undefined_is_null(strategy: Any) -> None:
+    nothing = pl.lit(None, pl.Float64)
+    frame = sample(7).with_columns(s=pl.when(pl.col("g") != "b").then("s").otherwise(nothing))
+    options: dict[str, Any] = {"weight": "w", "by": "g", "strategy": strategy}
+    assert wroc.calibration_curve(frame, "y", "s", **options)["g"].unique().sort().to_list() == [
+        "a",
+        "c",
+    ]
+    table = wroc.calibration_error(frame, "y", "s", **options)
+    assert table.row(1) == ("b", 0, 0.0, *[None] * 9)
+    empty = frame.clear()
+    assert wroc.calibration_curve(empty, "y", "s", strategy=strategy).height == 0
+    assert wroc.calibration_error(empty, "y", "s", strategy=strategy).row(0) == (
+        0,
+        0.0,
+        *[None] * 9,
+    )
+    assert wroc.calibration_error(empty, "y", "s", **options).height == 0
+    huge = frame.with_columns(w=1e308)
+    for function in TABLES:
+        row = function(huge, "y", "s", weight="w", strategy=strategy, bins=1).row(0, named=True)
+        assert row["weight"] == math.inf
+        known = {"bin", "score_min", "score_max", "n", "weight"}
+        assert {value for name, value in row.items() if name not in known} == {None}
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_class_and_integer_scores(function: Callable[..., Any], strategy: str) -> None:
+    frame = pl.DataFrame({"y": [1, 1, 1], "s": [0, 1, 1]})
+    row = function(frame, "y", "s", strategy=strategy, bins=1).row(0, named=True)
+    assert row["observed_rate"] == row["observed_rate_high"] == 1
+    assert 0 < row["observed_rate_low"] < 1
+    assert row["mean_score"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_errors(function: Callable[..., Any], strategy: str) -> None:
+    frame = sample(8)
+    for bad in (1.5, -0.1, math.inf):
+        off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))
+        with pytest.raises(InvalidOperationError, match=f"`score` must be a probability.*{bad}"):
+            function(off, "y", "s", by="g", strategy=strategy)
+    with pytest.raises(ValueError, match="`bins` must be 1 or more; found 0"):
+        function(frame, "y", "s", bins=0)
+    with pytest.raises(TypeError, match="`bins` must be a whole number; found 'ten'"):
+        function(frame, "y", "s", bins="ten")
+    with pytest.raises(ValueError, match="`strategy` must be one of 'uniform', 'quantile'"):
+        function(frame, "y", "s", strategy="width")
+    with pytest.raises(ValueError, match="`level` must lie between"):
+        function(frame, "y", "s", level=2)
+    with pytest.raises(ValueError, match=r"`by` must not take .* found 'mean_score'"):
+        function(frame.rename({"g": "mean_score"}), "y", "s", by="mean_score")
+    mixed = frame.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))
+    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1"):
+        function(mixed, "y", "s", by="g", strategy=strategy)
