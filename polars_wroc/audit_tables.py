@@ -83,8 +83,10 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     )
     ordered = by_descending_score(Rows(compact, rows.keys))
     table = collect(reference.among_all(ordered))
-    if table.is_empty():
-        msg = "`frame` must have rows to audit; found none"
+    lacking = table[WEIGHT].null_count()
+    if lacking == table.height:
+        beside = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
+        msg = f"`frame` must have rows to audit; found none{beside}"
         raise ValueError(msg)
     return Rows(table.lazy(), rows.keys, rows.ordered, in_order=True)
 

@@ -47,6 +47,7 @@ _THRESHOLD = (
     "min_tpr",
     "max_selection_rate",
 )
+_COMPARED = ("intersections", "reference", "min_rows")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,9 +81,10 @@ def _audit(options: argparse.Namespace) -> None:
     if not options.by:
         msg = "audit needs at least one --by"
         raise UsageError(msg)
-    gates = [read_gate(text) for text in options.fail_if]
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
-    compared = {"reference": options.reference, "min_rows": options.min_rows}
+    decides = any(value is not None for value in threshold.values())
+    gates = [read_gate(text, decides=decides) for text in options.fail_if]
+    compared = {name: getattr(options, name) for name in _COMPARED}
     result = audit(
         by=options.by, **_inputs(options), **threshold, **compared, **_uncertainty(options)
     )

@@ -38,6 +38,11 @@ def build_parser(
     _add_by(audited, "an attribute")
     _add_threshold(audited)
     audited.add_argument(
+        "--intersections",
+        action="store_true",
+        help="audit also all attributes crossed",
+    )
+    audited.add_argument(
         "--reference",
         choices=get_args(AuditReference),
         default="rest",

@@ -19,7 +19,8 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".ndjson": pl.scan_ndjson,
     ".jsonl": pl.scan_ndjson,
 }
-
+# Without rows these formats have no types either.
+_UNTYPED = (".csv", ".ndjson", ".jsonl")
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")
@@ -41,12 +42,16 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
         if local and not Path(source).exists() and not glob(source, recursive=True):  # noqa: PTH207
             msg = f"`files` must exist; found no {source!r}"
             raise ValueError(msg)
-    frame = _SCANS[suffixes.pop()](list(sources))
+    (suffix,) = suffixes
+    frame = _SCANS[suffix](list(sources))
     try:
         frame.collect_schema()
     except (OSError, pl.exceptions.PolarsError) as error:
         msg = f"`files` must be readable; found {', '.join(sources)}: {first_line(error)}"
         raise ValueError(msg) from error
+    if suffix in _UNTYPED and frame.head(1).collect().is_empty():
+        msg = f"`files` must hold rows; found none in {', '.join(sources)}"
+        raise ValueError(msg)
     return frame
 
 

@@ -11,6 +11,8 @@ import polars as pl
 
 from polars_wroc.audit_result import Audit
 from polars_wroc.fairness_metrics import METRICS
+from polars_wroc.gaps import GAP_COLUMNS
+from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -18,6 +20,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+# What is a number between segments, not a count of rows.
+_AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
 _GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 
 
@@ -43,24 +47,28 @@ class Gate:
         ]
 
     def _values(self, audit: Audit) -> pl.DataFrame:
-        if self.name in METRICS and audit.fairness is not None:
+        if self.name in METRICS:
+            # Without a threshold there are no decisions, and so no such gate.
+            assert audit.fairness is not None
             return audit.fairness.filter(metric=self.name)
-        names = [name for name in audit.gaps.columns if audit.gaps.schema[name] == pl.Float64]
-        if self.name in names:
-            value = pl.col(self.name).abs() if self.name.endswith("_gap") else pl.col(self.name)
-            return audit.gaps.with_columns(value=value)
-        known = [*names, *(() if audit.fairness is None else METRICS)]
-        msg = f"`--fail-if` must name one of {', '.join(known)}; found {self.name!r}"
-        raise ValueError(msg)
+        value = pl.col(self.name)
+        return audit.gaps.with_columns(value=value.abs() if self.name.endswith("_gap") else value)
 
 
-def read_gate(text: str) -> Gate:
-    """Read a condition such as ``auc_gap>0.05``."""
+def read_gate(text: str, *, decides: bool) -> Gate:
+    """Read a condition such as ``auc_gap>0.05``; of decisions only if the audit ``decides``."""
     found = _GATE.fullmatch(text)
     try:
-        if found is not None:
-            return Gate(found[1], found[2], float(found[3]))
+        gate = None if found is None else Gate(found[1], found[2], float(found[3]))
     except ValueError:
-        pass
-    msg = f"`--fail-if` must be a name, one of > >= < <= and a number; found {text!r}"
-    raise ValueError(msg)
+        gate = None
+    if gate is None:
+        msg = f"`--fail-if` must be a name, one of > >= < <= and a number; found {text!r}"
+        raise ValueError(msg)
+    of_decisions = (*RATE_GAP_COLUMNS, *METRICS)
+    known = [*_AREA_GAPS, *(of_decisions if decides else ())]
+    if gate.name not in known:
+        beside = " (it needs a threshold)" if gate.name in of_decisions else ""
+        msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{beside}"
+        raise ValueError(msg)
+    return gate

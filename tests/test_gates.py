@@ -32,7 +32,7 @@ def audit(unequal: pl.DataFrame) -> wroc.Audit:
 
 @pytest.mark.parametrize("text", ["auc_gap>0.05", " auc_gap >= 5e-2 "])
 def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) -> None:
-    failures = read_gate(text).failures(audit)
+    failures = read_gate(text, decides=True).failures(audit)
     gaps = audit.gaps.filter(pl.col("auc_gap").abs() > 0.05)
     assert gaps.height == len(failures) > 0
     for (segment, gap), failure in zip(
@@ -44,20 +44,25 @@ def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) ->
 def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
     assert audit.fairness is not None
     ratio = audit.fairness.filter(metric="demographic_parity_ratio")["value"].item()
-    assert read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}").failures(audit) == []
-    (failure,) = read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}").failures(audit)
+    assert (
+        read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}", decides=True).failures(audit)
+        == []
+    )
+    (failure,) = read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}", decides=True).failures(
+        audit
+    )
     assert failure.endswith(f"{ratio:.4g} in g")
 
 
 @pytest.mark.parametrize("text", ["auc_gap", "auc_gap>>1", "auc_gap>x", "auc_gap>1.2.3", ">1", ""])
 def test_text_that_is_no_gate(text: str) -> None:
     with pytest.raises(ValueError, match=r"^`--fail-if` must be a name, one of > >= < <= and a"):
-        read_gate(text)
+        read_gate(text, decides=True)
 
 
 def test_gate_on_what_there_is_not(audit: wroc.Audit) -> None:
     with pytest.raises(ValueError, match=r"^`--fail-if` must name one of auc, .*; found 'nope'$"):
-        read_gate("nope>1").failures(audit)
+        read_gate("nope>1", decides=True).failures(audit)
 
 
 def test_gates_on_the_command_line(
