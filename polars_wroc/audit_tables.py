@@ -63,8 +63,7 @@ def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     reference = read_reference(plan.reference, rows, plan.tests)
     everybody = _in_order(rows, reference)
     cells = _cells(everybody, plan)
-    reduced = [_reduce(each, everybody, reference, plan.interval) for each in plan.groupings]
-    sums, points = (pl.concat(tables, how="diagonal") for tables in zip(*reduced, strict=True))
+    sums, points = _reduce(everybody, plan, reference)
     segments = _Segments(sums.lazy(), points.lazy(), cells, rows.ordered)
     tables = [segments.table(plan), segments.curves(), segments.gaps(plan)]
     if cells is not None:
@@ -85,8 +84,8 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     table = collect(reference.among_all(ordered))
     lacking = table[WEIGHT].null_count()
     if lacking == table.height:
-        beside = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
-        msg = f"`frame` must have rows to audit; found none{beside}"
+        why = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
+        msg = f"`frame` must have rows to audit; found none{why}"
         raise ValueError(msg)
     return Rows(table.lazy(), rows.keys, rows.ordered, in_order=True)
 
@@ -102,33 +101,45 @@ def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
         for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES)
     }
     sums |= {"threshold": pl.col("threshold").first()}
-    tables = []
-    for grouping in plan.groupings:
-        rows = Rows(smallest, [*grouping.keys, *everybody.ordered])
-        tables.append(grouping.named(rows.reduce(smallest, sums)))
+    tables = [
+        grouping.named(everybody.of(grouping.keys).reduce(smallest, sums))
+        for grouping in plan.groupings
+    ]
     return collect(pl.concat(tables)).lazy()
 
 
 def _reduce(
-    grouping: Grouping, everybody: Rows, reference: Reference, interval: Interval
+    everybody: Rows, plan: AuditPlan, reference: Reference
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Place the rows in their segments, once; all that follows from the sums is small."""
-    keys = [*grouping.keys, *everybody.ordered]
-    rows = Rows(everybody.frame, keys, everybody.ordered, in_order=True)
-    placed = place_own(rows, everybody.frame)
-    placed = beside_own_cluster(placed, keys, interval).cache()
-    aggregates = summary_sums(interval) | class_counts()
-    if grouping.keys:
-        aggregates |= reference.sums
-    sums = rows.reduce(placed, aggregates)
-    if keys:
-        sums = sums.sort(keys)
-    if grouping.keys:
-        sums = reference.completed(sums, rows)
-    points = thin_placed(rows, placed, _CURVE_POINTS)
-    sums, points = (grouping.named(table) for table in (sums, points))
-    first, second = collect_all([sums, points])
-    return first, second
+    """Place the rows in the segments of each grouping; all that follows from the sums is small."""
+    aggregates = summary_sums(plan.interval) | class_counts() | reference.sums
+    here = set(everybody.frame.collect_schema())
+    # What does not depend on a row's place in its segment adds up over smaller segments.
+    apart = {name: value for name, value in aggregates.items() if here.issuperset(_roots(value))}
+    smallest = collect(everybody.reduce(everybody.frame, apart)).lazy()
+    added = {name: pl.col(name).sum() for name in apart}
+    placed = {name: value for name, value in aggregates.items() if name not in apart}
+    tables = []
+    for grouping in plan.groupings:
+        rows = everybody.of(grouping.keys)
+        in_place = beside_own_cluster(place_own(rows, rows.frame), rows.keys, plan.interval).cache()
+        sums = _beside(rows.reduce(smallest, added), rows.reduce(in_place, placed), rows.keys)
+        if grouping.keys:
+            sums = reference.completed(sums.sort(rows.keys), rows)
+        points = thin_placed(rows, in_place, _CURVE_POINTS)
+        tables.append(collect_all([grouping.named(sums), grouping.named(points)]))
+    sums_of_all, points_of_all = zip(*tables, strict=True)
+    return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
+
+
+def _roots(value: pl.Expr) -> list[str]:
+    return value.meta.root_names()
+
+
+def _beside(table: pl.LazyFrame, other: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    if not keys:
+        return table.join(other, how="cross")
+    return table.join(other, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 class _Segments(NamedTuple):
@@ -156,7 +167,7 @@ class _Segments(NamedTuple):
         columns = [*SUMMARY_COLUMNS, "small"]
         if self.cells is not None:
             decisions = in_columns(self.cells, plan.metrics.steps)
-            table = self._beside(table, decisions.select(*self.keys, *plan.metrics.columns))
+            table = _beside(table, decisions.select(*self.keys, *plan.metrics.columns), self.keys)
             columns += plan.metrics.columns
         return self._with_names(table, columns)
 
@@ -169,7 +180,7 @@ class _Segments(NamedTuple):
         points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
         place = self.sums.select(self.keys).with_row_index(_PLACE)
         both = pl.concat([origins, points.select(*self.keys, *cells)])
-        ordered = self._beside(both, place).sort(_PLACE, "tp", "fp")
+        ordered = _beside(both, place, self.keys).sort(_PLACE, "tp", "fp")
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 
@@ -201,6 +212,3 @@ class _Segments(NamedTuple):
     def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         texts = [pl.col(name).cast(pl.String) for name in self.keys]
         return table.select(*texts, *columns)
-
-    def _beside(self, table: pl.LazyFrame, other: pl.LazyFrame) -> pl.LazyFrame:
-        return table.join(other, on=self.keys, how="left", nulls_equal=True, maintain_order="left")

@@ -29,7 +29,12 @@ def roc_auc(curve: Curve) -> pl.Expr:
 
 def gini(curve: Curve) -> pl.Expr:
     """Twice the AUC less one: Somers' D of the score given the label."""
-    return 2 * roc_auc(curve) - 1
+    return gini_of(roc_auc(curve))
+
+
+def gini_of(auc: pl.Expr) -> pl.Expr:
+    """Write an AUC as Gini's coefficient."""
+    return 2 * auc - 1
 
 
 def ks(curve: Curve) -> pl.Expr:

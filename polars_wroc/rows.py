@@ -46,6 +46,10 @@ class Rows:
         zero = pl.col(ZERO_LABEL) if ZERO_LABEL in columns else None
         return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
 
+    def of(self, groups: Sequence[str]) -> Rows:
+        """Divide the same rows by other keys, and by those in order as before."""
+        return Rows(self.frame, [*groups, *self.ordered], self.ordered, in_order=self.in_order)
+
     def key_values(self) -> pl.LazyFrame:
         """One row per group."""
         return self.frame.select(self.keys).unique()

@@ -160,7 +160,7 @@ def summary_sums(interval: Interval) -> dict[str, pl.Expr]:
 
 def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
     """Add the columns of the summary to the sums of each group."""
-    return in_columns(sums, [*interval.steps, _inverted])
+    return in_columns(sums, [*interval.steps, _from_auc])
 
 
 def _numbers(curve: Curve) -> dict[str, pl.Expr]:
@@ -175,11 +175,11 @@ def _numbers(curve: Curve) -> dict[str, pl.Expr]:
         **{name: count.cast(pl.Int64) for name, count in counts.items()},
         "w_pos": curve.positives.fill_null(0.0),
         "w_neg": curve.negatives.fill_null(0.0),
-        "gini": metrics.gini(curve),
         "ks": metrics.ks(curve),
         "average_precision": metrics.average_precision(curve),
     }
 
 
-def _inverted(field: Fields) -> dict[str, pl.Expr]:
-    return {"inverted": field("ci_high") < 0.5}  # noqa: PLR2004  (the AUC by chance)
+def _from_auc(field: Fields) -> dict[str, pl.Expr]:
+    inverted = field("ci_high") < 0.5  # noqa: PLR2004  (the AUC by chance)
+    return {"gini": metrics.gini_of(field("auc")), "inverted": inverted}
