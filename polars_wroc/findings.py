@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_wroc.rows import MODEL, OVERALL
 
-NAMES = {
+GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
+NAMES: dict[GapMetric, str] = {
     "auc": "AUC",
     "selection_rate": "share selected",
     "tpr": "true positive rate",
@@ -25,6 +26,8 @@ ADJUSTED = {
 _PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
 # So many sentences, and names in one of them, are read at a glance.
 _SENTENCES, _LISTED = 8, 5
+# Of more attributes than this only the one with the widest range of AUCs is named.
+_RANGES = 3
 # Below this a p-value is not written out.
 _LEAST_P = 0.001
 
@@ -122,11 +125,14 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
         )
         if everybody["inverted"]:
             found.append(f"{name} ranks the wrong way around: its whole interval is below 0.5.")
-        found += [
-            text
+        ranges = [
+            one
             for of_attribute in _parts(of_model, "attribute")
-            if of_attribute["attribute"][0] != OVERALL and (text := _range(of_attribute))
+            if of_attribute["attribute"][0] != OVERALL and (one := _range(of_attribute))
         ]
+        if len(ranges) > _RANGES:
+            ranges = [max(ranges, key=lambda one: one.width)]
+        found += [one.text for one in ranges]
     return found
 
 
@@ -171,7 +177,8 @@ def _many(count: int, thing: str) -> str:
 
 
 def _found(settings: dict[str, Any]) -> pl.Expr:
-    return pl.col("gap_p_adjusted") <= 1 - settings["level"]
+    level: float = settings["level"]
+    return pl.col("gap_p_adjusted") <= 1 - level
 
 
 def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
@@ -215,15 +222,21 @@ def _parts(table: pl.DataFrame, key: str) -> list[pl.DataFrame]:
     return table.partition_by(key, maintain_order=True)
 
 
-def _range(segments: pl.DataFrame) -> str | None:
+class _Range(NamedTuple):
+    text: str
+    width: float
+
+
+def _range(segments: pl.DataFrame) -> _Range | None:
     ranked = segments.drop_nulls("auc").sort("auc").to_dicts()
     if len(ranked) < 2:  # noqa: PLR2004  (a range needs two)
         return None
     low, high = ranked[0], ranked[-1]
-    return (
+    text = (
         f"By {low['attribute']}, its AUC runs from {_auc(low)} in {_sized(low)}, to "
         f"{_auc(high)} in {_sized(high)}."
     )
+    return _Range(text, high["auc"] - low["auc"])
 
 
 def _sized(segment: dict[str, Any]) -> str:

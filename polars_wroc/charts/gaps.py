@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
@@ -26,19 +26,11 @@ from polars_wroc.charts.intervals import (
     with_level,
     with_texts,
 )
+from polars_wroc.findings import NAMES, GapMetric
 
 if TYPE_CHECKING:
     import altair as alt
 
-GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
-METRIC_NAMES = {
-    "auc": "AUC",
-    "selection_rate": "share selected",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "ppv": "precision",
-    "npv": "negative predictive value",
-}
 _COUNTS = ("n_pos", "n_neg")
 _VERDICT = "__verdict"
 _FOUND, _CHANCE, _UNTESTED = "more than chance", "may be chance", "not tested"
@@ -107,7 +99,7 @@ def gap_chart(
     table, keys = read_groups("gaps", gaps, columns)
     check_rows("gaps", table)
     color, facet = channels_of_segments(keys, table, color, facet)
-    name = METRIC_NAMES[metric]
+    name = NAMES[metric]
     shown = Estimate(
         *(gap, f"{gap}_low", f"{gap}_high", "+.3f"),
         with_level(f"Gap in {name}", level),

@@ -104,12 +104,10 @@ def layers_of(
         x=f"{shown.low}:Q", x2=f"{shown.high}:Q", color=styled["color"], **place
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
+    number = alt.Text(f"{shown.value}:Q", format=shown.number)
     texts = [
-        text_beside(base, at, alt.Text(f"{name}:{kind}", **form), y)
-        for at, name, kind, form in (
-            (_NUMBER, shown.value, "Q", {"format": shown.number}),
-            (_LIMITS_AT, LIMITS, "N", {}),
-        )
+        text_beside(base, _NUMBER, number, y),
+        text_beside(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts
 

@@ -12,6 +12,7 @@ from polars_wroc.audit_result import Audit
 from polars_wroc.charts import auc_chart, gap_chart, segments_chart, segments_threshold_chart
 from polars_wroc.charts.common import COLOURS, GREY, INK, PALE
 from polars_wroc.findings import NAMES, REFERENCES
+from polars_wroc.report.packing import packed_rows
 from polars_wroc.rows import MODEL, OVERALL
 
 # Colours of a chart that follow the page, which may be dark.
@@ -22,9 +23,6 @@ _INKS = {
     PALE: "var(--soft)",
     "white": "var(--page)",
 }
-# Columns that decide what is shown; the others are drawn or written with fewer digits.
-_EXACT = ("threshold", "__from")
-_DIGITS = 7
 
 
 @dataclass(frozen=True)
@@ -36,15 +34,18 @@ class Figure:
     caption: str
 
 
-def auc_figure(audit: Audit) -> Figure:
-    """Draw the AUCs of all segments."""
+def auc_figure(audit: Audit, whole: Audit) -> Figure:
+    """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
     level = audit.settings["level"]
+    some = audit.segments.select("attribute", "segment").unique().height
+    of_all = whole.segments.select("attribute", "segment").unique().height
+    left_out = " Of each attribute a few segments are here; its own charts and tables have more."
     chart = auc_chart(audit.segments, level=level)
     return Figure(
         "chart-auc",
         _spec(chart, "AUC of everybody and of each segment. The same numbers are in the tables."),
         f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
-        "The dashed line is everybody's AUC.",
+        f"The dashed line is everybody's AUC.{left_out if some < of_all else ''}",
     )
 
 
@@ -113,8 +114,9 @@ def _by(attribute: str) -> str:
 
 
 def _spec(chart: Any, description: str) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.to_dict()
-    data = {name: _packed(rows) for name, rows in spec.pop("datasets", {}).items()}
+    # Checked by the tests of the charts; for a page it would take most of the time.
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    data = {name: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
     # The page reads its own colours; a spec names the version of its grammar, which is no address.
     spec = _mapped(spec, lambda value: _INKS.get(value, value))
     spec.pop("$schema", None)
@@ -127,34 +129,3 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [_mapped(part, change) for part in value]
     return change(value) if isinstance(value, str) else value
-
-
-def _packed(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Turn rows into columns, where what is repeated stands once."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns: dict[str, Any] = {}
-    seen: dict[str, str] = {}
-    for name in names:
-        values = [row.get(name) for row in rows]
-        if name not in _EXACT:
-            values = [_rounded(value) for value in values]
-        different = list(dict.fromkeys((type(value), value) for value in values))
-        same = seen.setdefault(repr(values), name)
-        if len(different) == 1:
-            columns[name] = {"all": values[0]}
-        elif same != name:
-            columns[name] = {"same": same}
-        elif all(value is None or isinstance(value, str) for value in values):
-            texts = [value for _, value in different]
-            place = {text: number for number, text in enumerate(texts)}
-            columns[name] = {"texts": texts, "at": [place[value] for value in values]}
-        else:
-            columns[name] = {"each": values}
-    return {"rows": len(rows), "columns": columns}
-
-
-def _rounded(value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    short = float(f"{value:.{_DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short

@@ -28,6 +28,7 @@ from polars_wroc.report.figures import (
     gap_figures,
     slider_figures,
 )
+from polars_wroc.report.packing import shared
 from polars_wroc.report.selection import (
     PANEL_SEGMENTS,
     TABLE_SEGMENTS,
@@ -41,6 +42,8 @@ from polars_wroc.rows import MODEL, OVERALL
 
 # What rounding alone may do to an AUC.
 _NOTHING = 1e-12
+# Rows of the chart of all AUCs.
+_FEW_ROWS = 60
 
 
 class Section(NamedTuple):
@@ -70,7 +73,7 @@ def render(audit: Audit) -> str:
     listed = with_segments(audit, TABLE_SEGMENTS)
     charted = with_models(listed)
     drawn, points = with_points(with_segments(charted, PANEL_SEGMENTS))
-    moved = drawn.curves[AUC_CHANGE].abs().max() or 0.0
+    moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
     slider = _slider_caption(points, moved=moved > _NOTHING)
     attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
     sections = [
@@ -84,7 +87,9 @@ def render(audit: Audit) -> str:
         )
         for place, attribute in enumerate(attributes, 1)
     ]
-    overview = auc_figure(charted)
+    few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
+    overview = auc_figure(with_segments(charted, few), whole=audit)
+    figures = [overview, *(figure for one in sections for figure in one.figures)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("polars_wroc"),
         autoescape=True,
@@ -105,16 +110,17 @@ def render(audit: Audit) -> str:
         decision=decision(settings),
         overview=overview,
         sections=sections,
-        specs=in_script(
-            {figure.name: figure.spec for one in sections for figure in one.figures}
-            | {overview.name: overview.spec}
-        ),
+        specs=in_script(shared({figure.name: figure.spec for figure in figures})),
         points=points,
         moved=moved if moved > _NOTHING else None,
         methods=methods(audit),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
     )
+
+
+def _scores(audit: Audit) -> int:
+    return audit.segments[MODEL].n_unique() if MODEL in audit.segments.columns else 1
 
 
 def _slider_caption(points: int, *, moved: bool) -> str:
@@ -146,8 +152,8 @@ def _left_out(audit: Audit, listed: Audit, drawn: Audit, attribute: str) -> list
             f"The charts of curves show {shown} of {segments:,} segments, chosen in the same way."
         )
     if MODEL in audit.segments.columns:
-        models = count(audit.segments, MODEL)
-        if (shown := count(drawn.segments, MODEL)) < models:
+        models = _scores(audit)
+        if (shown := _scores(drawn)) < models:
             sentences.append(
                 f"The charts show the first {shown} of {models} scores, as more could not be told "
                 "apart; the tables have all."

@@ -49,6 +49,8 @@ _FAIRNESS = {
     "group_max": "Highest",
     "group_min": "Lowest",
 }
+_TEXTS = ("segment", "model", "metric", "group_max", "group_min")
+_WEIGHTS = ("w_pos", "w_neg")
 _METRICS = {
     "demographic_parity_difference": "Demographic parity, difference of the shares selected",
     "demographic_parity_ratio": "Demographic parity, ratio of the shares selected",
@@ -75,17 +77,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption, its headings, and how many of its columns are text."""
+    """A table with its caption, its headings, and which of its columns are text."""
 
     title: str
     headings: list[str]
-    texts: int
+    texts: list[bool]
     rows: list[list[Cell]]
 
 
 def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
     """Lay out what is known of an attribute's segments, as far as they are shown."""
     segments = shown.segments.filter(attribute=attribute)
+    if audit.settings["weight"] is None:
+        segments = segments.drop(_WEIGHTS)
     interval = f"{100 * audit.settings['level']:g}% intervals"
     tables = [_table(segments, f"Ranking, AUC with {interval}", _MEASURES, {"auc": "ci"})]
     if "threshold" in segments.columns:
@@ -117,7 +121,7 @@ def _table(
     return Table(
         title,
         [headings[name] for name in names],
-        sum(name in ("segment", "model", "metric") for name in names),
+        [name in _TEXTS for name in names],
         [
             [_cell(name, row, limits.get(name), chance) for name in names]
             for row in table.iter_rows(named=True)
@@ -156,9 +160,10 @@ def _limits(row: dict[str, Any], name: str, *, signed: bool) -> list[str]:
 def _number(name: str, value: float, *, signed: bool = False) -> str:
     if name == "threshold":
         return threshold_text(value)
-    if name in ("w_pos", "w_neg"):
+    if name in _WEIGHTS:
         return f"{value:,.1f}"
-    return f"{value:{'+' if signed else ''}.3f}".replace("-", MINUS)
+    # No zero has a sign.
+    return f"{round(value, 3) + 0.0:{'+' if signed else ''}.3f}".replace("-", MINUS)
 
 
 def threshold_text(value: float | None) -> str:

@@ -40,8 +40,9 @@ def facts(audit: Audit) -> list[Fact]:
     segments, settings = audit.segments, audit.settings
     everybody = segments.filter(attribute=OVERALL)
     one = everybody.row(0, named=True)
-    used = everybody["n"].max() or 0
-    read, missing = one["n"] + one["n_missing"], everybody["n_missing"].max() or 0
+    used, missing = max(everybody["n"].to_list()), max(everybody["n_missing"].to_list())
+    read = one["n"] + one["n_missing"]
+    # Scores may lack different rows.
     up_to = "" if everybody["n_missing"].n_unique() == 1 else "up to "
     left_out = (
         f"of {read:,} read; {up_to}{missing:,} left out, as a value is missing"

@@ -2,6 +2,14 @@
 (() => {
   const all = selector => [...document.querySelectorAll(selector)];
 
+  // Charts from what they have in common.
+  const whole = (value, parts) => {
+    if (Array.isArray(value)) return value.map(part => whole(part, parts));
+    if (value === null || typeof value !== "object") return value;
+    if (typeof value["@"] === "number") return whole(parts[value["@"]], parts);
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, whole(part, parts)]));
+  };
+
   // Rows from the columns that a chart's data are written as.
   const unpack = ({ rows, columns }) => {
     const parts = Object.entries(columns).map(([name, column]) => [name, columns[column.same] || column]);
@@ -39,9 +47,11 @@
   const scrolls = () => all(".chart").forEach(chart =>
     chart.scrollWidth > chart.clientWidth ? chart.setAttribute("tabindex", "0") : chart.removeAttribute("tabindex"));
   const draw = async () => {
-    const specs = JSON.parse(document.getElementById("specs").textContent);
-    for (const chart of all(".chart")) {
-      const spec = specs[chart.id];
+    const { charts, parts } = JSON.parse(document.getElementById("specs").textContent);
+    // Those in the open first.
+    for (const chart of [...all(".chart:not(details:not([open]) *)"), ...all("details:not([open]) .chart")]) {
+      await new Promise(done => setTimeout(done));
+      const spec = whole(charts[chart.id], parts);
       for (const name in spec.datasets) spec.datasets[name] = unpack(spec.datasets[name]);
       const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config };
       const { view } = await vegaEmbed(chart, spec, options);
