@@ -193,16 +193,22 @@ def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
     model = f", with the score{_quoted(test[MODEL])}" if MODEL in test else ""
-    what = f"gap in decisions is the {NAMES[test['rate']]}" if test["decides"] else "gap in AUC is"
+    found = " that is more than chance" if test["found"] else ""
+    what = (
+        f"gap in decisions{found} is the {NAMES[test['rate']]}"
+        if test["decides"]
+        else f"gap in AUC{found} is"
+    )
     ends = " to ".join(_side(test[end]) for end in ("gap_low", "gap_high"))
     p = test["gap_p_adjusted"]
-    surely = "more than chance" if test["found"] else "may be chance"
+    p_value = "p" if settings["adjust"] == "none" else "adjusted p"
     return (
         f"By {test['attribute']}{model}, the largest {what} in {name_of(test['segment'])}: "
         f"{_side(test['gap'])} than in {REFERENCES[settings['reference']]} "
-        f"({100 * settings['level']:g}% interval: {ends}). This is {surely} "
-        f"(adjusted p {f'below {_LEAST_P}' if p < _LEAST_P else f'= {p:.3f}'})."
-    ).replace("This is may be", "This may be")
+        f"({100 * settings['level']:g}% interval: {ends}; "
+        f"{p_value} {f'below {_LEAST_P}' if p < _LEAST_P else f'= {p:.3f}'})."
+        f"{'' if test['found'] else ' It may be chance.'}"
+    )
 
 
 def _side(gap: float) -> str:

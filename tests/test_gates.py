@@ -81,9 +81,9 @@ def test_finding_names_what_is_more_than_chance(audit: wroc.Audit) -> None:
     (auc, decisions) = gap_findings(audit.gaps, audit.settings)
     assert auc.found
     assert decisions.found
-    assert auc.text.startswith("By g, the largest gap in AUC is in c: ")
+    assert auc.text.startswith("By g, the largest gap in AUC that is more than chance is in c: ")
     assert "lower than in the rest (95% interval: " in auc.text
-    assert "This is more than chance (adjusted p " in auc.text
+    assert "; adjusted p " in auc.text
 
 
 def test_finding_where_there_is_only_chance() -> None:
@@ -97,7 +97,7 @@ def test_finding_where_there_is_only_chance() -> None:
     assert text.startswith(none)
     (finding,) = gap_findings(audit.gaps, audit.settings)
     assert not finding.found
-    assert "This may be chance (adjusted p = " in finding.text
+    assert finding.text.endswith("). It may be chance.")
 
 
 def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:

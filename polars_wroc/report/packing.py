@@ -8,7 +8,8 @@ from typing import Any
 
 # Columns that decide what is shown; the others are drawn or written with fewer digits.
 _EXACT = ("threshold", "__from")
-_DIGITS = 7
+_DIGITS, _DECIMALS = 7, 5
+_RATES = ("fpr", "tpr")
 # What is shorter is not worth a reference.
 _SHORTEST = 48
 REFERENCE = "@"
@@ -22,7 +23,7 @@ def packed_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for name in names:
         values = [row.get(name) for row in rows]
         if name not in _EXACT:
-            values = [_rounded(value) for value in values]
+            values = [_rounded(value, rate=name in _RATES) for value in values]
         same = seen.setdefault(repr(values), name)
         if len({repr(value) for value in values}) == 1:
             columns[name] = {"all": values[0]}
@@ -73,8 +74,8 @@ def _count(value: Any, counts: Counter[str]) -> None:
                 _count(part, counts)
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Any, *, rate: bool) -> Any:
     if not isinstance(value, float):
         return value
-    short = float(f"{value:.{_DIGITS}g}")
+    short = round(value, _DECIMALS) if rate else float(f"{value:.{_DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short

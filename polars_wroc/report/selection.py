@@ -14,9 +14,9 @@ from polars_wroc.curves import AUC_CHANGE, with_auc
 from polars_wroc.rows import MODEL
 
 # Segments of an attribute that are in its tables, and that have a panel of their own.
-TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 12
+TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
 # Points of all the curves of a page.
-_POINTS, _MOST, _FEWEST = 5_000, 200, 20
+_POINTS, _MOST, _FEWEST = 6_000, 200, 20
 
 
 def with_segments(audit: Audit, most: int) -> Audit:
