@@ -54,11 +54,10 @@ def largest_segments(
     """Name so many segments of each attribute: those that come ``first``, then by their rows."""
     keys = ["attribute", "segment"]
     named = segments.group_by(keys, maintain_order=True).agg(pl.col("n").max())
-    preferred = pl.lit(0)
-    if first is not None:
-        chosen = first.select(keys).unique().with_columns(preferred=1)
-        named = named.join(chosen, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        preferred = pl.col("preferred").fill_null(0)
+    chosen = segments.clear() if first is None else first
+    chosen = chosen.select(keys).unique().with_columns(preferred=1)
+    named = named.join(chosen, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    preferred = pl.col("preferred").fill_null(0)
     ranked = named.sort(preferred, "n", descending=True, maintain_order=True)
     return ranked.group_by("attribute", maintain_order=True).head(most).select(keys)
 
