@@ -37,7 +37,7 @@ from polars_wroc.report.selection import (
     with_segments,
 )
 from polars_wroc.report.tables import Table, tables_of
-from polars_wroc.report.wording import decision, facts, methods
+from polars_wroc.report.wording import decision, facts, intervals, methods
 from polars_wroc.rows import MODEL, OVERALL
 
 # What rounding alone may do to an AUC.
@@ -114,6 +114,7 @@ def render(audit: Audit) -> str:
         points=points,
         moved=moved if moved > _NOTHING else None,
         methods=methods(audit),
+        intervals=intervals(audit),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
     )

@@ -20,6 +20,13 @@ _RULES = {
     "min_tpr": "the fewest false positives with a true positive rate of at least {:g}",
     "max_selection_rate": "the most selected that are at most {:g} of all",
 }
+_INTERVALS: dict[str, str] = {
+    "logit-t": "Student's t on the logit",
+    "logit": "the normal approximation on the logit",
+    "wald": "the normal approximation",
+    "newcombe": "Newcombe's, where there is no variance to go by",
+    "conservative": "Student's t on the logit and Newcombe's, whichever limit is farther",
+}
 _COSTS = {
     "cost_fn": "cost fn {:g}",
     "cost_fp": "cost fp {:g}",
@@ -110,12 +117,17 @@ def decision(settings: dict[str, Any]) -> str | None:
     return f"at the threshold with {rule_of(named)}, chosen for each score on all rows"
 
 
+def intervals(audit: Audit) -> str:
+    """Say how the intervals of the AUCs on this page were made."""
+    used = audit.segments["ci_method"].drop_nulls().unique(maintain_order=True).to_list()
+    return ", or ".join(_INTERVALS[name] for name in used)
+
+
 def methods(audit: Audit) -> set[str]:
     """Name the methods in use on this page, for which it names a source."""
     settings, decided = audit.settings, "threshold" in audit.segments.columns
-    intervals = audit.segments["ci_method"].unique()
     used = {
-        "newcombe": intervals.is_in(["newcombe", "conservative"]).any(),
+        "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
         "weight": settings["weight"] is not None,
         "cluster": settings["cluster"] is not None,
         "decisions": decided,
