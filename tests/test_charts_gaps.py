@@ -143,6 +143,16 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     assert "title" not in spec
 
 
+def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
+    summary = wroc.summary(rows, "y", "s", by="g", level=0.8)
+    for level, title in ((0.8, "AUC with its 80% interval"), (None, "AUC with its interval")):
+        spec = wroc.auc_chart(summary, level=level).to_dict()
+        titles = {layer["encoding"]["x"].get("title") for layer in spec["layer"]}
+        assert title in titles
+    with pytest.raises(ValueError, match="`level` must lie between 0 and 1; found 95"):
+        wroc.auc_chart(summary, level=95)
+
+
 def test_everything_may_be_undefined_without_a_warning(tmp_path: Path) -> None:
     data = pl.DataFrame({"g": list("ab"), "y": [1, 0], "s": [0.1, 0.2]})
     chart = wroc.gap_chart(wroc.group_gaps(data, "y", "s", by="g"))

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -167,13 +169,19 @@ def _script(environment: jinja2.Environment) -> str:
 
 
 def _bundle() -> str:
+    """Give the code that draws charts, which is made once: it is the same on every page."""
     try:
         import vl_convert  # noqa: PLC0415  (an extra)
     except ImportError as error:
         msg = "an HTML report needs vl-convert-python: pip install 'polars-wroc[report]'"
         raise ImportError(msg) from error
+    return _made(vl_convert.javascript_bundle)
+
+
+@cache
+def _made(bundle: Callable[..., str]) -> str:
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version))
+    return str(bundle("window.vegaEmbed = vegaEmbed;", vl_version=version))
 
 
 def in_script(value: Any) -> str:
