@@ -14,7 +14,14 @@ from polars_wroc.audit import audit
 from polars_wroc.audit_result import Audit
 from polars_wroc.calibration import brier_score
 from polars_wroc.calibration_bins import calibration_curve, calibration_error
-from polars_wroc.charts import auc_chart, cost_chart, pr_chart, roc_chart, threshold_chart
+from polars_wroc.charts import (
+    auc_chart,
+    cost_chart,
+    gap_chart,
+    pr_chart,
+    roc_chart,
+    threshold_chart,
+)
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.cross_groups import cross_auc
@@ -77,6 +84,7 @@ __all__ = [
     "fairness",
     "fpr_at_tpr",
     "gain_curve",
+    "gap_chart",
     "gini",
     "group_gaps",
     "h_measure",

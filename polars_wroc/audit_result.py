@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from dataclasses import dataclass
@@ -9,14 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from polars import selectors
 
 from polars_wroc import files
+from polars_wroc.findings import gap_findings, score_findings, untested_findings, verdict
 from polars_wroc.rows import OVERALL
 
 if TYPE_CHECKING:
     import altair as alt
 
 SUFFIXES = (".html", ".json", ".parquet", ".csv")
+# Panels that one chart is still looked at with.
+_PANELS = 50
+# What a notebook shows of the segments.
+_SHOWN = (
+    *("attribute", "segment", "model", "n", "n_pos", "small", "auc", "ci_low", "ci_high"),
+    *("threshold", "selection_rate", "tpr", "fpr", "ppv"),
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -54,17 +64,35 @@ class Audit:
         return f"Audit of {self.settings['score']} by {self.settings['by']}\n{self.segments}"
 
     def _repr_html_(self) -> str:
-        return self.segments._repr_html_()
+        sentences = [
+            verdict(self.gaps, self.settings),
+            *(finding.text for finding in gap_findings(self.gaps, self.settings)),
+            *untested_findings(self.segments, self.gaps, self.settings),
+            *score_findings(self.segments),
+        ]
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+        shown = [name for name in _SHOWN if name in self.segments.columns]
+        table = self.segments.select(shown).with_columns(selectors.float().round(3))
+        return f"<ul>{items}</ul>{table._repr_html_()}"
 
     def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
-        """Draw the ROC curves of one attribute's segments; None draws everybody's."""
+        """Draw the ROC curves of one attribute's segments; None draws everybody's.
+
+        Of more than 50 segments those with the most rows are drawn.
+        """
         # Only a chart should cost the import of Altair.
         from polars_wroc.charts import segments_chart  # noqa: PLC0415
+        from polars_wroc.charts.segments import largest_segments  # noqa: PLC0415
 
         if attribute is not None and attribute not in self.settings["by"]:
             msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
             raise ValueError(msg)
-        return segments_chart(self.curves, self.segments, attribute or OVERALL)
+        kept = largest_segments(self.segments, _PANELS)
+        curves, segments = (
+            table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
+            for table in (self.curves, self.segments)
+        )
+        return segments_chart(curves, segments, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
         """Write the audit as its suffix says.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 import pytest
+from chromium import Chromium
 from hypothesis import settings
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
@@ -21,6 +22,14 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
     chosen: Engine = request.param
     return chosen
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """One browser for all tests that open pages."""
+    opened = Chromium(tmp_path_factory.mktemp("chromium"))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

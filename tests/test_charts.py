@@ -117,7 +117,7 @@ def test_one_class_segment_is_drawn_without_an_auc() -> None:
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, 1], "s": [0.5, 0.1, 0.3]})
     points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), facet="g"))
     assert {p["auc"] for p in points if p["g"] == "b"} == {None}
-    assert {p["__label"] for p in points if p["g"] == "b"} == {None}
+    assert {p["__label"] for p in points if p["g"] == "b"} == {None, "one class only: no curve"}
 
 
 def test_column_names_that_vega_reads_as_syntax() -> None:
@@ -236,7 +236,7 @@ def test_one_class_segment_is_drawn_without_an_interval() -> None:
     summary = wroc.summary(data, "y", "s", by="g")
     curve = wroc.roc_curve(data, "y", "s", by="g", band="pointwise")
     points = drawn(wroc.roc_chart(curve, facet="g", summary=summary))
-    assert {p["__label"] for p in points if p["g"] == "b"} == {None}
+    assert {p["__label"] for p in points if p["g"] == "b"} == {None, "one class only: no curve"}
     assert sum(p["__label"] is not None for p in points if p["g"] == "a") == 1
 
 
@@ -275,9 +275,9 @@ def test_each_segment_is_drawn_with_its_interval() -> None:
 
 def test_marks_stand_at_the_auc_and_at_its_limits() -> None:
     chart = wroc.auc_chart(wroc.summary(scored(60, groups=2), "y", "s", by="g"))
-    overall, interval, point, number = chart.to_dict()["layer"]
-    marks = [layer["mark"]["type"] for layer in (overall, interval, point, number)]
-    assert marks == ["rule", "rule", "point", "text"]
+    overall, interval, point, number, between = chart.to_dict()["layer"]
+    marks = [layer["mark"]["type"] for layer in (overall, interval, point, number, between)]
+    assert marks == ["rule", "rule", "point", "text", "text"]
     limits = [interval["encoding"][axis]["field"] for axis in ("x", "x2")]
     assert limits == ["ci_low", "ci_high"]
     assert point["encoding"]["x"]["field"] == number["encoding"]["text"]["field"] == "auc"

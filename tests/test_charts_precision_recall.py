@@ -117,7 +117,7 @@ def test_curves_of_one_panel_share_the_text_about_their_prevalences() -> None:
     chart = wroc.pr_chart(pr_table(data, by="g"))
     shares = [float(part["y"].to_numpy().mean()) for part in data.partition_by("g")]
     texts = drawn(chart)["__chance"].drop_nulls().to_list()
-    assert texts == [f"thin dashes: prevalence {min(shares):.3f} to {max(shares):.3f}"]
+    assert texts == [f"thin lines: prevalence {min(shares):.3f} to {max(shares):.3f}"]
     encoding = layer(chart, "line")["encoding"]
     assert len(set(encoding["color"]["scale"]["range"])) == 3
     assert len(set(map(tuple, encoding["strokeDash"]["scale"]["range"]))) == 3
@@ -157,7 +157,7 @@ def test_group_of_one_class_has_a_panel_and_no_number(label: int, tmp_path: Path
     chart = wroc.pr_chart(pr_table(data, by="g"), facet="g")
     points = drawn(chart)
     assert points.filter(g="b").height == 2
-    assert labels(chart) == ["average precision 1.000"]
+    assert labels(chart) == ["average precision 1.000", "one class only"]
     assert points.filter(g="b")["__prevalence"].null_count() == 2
     chart.save(str(tmp_path / "chart.svg"))
     texts = list(ET.parse(tmp_path / "chart.svg").getroot().itertext())  # noqa: S314

@@ -31,6 +31,7 @@ LABELS = [
     "precision (ppv)",
     "selection rate",
 ]
+WEIGHTED = ["TP weight", "FP weight", "FN weight", "TN weight", *LABELS[4:]]
 # Moves the slider of a saved chart as a hand would, and writes down what the page then shows.
 PROBE = """
 vegaEmbed('#vis', spec, {mode: 'vega-lite', renderer: 'svg'}).then(async ({view}) => {
@@ -173,7 +174,7 @@ def test_one_slider_moves_the_points_of_all_panels_and_colours(tmp_path: Path) -
         for panel, (_, part) in enumerate(data.sort("g").group_by("g", maintain_order=True)):
             heading, labels, numbers = page["texts"][3 * panel : 3 * panel + 3]
             assert heading == [f"{name}: flagged at {threshold:g} or more" for name in "st"]
-            assert labels == LABELS * 2
+            assert labels == WEIGHTED * 2
             other = part.with_columns(s="t")
             expected = texts_at(part, threshold, "w") + texts_at(other, threshold, "w")
             assert numbers == expected
@@ -187,6 +188,34 @@ def test_group_of_one_class_shows_its_counts_and_no_point(tmp_path: Path) -> Non
     assert len(page["points"]) == 1
     texts = [page["texts"][number] for number in (2, 5)]
     assert texts == [texts_at(data.filter(g=group), 0.3) for group in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "weighted", "weight"),
+    [
+        (1.0, None, False),
+        (1.0, True, True),
+        (0.5, None, True),
+        (0.5, False, False),
+    ],
+)
+def test_sums_of_weights_are_called_so(
+    weights: float, weighted: bool | None, weight: bool, tmp_path: Path
+) -> None:
+    data = pl.DataFrame({"y": [1, 0, 1], "s": [0.5, 0.1, 0.3], "w": weights})
+    chart = wroc.threshold_chart(wroc.roc_curve(data, "y", "s", weight="w"), weighted=weighted)
+    chart.save(str(tmp_path / "chart.svg"))
+    text = (tmp_path / "chart.svg").read_text()
+    assert ("TP weight" in text, "true positives" in text) == (weight, not weight)
+
+
+def test_curve_that_lacks_a_class_says_so(tmp_path: Path) -> None:
+    data = pl.DataFrame({"g": list("aabb"), "y": [1, 0, 1, 1], "s": [0.5, 0.1, 0.3, 0.2]})
+    chart = wroc.threshold_chart(wroc.roc_curve(data, "y", "s", by="g"), threshold=0.3)
+    chart.save(str(tmp_path / "chart.svg"))
+    text = (tmp_path / "chart.svg").read_text()
+    assert "b: one class only: no curve" in text
+    assert "a: flagged at 0.3 or more" in text
 
 
 # What the page is made of.

@@ -11,7 +11,7 @@ import pytest
 
 import polars_wroc as wroc
 from polars_wroc.cli import main
-from polars_wroc.findings import gap_finding
+from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.gates import read_gate
 
 
@@ -81,10 +81,14 @@ def test_gates_on_the_command_line(
 
 
 def test_finding_names_what_is_more_than_chance(audit: wroc.Audit) -> None:
-    text = gap_finding(audit.gaps, audit.settings)
-    assert text.startswith("Of 18 comparisons with the rest, ")
-    assert "in g c the AUC is" in text
-    assert "lower than in the rest" in text
+    text = verdict(audit.gaps, audit.settings)
+    assert " of 18 comparisons of a segment with the rest find a gap that is more than" in text
+    (auc, decisions) = gap_findings(audit.gaps, audit.settings)
+    assert auc.found
+    assert decisions.found
+    assert auc.text.startswith("By g, the largest gap in AUC that is more than chance is in c: ")
+    assert "lower than in the rest (95% interval: " in auc.text
+    assert "; adjusted p " in auc.text
 
 
 def test_finding_where_there_is_only_chance() -> None:
@@ -93,9 +97,12 @@ def test_finding_where_there_is_only_chance() -> None:
         {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
     )
     audit = wroc.audit(rows, "y", "s", by="g")
-    text = gap_finding(audit.gaps, audit.settings)
-    assert text.startswith("None of 2 comparisons with the rest finds more than chance would")
-    assert "The largest gap: in g " in text
+    text = verdict(audit.gaps, audit.settings)
+    none = "No gap is more than chance: none of 2 comparisons of a segment with the rest is "
+    assert text.startswith(none)
+    (finding,) = gap_findings(audit.gaps, audit.settings)
+    assert not finding.found
+    assert finding.text.endswith("). It may be chance.")
 
 
 def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:
@@ -108,7 +115,8 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     tested = wroc.audit(rows, "y", "s", by="g", min_rows=5).gaps.filter(segment="few")
     assert tested["auc_gap_p_value"].item() is not None
     nobody = wroc.audit(rows, "y", "s", by="g", min_rows=5000)
-    assert gap_finding(nobody.gaps, nobody.settings).startswith("No segment has rows enough")
+    assert verdict(nobody.gaps, nobody.settings).startswith("Nothing could be compared: ")
+    assert gap_findings(nobody.gaps, nobody.settings) == []
 
 
 @pytest.mark.parametrize("reference", ["rest", "overall", "best"])

@@ -6,6 +6,7 @@ Each is a plain Altair object to restyle. No theme is enabled and no option is s
 from polars_wroc.charts.auc import auc_chart
 from polars_wroc.charts.common import save_chart
 from polars_wroc.charts.cost import cost_chart
+from polars_wroc.charts.gaps import gap_chart
 from polars_wroc.charts.precision_recall import pr_chart
 from polars_wroc.charts.roc import roc_chart
 from polars_wroc.charts.segments import segments_chart, segments_threshold_chart
@@ -14,6 +15,7 @@ from polars_wroc.charts.threshold import threshold_chart
 __all__ = [
     "auc_chart",
     "cost_chart",
+    "gap_chart",
     "pr_chart",
     "roc_chart",
     "save_chart",

@@ -21,6 +21,8 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 INK, GREY, PALE = "#333333", "#595959", "#767676"
 PANEL = 260
+# What stands where a curve would, if there is none.
+ONE_CLASS = "one class only"
 
 
 def escape(name: str) -> str:

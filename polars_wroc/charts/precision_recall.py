@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.common import MAX_ROWS, PALE, haloed
+from polars_wroc.charts.common import MAX_ROWS, ONE_CLASS, PALE, haloed
 from polars_wroc.charts.groups import (
     channels_of_curves,
     check_names,
@@ -65,7 +65,8 @@ def pr_chart(
     altair.LayerChart or altair.FacetChart
         At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
         under the chart says by how much that moved an average precision at most; the labels
-        are of the whole curves. A curve that lacks a class has no label.
+        are of the whole curves. A curve that lacks a class
+        says so instead.
 
     Raises
     ------
@@ -77,8 +78,9 @@ def pr_chart(
     -----
     The points are joined by steps, not by straight lines: the precision at a threshold holds
     for the recall that is gained there. The area under the steps is the average precision;
-    straight lines would promise more than any threshold delivers [1]_. The dashed line is the
-    prevalence, which is the precision of flagging at random.
+    straight lines would promise more than any threshold delivers [1]_. The thin line is the
+    prevalence, which is the precision of flagging at random; where there are several, each has
+    the colour and the dashes of its curve.
 
     References
     ----------
@@ -109,7 +111,7 @@ def pr_chart(
     )
     rates = {name: name for name in ("recall", "precision")}
     rates |= {_AREA: "average precision", _PREVALENCE: "prevalence"}
-    hover = base.mark_point(opacity=0, size=60).encode(
+    hover = base.mark_point(opacity=0, size=60, aria=False).encode(
         recall, precision, tooltip=tooltip(drawn, rates)
     )
     layers = [_prevalence(base, color, table), line, hover, *_texts(base, right=right)]
@@ -161,6 +163,7 @@ def _with_labels(
     """Write the average precision of each curve on its first point, over the prevalence."""
     first = is_origin() & pl.col(_AREA).is_not_null()
     name, place, lines = name_in_label(color), pl.lit(1), 2
+    lines_of = "thin dashes" if color is None else "thin lines"
     if color is not None:
         order = {value: i for i, value in enumerate(reversed(values_of(points, color)), 1)}
         place = pl.col(color).replace_strict(order)
@@ -179,9 +182,13 @@ def _with_labels(
     span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
     once = first & (_within(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
     labelled = points.with_columns(
-        pl.when(first).then(pl.format("{}average precision {}", name, area)).alias(_LABEL),
-        pl.when(first).then(bottom + _LINE * place).alias(_LABEL_Y),
-        pl.when(once).then(pl.format("thin dashes: prevalence {}", span)).alias(_CHANCE),
+        pl.when(first)
+        .then(pl.format("{}average precision {}", name, area))
+        .when(is_origin())
+        .then(pl.format("{}{}", name, pl.lit(ONE_CLASS)))
+        .alias(_LABEL),
+        pl.when(is_origin()).then(bottom + _LINE * place).alias(_LABEL_Y),
+        pl.when(once).then(pl.format(f"{lines_of}: prevalence {{}}", span)).alias(_CHANCE),
         pl.when(once).then(bottom).alias(_CHANCE_Y),
     )
     return labelled, right
@@ -209,14 +216,13 @@ def _place(curves: pl.DataFrame, lines: int) -> tuple[float, bool]:
 def _prevalence(base: Any, color: str | None, table: pl.DataFrame) -> Any:
     import altair as alt  # noqa: PLC0415
 
-    encoded: dict[str, Any] = {"color": alt.value(PALE)}
-    if color is not None:
-        encoded = {"color": styles(color, table)["color"]}
-    return (
-        base.transform_filter("datum.tp === 0 && datum.fp === 0")
-        .mark_rule(strokeDash=[3, 3], aria=False)
-        .encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
-    )
+    first = base.transform_filter("datum.tp === 0 && datum.fp === 0")
+    if color is None:
+        rule, encoded = first.mark_rule(strokeDash=[3, 3], aria=False), {"color": alt.value(PALE)}
+    else:
+        # As thin as nothing else, with the dashes of the curve that it belongs to.
+        rule, encoded = first.mark_rule(strokeWidth=1, aria=False), styles(color, table)
+    return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
 
 
 def _texts(base: Any, *, right: bool) -> list[Any]:

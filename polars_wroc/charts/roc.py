@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.common import INK, MAX_ROWS
+from polars_wroc.charts.common import INK, MAX_ROWS, ONE_CLASS
 from polars_wroc.charts.groups import (
     channels_of_curves,
     check_names,
@@ -99,7 +99,9 @@ def roc_chart(
     rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
     line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q", **styled)
     # Invisible points catch the pointer along the line.
-    hover = base.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=tooltip(drawn, rates))
+    hover = base.mark_point(opacity=0, size=60, aria=False).encode(
+        fpr, tpr, tooltip=tooltip(drawn, rates)
+    )
     labels = (
         base.transform_filter(f"isValid(datum.{_LABEL})")
         .mark_text(align="right", baseline="bottom", fontSize=11, color=INK)
@@ -164,20 +166,20 @@ def _check_one(rows: int, curve: object) -> None:
 
 def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
-    first = (pl.col("tp") == 0) & (pl.col("fp") == 0) & pl.col("auc").is_not_null()
+    first = (pl.col("tp") == 0) & (pl.col("fp") == 0)
     label = [_label(*row) for row in points.select("auc", *_INTERVAL).iter_rows()]
     name, place = name_in_label(color), pl.lit(0)
     if color is not None:
         order = {value: i for i, value in enumerate(reversed(values_of(table, color)))}
         place = pl.col(color).replace_strict(order)
     return points.with_columns(
-        pl.when(first).then(pl.format("{}AUC {}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
+        pl.when(first).then(pl.format("{}{}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
         pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),
     )
 
 
-def _label(auc: float | None, low: float | None, high: float | None) -> str | None:
+def _label(auc: float | None, low: float | None, high: float | None) -> str:
     if auc is None:
-        return None
+        return f"{ONE_CLASS}: no curve"
     interval = "" if low is None else f" ({low:.3f} to {high:.3f})"
-    return f"{auc:.3f}{interval}"
+    return f"AUC {auc:.3f}{interval}"

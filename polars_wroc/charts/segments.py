@@ -22,7 +22,11 @@ def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str)
 
 
 def segments_threshold_chart(
-    curves: pl.DataFrame, segments: pl.DataFrame, attribute: str
+    curves: pl.DataFrame,
+    segments: pl.DataFrame,
+    attribute: str,
+    *,
+    weighted: bool | None = None,
 ) -> Chart | None:
     """Draw the ROC curve of each segment with a slider, which starts where decisions are made.
 
@@ -36,7 +40,26 @@ def segments_threshold_chart(
     shown = _of_attribute(curves, attribute)
     drawn = shown["threshold"].filter(shown["threshold"].is_finite())
     inside = start is not None and drawn.min() <= start <= drawn.max()
-    return threshold_chart(shown, facet=_facet(attribute), threshold=start if inside else None)
+    return threshold_chart(
+        shown,
+        facet=_facet(attribute),
+        threshold=start if inside else None,
+        weighted=weighted,
+    )
+
+
+def largest_segments(
+    segments: pl.DataFrame, most: int, first: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Name so many segments of each attribute: those that come ``first``, then by their rows."""
+    keys = ["attribute", "segment"]
+    named = segments.group_by(keys, maintain_order=True).agg(pl.col("n").max())
+    chosen = segments.clear() if first is None else first
+    chosen = chosen.select(keys).unique().with_columns(preferred=1)
+    named = named.join(chosen, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    preferred = pl.col("preferred").fill_null(0)
+    ranked = named.sort(preferred, "n", descending=True, maintain_order=True)
+    return ranked.group_by("attribute", maintain_order=True).head(most).select(keys)
 
 
 def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.common import INK, MAX_ROWS, PANEL
+from polars_wroc.charts.common import INK, MAX_ROWS, ONE_CLASS, PANEL
 from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
 from polars_wroc.charts.lines import (
     COUNTS,
@@ -43,6 +43,8 @@ _NUMBERS = {
     "__ppv": "precision (ppv)",
     "__selection_rate": "selection rate",
 }
+# The same of weighted rows.
+_WEIGHTS = {name: f"{name.upper()} weight" for name in COUNTS}
 _IN_COLUMN = 4
 # From here on counts are written without fractions, and in millions.
 _UNITS, _MILLIONS = 100_000, 10_000_000
@@ -57,6 +59,7 @@ def threshold_chart(
     facet: str | None = None,
     columns: int = 3,
     threshold: float | None = None,
+    weighted: bool | None = None,
 ) -> Chart:
     """Draw ROC curves with the point, the counts and the rates at a threshold on a slider.
 
@@ -74,6 +77,9 @@ def threshold_chart(
         Panels in a row.
     threshold
         Where the slider starts; None takes the median of the thresholds, at the nearest step.
+    weighted
+        Whether the counts are sums of weights and are called so; None takes them for that
+        where one is not whole.
 
     Returns
     -------
@@ -121,7 +127,7 @@ def threshold_chart(
     fpr, tpr = fpr_axis(), tpr_axis()
     shown = tooltip(drawn, {"fpr": "fpr", "tpr": "tpr"})
     line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q", **lines)
-    hover = base.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
+    hover = base.mark_point(opacity=0, size=60, aria=False).encode(fpr, tpr, tooltip=shown)
     at = _at_threshold(base)
     point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
         fpr, tpr, tooltip=shown, **shapes
@@ -132,7 +138,10 @@ def threshold_chart(
         bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
     )
     layers = [chance(base), line, hover, point, *_headings(at, lines, shapes)]
-    layers += _numbers(at, _count_format(points))
+    whole = _are_whole(points)
+    layers += _numbers(
+        at, _count_format(points, whole=whole), weighted=not whole if weighted is None else weighted
+    )
     description = (
         "ROC curves with the point, the counts and the rates at the threshold that a slider "
         f"chooses, which starts at {slider.start:g}"
@@ -198,7 +207,9 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
     placed = at.transform_calculate(
         **{
             _PLACE: _height("0"),
-            _KEY: f"datum.{_NAME} + 'flagged at ' + format(threshold, '.10~g')",
+            _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
+            "'flagged at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
+            f"' or more' : '{ONE_CLASS}: no curve')",
         }
     )
     y = alt.Y(f"{_PLACE}:Q")
@@ -209,26 +220,29 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
         placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
             x=alt.datum(0.05), y=y, **shapes
         ),
-        placed.transform_calculate(**{_KEY: f"datum.{_KEY} + ' or more'"})
-        .mark_text(align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK)
-        .encode(x=alt.datum(0.13), y=y, text=f"{_KEY}:N"),
+        placed.mark_text(
+            align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK
+        ).encode(x=alt.datum(0.13), y=y, text=f"{_KEY}:N"),
     ]
 
 
-def _count_format(points: pl.DataFrame) -> str:
+def _are_whole(points: pl.DataFrame) -> bool:
+    return bool(points.select(pl.all_horizontal(pl.col(COUNTS) % 1 == 0).all()).item())
+
+
+def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
     """Write counts as fully as there is room for: fractions, units, or millions."""
-    counts = points.select(pl.concat_list(COUNTS).explode()).to_series()
-    if (counts >= _MILLIONS).any():
+    largest = points.select(pl.max_horizontal(pl.col(COUNTS).max())).item()
+    if largest >= _MILLIONS:
         return ".5~s"
-    whole = (counts % 1 == 0).all() or (counts >= _UNITS).any()
-    return ",.0f" if whole else ",.1f"
+    return ",.0f" if whole or largest >= _UNITS else ",.1f"
 
 
-def _numbers(at: Any, count: str) -> list[Any]:
-    """Write the counts and the rates under each curve."""
+def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
+    """Write the counts, or the weights, and the rates under each curve."""
     import altair as alt  # noqa: PLC0415
 
-    names, labels = list(_NUMBERS), list(_NUMBERS.values())
+    names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
     everybody = " + ".join(f"datum.{name}" for name in COUNTS)
     number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
     rows = (

@@ -1,0 +1,157 @@
+"""Chart of the gaps of segments to what they are compared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import polars as pl
+
+from polars_wroc import options
+from polars_wroc.charts.common import GREY
+from polars_wroc.charts.groups import read_groups
+from polars_wroc.charts.intervals import (
+    LIMITS,
+    REMARK,
+    ROW,
+    Estimate,
+    as_panel,
+    channels_of_segments,
+    check_rows,
+    domain_of,
+    groups_in,
+    layers_of,
+    panels_of,
+    rows_of,
+    text_beside,
+    with_level,
+    with_texts,
+)
+from polars_wroc.findings import NAMES, GapMetric
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_COUNTS = ("n_pos", "n_neg")
+_VERDICT = "__verdict"
+_FOUND, _CHANCE, _UNTESTED = "more than chance", "may be chance", "not tested"
+
+
+def gap_chart(
+    gaps: pl.DataFrame | pl.LazyFrame,
+    *,
+    metric: GapMetric = "auc",
+    color: str | None = None,
+    facet: str | None = None,
+    level: float = 0.95,
+) -> alt.LayerChart | alt.VConcatChart:
+    """Draw the gap of each segment to its reference with its interval, and which are found.
+
+    Parameters
+    ----------
+    gaps
+        The table that `group_gaps` makes, or the ``gaps`` of an audit; a LazyFrame is
+        collected.
+    metric
+        What the gap is of; all but ``"auc"`` need a table that was made with a threshold.
+    color
+        Column that tells the gaps of one segment apart, by colour and shape; at most five
+        values. None takes ``model`` where there is one.
+    facet
+        Column with a panel for each of its values; the other groups make up the segment.
+        None takes the ``attribute`` of an audit.
+    level
+        Confidence level with which the table was made. A gap is found, more than chance, where
+        the adjusted p-value is at most one less this.
+
+    Returns
+    -------
+    altair.LayerChart or altair.VConcatChart
+        A row for each segment, with the number of its rows, and a line at no gap. Gaps that
+        are found have a filled point on a thick line, others a hollow point on a thin one,
+        and words beside them say the same; a segment without a gap is named, but nothing is
+        drawn for it. At most 5,000 rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `group_gaps` did not make or that lacks the metric, a column that is
+        not one of its groups, more than five colours, or an option that does not exist.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a"] * 5 + ["b"] * 5,
+    ...         "y": [1, 0, 1, 0, 0, 1, 0, 1, 0, 0],
+    ...         "s": [0.9, 0.4, 0.3, 0.2, 0.1, 0.5, 0.8, 0.6, 0.7, 0.2],
+    ...     }
+    ... )
+    >>> chart = wroc.gap_chart(wroc.group_gaps(df, "y", "s", by="g"))
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    options.option("metric", metric, get_args(GapMetric))
+    options.number("level", level, low=0, high=1)
+    gap, p_value = f"{metric}_gap", f"{metric}_gap_p_adjusted"
+    columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)
+    table, keys = read_groups("gaps", gaps, columns)
+    check_rows("gaps", table)
+    color, facet = channels_of_segments(keys, table, color, facet)
+    name = NAMES[metric]
+    shown = Estimate(
+        *(gap, f"{gap}_low", f"{gap}_high", "+.3f"),
+        with_level(f"Gap in {name}", level),
+        f"Gap in {name} of each segment with its confidence interval and a line at no gap",
+        domain_of(table, (gap, f"{gap}_low", f"{gap}_high"), [0.0]),
+    )
+    segment = [key for key in keys if key not in (color, facet)]
+    table = with_texts(table, segment, facet, pl.sum_horizontal(_COUNTS), shown)
+    found = pl.col(p_value) <= 1 - level
+    verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
+    table = table.with_columns(
+        pl.when(pl.col(gap).is_not_null())
+        .then(verdict.otherwise(pl.lit(_UNTESTED)))
+        .alias(_VERDICT)
+    )
+    drawn = [*([] if color is None else [color]), ROW, *columns, LIMITS, _VERDICT]
+    if facet is None:
+        chart: alt.LayerChart = _panel(table, drawn, color, ", ".join(segment), shown)
+        return chart
+    panels: alt.VConcatChart = panels_of(
+        table, facet, lambda rows: _panel(rows, drawn, color, ", ".join(segment), shown)
+    )
+    return panels
+
+
+def _panel(
+    table: pl.DataFrame, drawn: list[str], color: str | None, title: str, shown: Estimate
+) -> Any:
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    base = alt.Chart(table.select(drawn))
+    tooltip = [
+        *groups_in(color, title),
+        *(
+            alt.Tooltip(f"{column}:Q", title=column, format=shown.number)
+            for column in (shown.value, shown.low, shown.high)
+        ),
+        alt.Tooltip(f"{shown.value}_p_adjusted:Q", title="adjusted p", format=".3~g"),
+        alt.Tooltip(f"{_VERDICT}:N", title="verdict"),
+        *(alt.Tooltip(f"{name}:Q", format=",") for name in _COUNTS),
+    ]
+    y = rows_of(table, color)
+    interval, point, texts = layers_of(base, table, color, shown, tooltip)
+    is_found = f"datum.{_VERDICT} === '{_FOUND}'"
+    marks = [
+        interval.transform_filter(is_found).mark_rule(strokeWidth=3.5),
+        interval.transform_filter(f"!({is_found})").mark_rule(strokeWidth=1.5),
+        point.transform_filter(is_found).mark_point(filled=True, size=120, opacity=1),
+        point.transform_filter(f"!({is_found})").mark_point(
+            filled=False, fill="white", size=70, opacity=1, strokeWidth=2
+        ),
+    ]
+    zero = base.mark_rule(color=GREY, aria=False).encode(x=alt.datum(0))
+    verdict = text_beside(base, REMARK, alt.Text(f"{_VERDICT}:N"), y)
+    return as_panel([zero, *marks, *texts, verdict], table, color, shown)

@@ -1,0 +1,175 @@
+"""What charts of estimates with intervals share: a row per segment, its numbers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.charts.common import INK, MAX_ROWS, escape
+from polars_wroc.charts.groups import check_channels, check_colours, values_of
+from polars_wroc.charts.lines import styles
+from polars_wroc.rows import MODEL
+
+AUDIT_KEYS = ["attribute", "segment"]
+# Columns of the drawn rows that no table has.
+ROW, LIMITS = "__row", "__limits"
+MINUS = "\N{MINUS SIGN}"
+WIDTH = 560
+# Pixels of a row, and of each of several models in it.
+_STEP, _MODEL_STEP = 22, 14
+# Where the texts beside a panel begin, in pixels from its left edge.
+_NUMBER, _LIMITS_AT = WIDTH + 14, WIDTH + 62
+REMARK = WIDTH + 166
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Columns of an estimate and its limits, how its number is written, and what it is called."""
+
+    value: str
+    low: str
+    high: str
+    number: str
+    title: str
+    description: str
+    domain: list[float]
+
+
+def check_rows(argument: str, table: pl.DataFrame) -> None:
+    """Refuse a table without rows, or with more than a chart takes."""
+    if table.is_empty() or table.height > MAX_ROWS:
+        msg = f"`{argument}` must have 1 to {MAX_ROWS:,} rows to be drawn; found {table.height:,}"
+        raise ValueError(msg)
+
+
+def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -> list[float]:
+    """Span what is drawn; named, since Vega warns about layers that happen to have no rows."""
+    ends = [end for name in columns for end in (table[name].min(), table[name].max())]
+    known = [*least, *(end for end in ends if isinstance(end, float))]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    return [low, high] if low < high else [low - 0.05, high + 0.05]
+
+
+def channels_of_segments(
+    keys: list[str], table: pl.DataFrame, color: str | None, facet: str | None
+) -> tuple[str | None, str | None]:
+    """Colour the models, and give each attribute of an audit a panel."""
+    if color is None and MODEL in keys and facet != MODEL:
+        color = MODEL
+    if facet is None and keys[:2] == AUDIT_KEYS:
+        facet = AUDIT_KEYS[0]
+    check_channels(keys, color, facet)
+    if color is not None:
+        check_colours(color, table)
+    return color, facet
+
+
+def with_texts(
+    table: pl.DataFrame, segment: list[str], facet: str | None, rows: pl.Expr, shown: Estimate
+) -> pl.DataFrame:
+    """Name each segment with the number of its rows, and write down its limits."""
+    name = pl.concat_str(segment, separator=", ") if segment else pl.lit("all rows")
+    # Scores of a segment may lack different rows.
+    place = [*segment, *([] if facet is None else [facet])]
+    counts = table.select(rows.max().over(place or pl.lit(0))).to_series()
+    sizes = pl.lit(pl.Series([f"{n:,}" for n in counts]))
+    form = shown.number
+    limits = [
+        None
+        if low is None or high is None
+        else f"{low:{form}} to {high:{form}}".replace("-", MINUS)
+        for low, high in table.select(shown.low, shown.high).iter_rows()
+    ]
+    return table.with_columns(
+        pl.format("{} (n = {})", name, sizes).alias(ROW),
+        pl.Series(LIMITS, limits, pl.String),
+    )
+
+
+def layers_of(
+    base: Any, table: pl.DataFrame, color: str | None, shown: Estimate, tooltip: list[Any]
+) -> tuple[Any, Any, list[Any]]:
+    """Draw an interval, a point, and both in figures in columns beside the panel."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    styled = styles(color, table, points=True)
+    y = rows_of(table, color)
+    place = {**y, "tooltip": tooltip}
+    x = alt.X(f"{shown.value}:Q", title=shown.title).axis(tickCount=8)
+    x = x.scale(domain=shown.domain, zero=False, padding=8)
+    interval = base.mark_rule(strokeWidth=2).encode(
+        x=f"{shown.low}:Q", x2=f"{shown.high}:Q", color=styled["color"], **place
+    )
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
+    number = alt.Text(f"{shown.value}:Q", format=shown.number)
+    texts = [
+        text_beside(base, _NUMBER, number, y),
+        text_beside(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
+    ]
+    return interval, point, texts
+
+
+def rows_of(table: pl.DataFrame, color: str | None) -> dict[str, Any]:
+    """Give each segment a row, and each of its models a line in it."""
+    import altair as alt  # noqa: PLC0415
+
+    place: dict[str, Any] = {
+        "y": alt.Y(f"{ROW}:N", title=None, sort=None)
+        .axis(labelLimit=320, ticks=False, domain=False)
+        # Named, since Vega-Lite leaves out a segment for which nothing is drawn.
+        .scale(domain=values_of(table, ROW))
+    }
+    if color is not None:
+        place["yOffset"] = alt.YOffset(f"{escape(color)}:N", sort=values_of(table, color))
+    return place
+
+
+def text_beside(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
+    """Write a text for each row right of the panel, where no line can cross it."""
+    import altair as alt  # noqa: PLC0415
+
+    # Said by the marks already.
+    written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)
+    return written.encode(x=alt.value(at), text=text, **y)
+
+
+def groups_in(color: str | None, title: str) -> list[Any]:
+    """Name the segment, and what tells its points apart, in a tooltip."""
+    import altair as alt  # noqa: PLC0415
+
+    kept = [] if color is None else [color]
+    return [
+        alt.Tooltip(f"{ROW}:N", title=title or "rows"),
+        *(alt.Tooltip(f"{escape(key)}:N", title=key) for key in kept),
+    ]
+
+
+def as_panel(layers: list[Any], table: pl.DataFrame, color: str | None, shown: Estimate) -> Any:
+    """Lay marks over each other, with a line of room for each model of a segment."""
+    import altair as alt  # noqa: PLC0415
+
+    models = 1 if color is None else table[color].n_unique()
+    step = alt.Step(_STEP if models == 1 else _MODEL_STEP)
+    return alt.layer(*layers).properties(width=WIDTH, height=step, description=shown.description)
+
+
+def panels_of(table: pl.DataFrame, facet: str, panel: Callable[[pl.DataFrame], Any]) -> Any:
+    """Stack a panel for each value, with the same scales."""
+    import altair as alt  # noqa: PLC0415
+
+    # Not a facet: Vega-Lite warns about the rows that differ between its panels.
+    panels = [
+        panel(table.filter(pl.col(facet) == value)).properties(
+            title=alt.TitleParams(value, anchor="start", fontSize=12)
+        )
+        for value in values_of(table, facet)
+    ]
+    return alt.vconcat(*panels, spacing=8).resolve_scale(x="shared", color="shared", shape="shared")
+
+
+def with_level(title: str, level: float | None) -> str:
+    """Name the level of the interval where it is known."""
+    return f"{title} with its {'' if level is None else f'{100 * level:g}% '}interval"

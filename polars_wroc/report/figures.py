@@ -1,0 +1,131 @@
+"""The charts of the report: what is drawn, how it is described, and how it is put into the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audit_result import Audit
+from polars_wroc.charts import auc_chart, gap_chart, segments_chart, segments_threshold_chart
+from polars_wroc.charts.common import COLOURS, GREY, INK, PALE
+from polars_wroc.findings import NAMES, REFERENCES
+from polars_wroc.report.packing import packed_rows
+from polars_wroc.rows import MODEL, OVERALL
+
+# Colours of a chart that follow the page, which may be dark.
+_INKS = {
+    INK: "var(--ink)",
+    COLOURS[-1]: "var(--ink)",
+    GREY: "var(--soft)",
+    PALE: "var(--soft)",
+    "white": "var(--page)",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its place in the page, its caption, and what it says to who cannot see it."""
+
+    name: str
+    spec: dict[str, Any]
+    caption: str
+
+
+def auc_figure(audit: Audit, whole: Audit) -> Figure:
+    """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
+    level = audit.settings["level"]
+    some = audit.segments.select("attribute", "segment").unique().height
+    of_all = whole.segments.select("attribute", "segment").unique().height
+    left_out = " Of each attribute a few segments are here; its own charts and tables have more."
+    chart = auc_chart(audit.segments, level=level)
+    return Figure(
+        "chart-auc",
+        _spec(chart, "AUC of everybody and of each segment. The same numbers are in the tables."),
+        f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
+        f"The dashed line is everybody's AUC.{left_out if some < of_all else ''}",
+    )
+
+
+def gap_figures(audit: Audit, attribute: str, place: int) -> list[Figure]:
+    """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
+    gaps = audit.gaps.filter(attribute=attribute)
+    if gaps.is_empty():
+        return []
+    reference = REFERENCES[audit.settings["reference"]]
+    return [
+        Figure(
+            f"gap-{place}" if rate == "auc" else f"gap-{place}-{rate}",
+            _spec(
+                gap_chart(gaps, metric=rate, level=audit.settings["level"]),
+                f"Gap in {name} of each segment by {attribute} to {reference}. "
+                "The same numbers are in the table of gaps.",
+            ),
+            f"How much higher or lower the {name} of each segment is than that of {reference}; the "
+            "line is no gap. A filled point on a thick line is more than chance.",
+        )
+        for rate, name in NAMES.items()
+        if f"{rate}_gap" in gaps.columns
+    ]
+
+
+def curves_figure(audit: Audit, attribute: str, place: int) -> Figure:
+    """Draw the ROC curves of an attribute's segments."""
+    chart = segments_chart(audit.curves, audit.segments, attribute)
+    return Figure(
+        f"chart-{place}",
+        _spec(chart, f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
+        "ROC curves: the share of positives found against the share of negatives flagged, as the "
+        "threshold falls. The thin straight line is a score that knows nothing. Point at a curve "
+        "for thresholds and counts.",
+    )
+
+
+def slider_figures(audit: Audit, attribute: str, place: int, caption: str) -> list[Figure]:
+    """Draw the ROC curves of each score with a slider of its own: scores share no scale."""
+    weighted = audit.settings["weight"] is not None
+    named = MODEL in audit.segments.columns
+    models = audit.segments[MODEL].unique(maintain_order=True).to_list() if named else [None]
+    figures = []
+    for number, model in enumerate(models, 1):
+        segments, curves = (
+            table if model is None else table.filter(pl.col(MODEL) == model)
+            for table in (audit.segments, audit.curves)
+        )
+        chart = segments_threshold_chart(curves, segments, attribute, weighted=weighted)
+        if chart is not None:
+            score = "" if model is None else f" of {model}"
+            figures.append(
+                Figure(
+                    f"slider-{place}" if model is None else f"slider-{place}-{number}",
+                    _spec(
+                        chart, f"ROC curves{score}{_by(attribute)}, with a slider of thresholds."
+                    ),
+                    f"{'' if model is None else f'Score {model}. '}{caption}",
+                )
+            )
+    return figures
+
+
+def _by(attribute: str) -> str:
+    return " of everybody" if attribute == OVERALL else f" of the segments by {attribute}"
+
+
+def _spec(chart: Any, description: str) -> dict[str, Any]:
+    # Checked by the tests of the charts; for a page it would take most of the time.
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    data = {name: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
+    # The page reads its own colours; a spec names the version of its grammar, which is no address.
+    spec = _mapped(spec, lambda value: _INKS.get(value, value))
+    spec.pop("$schema", None)
+    return spec | {"description": description, "datasets": data}
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _mapped(part, change) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_mapped(part, change) for part in value]
+    return change(value) if isinstance(value, str) else value

@@ -1,0 +1,73 @@
+"""What of a large audit fits on a page that is read: the largest segments, the first scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_wroc.audit_result import Audit
+from polars_wroc.charts.common import COLOURS
+from polars_wroc.charts.lines import thinned
+from polars_wroc.charts.segments import largest_segments
+from polars_wroc.rows import MODEL
+from polars_wroc.thinning import AUC_CHANGE, with_auc
+
+# Segments of an attribute that are in its tables, and that have a panel of their own.
+TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
+# Points of all the curves of a page.
+_POINTS, _MOST, _FEWEST = 6_000, 200, 20
+
+
+def with_segments(audit: Audit, most: int) -> Audit:
+    """Keep so many segments of each attribute: those with gaps that are found, then the largest."""
+    found = [
+        pl.col(name) <= 1 - audit.settings["level"]
+        for name in audit.gaps.columns
+        if name.endswith("_p_adjusted")
+    ]
+    first = audit.gaps.filter(pl.any_horizontal(found)) if found else audit.gaps.clear()
+    kept = largest_segments(audit.segments, most, first)
+    return _of(audit, kept)
+
+
+def with_models(audit: Audit) -> Audit:
+    """Keep as many scores as a chart can tell apart."""
+    if MODEL not in audit.segments.columns:
+        return audit
+    kept = audit.segments.select(MODEL).unique(maintain_order=True).head(len(COLOURS))
+    return _of(audit, kept)
+
+
+def with_points(audit: Audit) -> tuple[Audit, int]:
+    """Thin the curves until all of them fit on the page; say through how many points they go."""
+    keys = audit.curves.columns[: audit.curves.columns.index("threshold")]
+    curves = max(1, audit.curves.select(keys).n_unique())
+    points = max(_FEWEST, min(_MOST, _POINTS // (2 * curves)))
+    if points == _MOST:
+        return audit, points
+    drawn = thinned(audit.curves, keys, points)
+    # The AUC of the whole, not of the points that were there before.
+    before = with_auc(audit.curves.lazy(), keys).collect()
+    whole = before.select(*keys, whole="auc").unique(maintain_order=True)
+    joined = (
+        with_auc(drawn.lazy().drop(AUC_CHANGE), keys)
+        .collect()
+        .join(whole, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    )
+    change = (pl.col("auc") - pl.col("whole")).alias(AUC_CHANGE)
+    return replace(audit, curves=joined.with_columns(change).drop("auc", "whole")), points
+
+
+def _of(audit: Audit, kept: pl.DataFrame) -> Audit:
+    """Keep the rows with these keys in all tables."""
+    return replace(
+        audit,
+        **{
+            name: table.join(
+                kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left"
+            )
+            for name in ("segments", "curves", "gaps")
+            if set(kept.columns) <= set((table := getattr(audit, name)).columns)
+        },
+    )

@@ -1,0 +1,181 @@
+"""The tables of the report, as headings and cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audit_result import Audit
+from polars_wroc.findings import NAMES, REFERENCES, name_of
+
+DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+_MEASURES = {
+    "segment": "Segment",
+    "model": "Score",
+    "n": "Rows",
+    "n_pos": "Positive",
+    "n_neg": "Negative",
+    "n_missing": "Missing",
+    "w_pos": "Positive weight",
+    "w_neg": "Negative weight",
+    "auc": "AUC",
+    "gini": "Gini",
+    "ks": "KS",
+    "average_precision": "Average precision",
+}
+_DECISIONS = {
+    "segment": "Segment",
+    "model": "Score",
+    "threshold": "Threshold",
+    "selection_rate": "Selected",
+    "tpr": "True positive rate",
+    "fpr": "False positive rate",
+    "ppv": "Precision",
+    "npv": "Negative predictive value",
+    "accuracy": "Accuracy",
+}
+_GAPS = {
+    "segment": "Segment",
+    "model": "Score",
+    "auc_gap": "AUC",
+    **{f"{rate}_gap": _DECISIONS[rate] for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv")},
+}
+_FAIRNESS = {
+    "metric": "Metric",
+    "model": "Score",
+    "value": "Value",
+    "group_max": "Highest",
+    "group_min": "Lowest",
+}
+_TEXTS = ("segment", "model", "metric", "group_max", "group_min")
+_WEIGHTS = ("w_pos", "w_neg")
+_METRICS = {
+    "demographic_parity_difference": "Demographic parity, difference of the shares selected",
+    "demographic_parity_ratio": "Demographic parity, ratio of the shares selected",
+    "equal_opportunity_difference": "Equal opportunity, difference of the true positive rates",
+    "equal_opportunity_ratio": "Equal opportunity, ratio of the true positive rates",
+    "predictive_equality_difference": "Predictive equality, difference of the false positive rates",
+    "equalized_odds_difference": "Equalized odds, the larger of both differences",
+    "equalized_odds_ratio": "Equalized odds, the smaller of both ratios",
+    "predictive_parity_difference": "Predictive parity, difference of the precisions",
+    "auc_difference": "Difference of the AUCs",
+}
+# The US agencies' rule of thumb for the ratio of the shares selected.
+FOUR_FIFTHS = 0.8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell says: a value, in smaller letters what belongs to it, and whether it matters."""
+
+    text: str
+    beside: tuple[str, ...] = ()
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption, its headings, and which of its columns are text."""
+
+    title: str
+    headings: list[str]
+    texts: list[bool]
+    rows: list[list[Cell]]
+
+
+def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
+    """Lay out what is known of an attribute's segments, as far as they are shown."""
+    segments = shown.segments.filter(attribute=attribute)
+    if audit.settings["weight"] is None:
+        segments = segments.drop(_WEIGHTS)
+    interval = f"{100 * audit.settings['level']:g}% intervals"
+    tables = [_table(segments, f"Ranking, AUC with {interval}", _MEASURES, {"auc": "ci"})]
+    if "threshold" in segments.columns:
+        rates = {name: name for name in _DECISIONS if f"{name}_low" in segments.columns}
+        title = f"Decisions at the threshold, with {interval}"
+        tables.append(_table(segments, title, _DECISIONS, rates))
+    gaps = shown.gaps.filter(attribute=attribute)
+    if not gaps.is_empty():
+        title = f"Gaps to {REFERENCES[audit.settings['reference']]}, with {interval}"
+        limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
+        chance = 1 - audit.settings["level"]
+        tables.append(_table(gaps, title, _GAPS, limits, chance))
+    if audit.fairness is not None:
+        metrics = audit.fairness.filter(attribute=attribute)
+        if not metrics.is_empty():
+            title = f"Fairness metrics between the segments, with {interval}"
+            tables.append(_table(metrics, title, _FAIRNESS, {"value": "ci"}))
+    return tables
+
+
+def _table(
+    table: pl.DataFrame,
+    title: str,
+    headings: dict[str, str],
+    limits: dict[str, str],
+    chance: float = 0.0,
+) -> Table:
+    names = [name for name in headings if name in table.columns]
+    return Table(
+        title,
+        [headings[name] for name in names],
+        [name in _TEXTS for name in names],
+        [
+            [_cell(name, row, limits.get(name), chance) for name in names]
+            for row in table.iter_rows(named=True)
+        ],
+    )
+
+
+def _cell(name: str, row: dict[str, Any], limits: str | None, chance: float) -> Cell:
+    value = row[name]
+    if name == "segment":
+        return Cell(name_of(value), ("small: not tested",) if row.get("small") else ())
+    if name == "metric":
+        return Cell(_METRICS.get(value, value))
+    if value is None:
+        return Cell(DASH)
+    if isinstance(value, str | int):
+        return Cell(f"{value:,}" if isinstance(value, int) else value)
+    signed = name.endswith("_gap")
+    beside = [] if limits is None else _limits(row, limits, signed=signed)
+    p_value = row.get(f"{name}_p_adjusted")
+    if signed:
+        beside.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
+    marked = p_value is not None and p_value <= chance
+    if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
+        beside.append("below four fifths")
+    return Cell(_number(name, value, signed=signed), tuple(beside), marked)
+
+
+def _limits(row: dict[str, Any], name: str, *, signed: bool) -> list[str]:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if low is None or high is None:
+        return []
+    return [" to ".join(_number(name, end, signed=signed) for end in (low, high))]
+
+
+def _number(name: str, value: float, *, signed: bool = False) -> str:
+    if name == "threshold":
+        return threshold_text(value)
+    if name in _WEIGHTS:
+        return f"{value:,.1f}"
+    # No zero has a sign.
+    return f"{round(value, 3) + 0.0:{'+' if signed else ''}.3f}".replace("-", MINUS)
+
+
+def threshold_text(value: float | None) -> str:
+    """Write a threshold with four digits, or all of its whole part."""
+    if value is None:
+        return DASH
+    if value == float("inf"):
+        return "above every score"
+    whole = 1_000
+    return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
+
+
+def _p_value(value: float) -> str:
+    least = 0.001
+    return f"< {least}" if value < least else f"{value:.3f}"

@@ -1,0 +1,267 @@
+"""Sentences of an audit, and how its charts are written into a page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polars_wroc as wroc
+from polars_wroc.findings import (
+    gap_findings,
+    missing_finding,
+    score_findings,
+    untested_findings,
+    verdict,
+)
+from polars_wroc.report.packing import packed_rows, shared
+from polars_wroc.report.selection import with_points, with_segments
+from polars_wroc.report.tables import threshold_text
+
+
+@pytest.fixture(scope="module")
+def data() -> pl.DataFrame:
+    """Segment b is found; the scores of the others are alike."""
+    rng = np.random.default_rng(2)
+    groups = np.repeat(list("abc"), 300)
+    positive = rng.random(900) < 0.5
+    score = rng.normal(size=900) + positive * np.where(groups == "b", 0.2, 1.4)
+    return pl.DataFrame({"g": groups, "h": rng.integers(0, 3, 900), "y": positive, "s": score})
+
+
+def largest(result: wroc.Audit, attribute: str, rates: list[str]) -> tuple[str, str, float]:
+    """The gap that a sentence should be about, by looking at all of them."""
+    tests = [
+        (row[f"{rate}_gap_p_adjusted"] <= 0.05, abs(row[f"{rate}_gap"]), row["segment"], rate)
+        for row in result.gaps.filter(attribute=attribute).iter_rows(named=True)
+        for rate in rates
+        if row[f"{rate}_gap_p_adjusted"] is not None
+    ]
+    _, size, segment, rate = max(tests)
+    return segment, rate, size
+
+
+def test_sentences_are_about_the_largest_gaps(data: pl.DataFrame) -> None:
+    result = wroc.audit(data, "y", "s", by=["g", "h"], threshold=0.5)
+    findings = gap_findings(result.gaps, result.settings)
+    asked = [
+        (attribute, rates)
+        for attribute in ("g", "h")
+        for rates in (["auc"], ["selection_rate", "tpr", "fpr", "ppv", "npv"])
+    ]
+    names = {"tpr": "true positive rate", "npv": "negative predictive value", "ppv": "precision"}
+    names |= {"fpr": "false positive rate", "selection_rate": "share selected", "auc": "AUC"}
+    for finding, (attribute, rates) in zip(findings, asked, strict=True):
+        segment, rate, size = largest(result, attribute, rates)
+        assert finding.text.startswith(f"By {attribute}, the largest gap in ")
+        assert f" in {segment}: {size:.3f} " in finding.text
+        assert names[rate] in finding.text
+        assert finding.found == ("that is more than chance" in finding.text)
+        assert finding.found != finding.text.endswith("It may be chance.")
+    assert findings[0].found
+    assert not findings[2].found
+
+
+def test_verdict_counts_what_is_found(data: pl.DataFrame) -> None:
+    result = wroc.audit(data, "y", "s", by=["g", "h"], threshold=0.5)
+    adjusted = [
+        p
+        for name in result.gaps.columns
+        if name.endswith("_gap_p_adjusted")
+        for p in result.gaps[name].drop_nulls()
+    ]
+    found = sum(p <= 0.05 for p in adjusted)
+    text = verdict(result.gaps, result.settings)
+    assert text.startswith(f"{found} of {len(adjusted)} comparisons of a segment with the rest ")
+    assert "at a level of 0.05, with p-values adjusted for their number by Holm's method." in text
+
+
+@pytest.mark.parametrize(
+    ("adjust", "how", "name"),
+    [
+        ("bh", "adjusted for their number by Benjamini and Hochberg's method", "adjusted p"),
+        ("none", "p-values not adjusted for their number", "; p "),
+    ],
+)
+def test_sentences_say_how_p_values_are_adjusted(
+    data: pl.DataFrame, adjust: Any, how: str, name: str
+) -> None:
+    result = wroc.audit(data, "y", "s", by="g", adjust=adjust, reference="overall", level=0.9)
+    text = verdict(result.gaps, result.settings)
+    assert how in text
+    assert "with everybody" in text
+    assert "at a level of 0.1" in text
+    (finding,) = gap_findings(result.gaps, result.settings)
+    assert name in finding.text
+    assert "(90% interval: " in finding.text
+
+
+def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
+    few = data.head(25).with_columns(g=pl.lit("few"))
+    one = data.filter("y").head(40).with_columns(g=pl.lit(None))
+    rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
+    result = wroc.audit(rows, "y", "s", by=["g", "all"])
+    small, one_class, nothing = untested_findings(result.segments, result.gaps, result.settings)
+    assert small.startswith("1 segment has fewer than 30 rows in a class: ")
+    assert small.endswith(" g few.")
+    assert one_class.startswith("1 segment has rows of one class only")
+    assert one_class.endswith(" g (missing).")
+    assert nothing == "Nothing could be tested by all."
+
+
+def test_many_names_are_counted() -> None:
+    rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
+    result = wroc.audit(rows, "y", "s", by="g")
+    (small,) = untested_findings(result.segments, result.gaps, result.settings)
+    assert small.startswith("20 segments have fewer than 30 rows")
+    assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
+    assert verdict(result.gaps, result.settings).startswith("Nothing could be compared")
+
+
+def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:
+    turned = data.with_columns(t=-pl.col("s"))
+    texts = score_findings(wroc.audit(turned, "y", ["s", "t"], by="g").segments)
+    assert texts[0].startswith("The score “s” has an AUC of ")
+    assert texts[2].startswith("The score “t” has an AUC of ")
+    assert texts[3] == "The score “t” ranks the wrong way around: its whole interval is below 0.5."
+    assert texts[1].startswith("By g, its AUC runs from ")
+
+
+def test_only_the_widest_of_many_ranges_is_told(data: pl.DataFrame) -> None:
+    others = [(pl.int_range(pl.len()) % 2).alias(name) for name in ("h1", "h2", "h3")]
+    result = wroc.audit(data.with_columns(others), "y", "s", by=["h1", "g", "h2", "h3"])
+    texts = score_findings(result.segments)
+    assert len(texts) == 2
+    assert texts[1].startswith("By g, its AUC runs from ")
+
+
+def test_missing_values_are_told_by_column() -> None:
+    missing = pl.DataFrame({"column": ["y", "s", "g"], "n_missing": [0, 1, 1_200]})
+    assert missing_finding(missing) == "Values are missing: s in 1 row, g in 1,200 rows."
+    assert missing_finding(missing.head(1)) is None
+
+
+def test_notebook_shows_the_findings_above_the_segments(data: pl.DataFrame) -> None:
+    named = data.with_columns(g=pl.col("g").replace("b", "<b>"))
+    result = wroc.audit(named, "y", "s", by="g", threshold=0.5)
+    shown = result._repr_html_()
+    assert shown.index("comparisons of a segment") < shown.index("<table")
+    assert "&lt;b&gt;: " in shown
+    assert "<b>: " not in shown
+    for name in ("segment", "auc", "tpr"):
+        assert f"<th>{name}</th>" in shown
+
+
+def test_chart_of_many_segments_has_the_largest() -> None:
+    rows = pl.DataFrame({"g": np.repeat(np.arange(60), np.arange(1, 61) * 2)})
+    rows = rows.with_columns(y=pl.int_range(pl.len()) % 2, s=pl.int_range(pl.len()) * 7 % 11)
+    result = wroc.audit(rows, "y", "s", by="g")
+    (points,) = result.chart("g").to_dict()["datasets"].values()
+    assert {int(point["g"]) for point in points} == set(range(10, 60))
+
+
+# What fits on a page.
+
+
+def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.DataFrame) -> None:
+    rows = pl.concat([data, data.filter(pl.col("g") != "b")])
+    result = wroc.audit(rows, "y", "s", by="g")
+    found = pl.when(segment="b").then(0.01).otherwise(0.9).alias("auc_gap_p_adjusted")
+    result = replace(result, gaps=result.gaps.with_columns(found))
+    kept = with_segments(result, 1)
+    assert kept.segments["segment"].to_list() == ["overall", "b"]
+    assert kept.gaps["segment"].to_list() == ["b"]
+    assert set(kept.curves["segment"]) == {"overall", "b"}
+
+
+def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame({"g": rng.integers(0, 40, 40_000), "y": rng.random(40_000) < 0.4})
+    rows = rows.with_columns(s=pl.Series(rng.random(40_000)) + pl.col("y") * 0.3)
+    result = wroc.audit(rows, "y", "s", by="g")
+    drawn, points = with_points(result)
+    keys = ["attribute", "segment"]
+    assert points < 200
+    for (attribute, segment), curve in drawn.curves.group_by(keys):
+        assert curve.height <= points
+        area = np.trapezoid(curve["tpr"], curve["fpr"])
+        auc = result.segments.filter(attribute=attribute, segment=segment)["auc"].item()
+        assert curve["auc_change"].to_list() == pytest.approx([area - auc] * curve.height, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.1235"),
+        (-2.5, "\N{MINUS SIGN}2.5"),
+        (654.321, "654.3"),
+        (12_345.67, "12,345.7"),
+        (float("inf"), "above every score"),
+        (None, "\N{EN DASH}"),
+    ],
+)
+def test_thresholds_are_short(value: float | None, text: str) -> None:
+    assert threshold_text(value) == text
+
+
+CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)
+
+
+def unpacked(packed: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows from columns, as the page does it."""
+
+    def value(column: dict[str, Any], row: int) -> Any:
+        if "same" in column:
+            return value(packed["columns"][column["same"]], row)
+        if "all" in column:
+            return column["all"]
+        return column["each"][row] if "each" in column else column["texts"][column["at"][row]]
+
+    return [
+        {name: value(column, row) for name, column in packed["columns"].items()}
+        for row in range(packed["rows"])
+    ]
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=9))
+def test_packed_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
+    named = [dict(zip(("a", "threshold", "b"), row, strict=True)) for row in rows]
+    for found, row in zip(unpacked(packed_rows(named)), named, strict=True):
+        assert found["threshold"] == row["threshold"]
+        for name in ("a", "b"):
+            is_float = isinstance(row[name], float)
+            assert found[name] == (pytest.approx(row[name], rel=1e-6) if is_float else row[name])
+
+
+@given(
+    st.recursive(
+        CELLS,
+        lambda part: (
+            st.lists(part, max_size=9)
+            | st.dictionaries(st.sampled_from("ab@"), part, max_size=3).filter(
+                lambda one: not isinstance(one.get("@"), int)
+            )
+        ),
+    )
+)
+def test_shared_parts_make_up_the_whole(chart: Any) -> None:
+    charts = {"one": [chart, ["x" * 50]], "other": [chart, ["x" * 50]]}
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, list):
+            return [whole(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        if isinstance(value.get("@"), int):
+            return whole(packed["parts"][value["@"]])
+        return {name: whole(part) for name, part in value.items()}
+
+    packed = json.loads(json.dumps(shared(charts)))
+    assert whole(packed["charts"]) == json.loads(json.dumps(charts))
+    assert json.dumps(packed).count("x" * 50) == 1
