@@ -119,9 +119,10 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
             found.append(f"{name} has no AUC: the rows are all of one class.")
             continue
         weighted = any(everybody[f"n_{side}"] != everybody[f"w_{side}"] for side in ("pos", "neg"))
+        share = f"{everybody['auc']:.1%}{' of the weight' * weighted}"
         found.append(
             f"{name} has an AUC of {_auc(everybody)}: of the pairs of a positive and a negative, "
-            f"it ranks {everybody['auc']:.1%}{' of the weight' * weighted} correctly, a tie as half."
+            f"it ranks {share} correctly, a tie as half."
         )
         if everybody["inverted"]:
             found.append(f"{name} ranks the wrong way around: its whole interval is below 0.5.")
