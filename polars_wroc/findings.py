@@ -91,15 +91,14 @@ def untested_findings(
     small = small_segments(segments)
     if not small.is_empty():
         found.append(
-            f"{_many(small.height, 'segment')} {'has' if small.height == 1 else 'have'} fewer than "
-            f"{settings['min_rows']} rows in a class: measured, marked as small, and not tested. "
-            f"{_listed(small)}"
+            f"{_many(small.height, 'segment')} {'has' if small.height == 1 else 'have'} too few "
+            f"rows to be tested, fewer than {settings['min_rows']} in a class: {_listed(small)}"
         )
     one_class = one_class_segments(segments)
     if not one_class.is_empty():
         found.append(
             f"{_many(one_class.height, 'segment')} {'has' if one_class.height == 1 else 'have'} "
-            f"rows of one class only, so that there is no AUC. {_listed(one_class)}"
+            f"rows of one class only, so that there is no AUC: {_listed(one_class)}"
         )
     tests = _tests(gaps)
     nothing = tests.group_by("attribute", maintain_order=True).agg(pl.col("gap_p_value").count())
@@ -119,9 +118,11 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
         if everybody["auc"] is None:
             found.append(f"{name} has no AUC: the rows are all of one class.")
             continue
+        weighted = any(everybody[f"n_{side}"] != everybody[f"w_{side}"] for side in ("pos", "neg"))
+        share = f"{everybody['auc']:.1%}{' of the weight' * weighted}"
         found.append(
             f"{name} has an AUC of {_auc(everybody)}: of the pairs of a positive and a negative, "
-            f"it ranks {everybody['auc']:.1%} of the weight correctly, a tie as half."
+            f"it ranks {share} correctly, a tie as half."
         )
         if everybody["inverted"]:
             found.append(f"{name} ranks the wrong way around: its whole interval is below 0.5.")
@@ -195,15 +196,15 @@ def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
     model = f", with the score{_quoted(test[MODEL])}" if MODEL in test else ""
     found = " that is more than chance" if test["found"] else ""
     what = (
-        f"gap in decisions{found} is the {NAMES[test['rate']]}"
+        f"gap in decisions{found} is in the {NAMES[test['rate']]} of"
         if test["decides"]
-        else f"gap in AUC{found} is"
+        else f"gap in AUC{found} is in"
     )
     ends = " to ".join(_side(test[end]) for end in ("gap_low", "gap_high"))
     p = test["gap_p_adjusted"]
     p_value = "p" if settings["adjust"] == "none" else "adjusted p"
     return (
-        f"By {test['attribute']}{model}, the largest {what} in {name_of(test['segment'])}: "
+        f"By {test['attribute']}{model}, the largest {what} {name_of(test['segment'])}: "
         f"{_side(test['gap'])} than in {REFERENCES[settings['reference']]} "
         f"({100 * settings['level']:g}% interval: {ends}; "
         f"{p_value} {f'below {_LEAST_P}' if p < _LEAST_P else f'= {p:.3f}'})."

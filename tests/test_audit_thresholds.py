@@ -34,7 +34,8 @@ WORDS = {
     "youden": "the threshold with the largest difference of true and false positive rate, chosen",
     "closest_topleft": "the threshold with the point closest to a perfect one, chosen for each",
     "accuracy": "the threshold with the fewest errors, chosen for each score on all rows",
-    "cost": "the least expected cost (cost fn 3, cost fp 1, prevalence 0.2), chosen for each",
+    "cost": "the least expected cost (cost 3 of a false negative, cost 1 of a false positive, "
+    "prevalence 0.2), chosen for each",
     "max_fpr": "the most positives found with a false positive rate of at most 0.2, chosen",
     "min_tpr": "the fewest false positives with a true positive rate of at least 0.8, chosen",
     "max_selection_rate": "the most selected that are at most 0.3 of all, chosen for each",

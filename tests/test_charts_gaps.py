@@ -107,6 +107,8 @@ def test_segment_without_a_gap_is_named(gaps: pl.DataFrame, tmp_path: Path) -> N
     assert gaps.filter(g="e")["auc_gap"].to_list() == [None]
     texts = texts_of(wroc.gap_chart(gaps), tmp_path)
     assert [text[0] for text in texts if re.search(r"\(n = \d+\)", text)] == list("abcde")
+    assert texts.count("not defined") == 1
+    assert "null" not in texts
 
 
 def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(

@@ -269,8 +269,8 @@ def test_first_screen_says_what_was_found(
         "more than chance",
         "p-values adjusted for their number by Holm's method",
         ", the largest gap in AUC that is more than chance is in c: ",
-        "fewer than 30 rows in a class",
-        "rows of one class only, so that there is no AUC. g e.",
+        "fewer than 30 in a class: g d.",
+        "rows of one class only, so that there is no AUC: g e.",
         "false positive rate of at most 0.2",
     ):
         assert expected in first
@@ -338,7 +338,7 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
     assert "The charts of curves show 9 of 25 segments" in text
     change = re.search(r"which moves no AUC by more than ([\d.e-]+);", " ".join(text.split()))
     assert change is not None
-    assert float(change[1]) < 0.005
+    assert float(change[1]) <= 0.005
 
 
 def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:

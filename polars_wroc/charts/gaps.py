@@ -153,5 +153,6 @@ def _panel(
         ),
     ]
     zero = base.mark_rule(color=GREY, aria=False).encode(x=alt.datum(0))
-    verdict = text_beside(base, REMARK, alt.Text(f"{_VERDICT}:N"), y)
+    defined = base.transform_filter(f"isValid(datum.{_VERDICT})")
+    verdict = text_beside(defined, REMARK, alt.Text(f"{_VERDICT}:N"), y)
     return as_panel([zero, *marks, *texts, verdict], table, color, shown)

@@ -17,6 +17,7 @@ AUDIT_KEYS = ["attribute", "segment"]
 # Columns of the drawn rows that no table has.
 ROW, LIMITS = "__row", "__limits"
 MINUS = "\N{MINUS SIGN}"
+_NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels of a row, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
@@ -78,10 +79,12 @@ def with_texts(
     sizes = pl.lit(pl.Series([f"{n:,}" for n in counts]))
     form = shown.number
     limits = [
-        None
+        _NOT_DEFINED
+        if value is None
+        else _NO_INTERVAL
         if low is None or high is None
         else f"{low:{form}} to {high:{form}}".replace("-", MINUS)
-        for low, high in table.select(shown.low, shown.high).iter_rows()
+        for value, low, high in table.select(shown.value, shown.low, shown.high).iter_rows()
     ]
     return table.with_columns(
         pl.format("{} (n = {})", name, sizes).alias(ROW),
@@ -106,7 +109,7 @@ def layers_of(
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
     number = alt.Text(f"{shown.value}:Q", format=shown.number)
     texts = [
-        text_beside(base, _NUMBER, number, y),
+        text_beside(base.transform_filter(f"isValid(datum.{shown.value})"), _NUMBER, number, y),
         text_beside(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts

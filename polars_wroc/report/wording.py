@@ -28,8 +28,8 @@ _INTERVALS: dict[str, str] = {
     "conservative": "Student's t on the logit and Newcombe's, whichever limit is farther",
 }
 _COSTS = {
-    "cost_fn": "cost fn {:g}",
-    "cost_fp": "cost fp {:g}",
+    "cost_fn": "cost {:g} of a false negative",
+    "cost_fp": "cost {:g} of a false positive",
     "prevalence": "prevalence {:g}",
 }
 
