@@ -85,8 +85,8 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     table = collect(reference.among_all(ordered))
     lacking = table[WEIGHT].null_count()
     if lacking == table.height:
-        beside = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
-        msg = f"`frame` must have rows to audit; found none{beside}"
+        reason = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
+        msg = f"`frame` must have rows to audit; found none{reason}"
         raise ValueError(msg)
     return Rows(table.lazy(), rows.keys, rows.ordered, in_order=True)
 
@@ -128,6 +128,7 @@ def _reduce(
     points = thin_placed(rows, placed, _CURVE_POINTS)
     sums, points = (grouping.named(table) for table in (sums, points))
     first, second = collect_all([sums, points])
+    grouping.check_names(first, everybody.ordered)
     return first, second
 
 
