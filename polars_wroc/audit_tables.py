@@ -189,10 +189,11 @@ class _Segments(NamedTuple):
         assert self.cells is not None
         level, weight_type = plan.tests.level, plan.tests.weight_type
         metrics = ThresholdMetrics(level, weight_type)
-        rates = in_columns(self.cells.filter(_ATTRIBUTES), metrics.steps)
+        sums = self.sums.filter(_ATTRIBUTES)
+        rates = self._beside(sums.select(self.keys), in_columns(self.cells, metrics.steps))
         interval = Interval(level, "logit-t", weight_type, clustered=False)
-        aucs = summary_of(self.sums.filter(_ATTRIBUTES), interval)
-        table = fairness_of(rates, aucs, Rows(rates, self.keys, self.apart))
+        aucs = summary_of(sums, interval)
+        table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
         place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)
         ordered = table.join(place, on=self.apart, maintain_order="left")
         ordered = ordered.sort(_PLACE, maintain_order=True)
