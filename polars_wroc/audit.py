@@ -11,7 +11,7 @@ from polars_wroc import options
 from polars_wroc.audit_result import Audit
 from polars_wroc.audit_tables import AuditPlan, measure
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
-from polars_wroc.contrasts import Adjust
+from polars_wroc.contrasts import Adjust, check_options
 from polars_wroc.curves import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS
 from polars_wroc.gaps import GAP_COLUMNS, GapTests
@@ -100,7 +100,8 @@ def audit(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`.
+        As for `summary`; also where nothing is left to audit, and for two segments that would
+        have the same name, as ``"a, b"`` with ``"c"`` and ``"a"`` with ``"b, c"`` crossed.
 
     Examples
     --------
@@ -119,6 +120,9 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
+    check_options(level, adjust)
+    if by is None:
+        options.reject_type("by", "name the attributes to audit", by)
     rule = {
         "criterion": criterion,
         "cost_fn": cost_fn,

@@ -124,10 +124,13 @@ def _reduce(
         rows = everybody.of(grouping.keys)
         in_place = beside_own_cluster(place_own(rows, rows.frame), rows.keys, plan.interval).cache()
         sums = _beside(rows.reduce(smallest, added), rows.reduce(in_place, placed), rows.keys)
+        if rows.keys:
+            sums = sums.sort(rows.keys)
         if grouping.keys:
-            sums = reference.completed(sums.sort(rows.keys), rows)
+            sums = reference.completed(sums, rows)
         points = thin_placed(rows, in_place, _CURVE_POINTS)
         tables.append(collect_all([grouping.named(sums), grouping.named(points)]))
+        grouping.check_names(tables[-1][0], everybody.ordered)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
 
@@ -199,10 +202,11 @@ class _Segments(NamedTuple):
         assert self.cells is not None
         level, weight_type = plan.tests.level, plan.tests.weight_type
         metrics = ThresholdMetrics(level, weight_type)
-        rates = in_columns(self.cells.filter(_ATTRIBUTES), metrics.steps)
+        sums = self.sums.filter(_ATTRIBUTES)
+        rates = self._beside(sums.select(self.keys), in_columns(self.cells, metrics.steps))
         interval = Interval(level, "logit-t", weight_type, clustered=False)
-        aucs = summary_of(self.sums.filter(_ATTRIBUTES), interval)
-        table = fairness_of(rates, aucs, Rows(rates, self.keys, self.apart))
+        aucs = summary_of(sums, interval)
+        table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
         place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)
         ordered = table.join(place, on=self.apart, maintain_order="left")
         ordered = ordered.sort(_PLACE, maintain_order=True)

@@ -132,17 +132,19 @@ def fairness(
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(cells_at(rows, thresholds), metrics.steps)
     aucs = summarise(Rows(rows.frame, rows.keys), interval)
-    table = fairness_of(rates, aucs, rows, _distances(rows))
+    tables = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows)))
+    table = fairness_of(rows, *tables)
     arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table)
     return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
 
 
 def fairness_of(
-    rates: pl.LazyFrame, aucs: pl.LazyFrame, rows: Rows, distances: pl.LazyFrame | None = None
+    rows: Rows, rates: pl.LazyFrame, aucs: pl.LazyFrame, distances: pl.LazyFrame | None = None
 ) -> pl.LazyFrame:
     """Lay out the metrics of groups, from their `ThresholdMetrics` and their summary.
 
-    Sorted by metric within the keys apart; without ``distances`` there is no ABROCA.
+    The tables are in the order of the groups, which decides between equals. Sorted by metric
+    within the keys apart; without ``distances`` there is no ABROCA.
     """
     # Read once for each rate, and planned and computed once all the same.
     rates = rates.cache()
@@ -185,7 +187,7 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     name = pl.concat_str(
         [group.cast(pl.String).fill_null("(missing)") for group in groups], separator=", "
     )
-    known = estimates.drop_nulls("value").sort(rows.keys).with_columns(group=name)
+    known = estimates.drop_nulls("value").with_columns(group=name)
     value = pl.col("value")
     # The first of the largest and the last of the smallest: never the same of several groups.
     places = {"max": value.arg_max(), "min": pl.len() - 1 - value.reverse().arg_min()}

@@ -32,6 +32,16 @@ class Grouping:
         names = pl.lit(self.attribute).alias("attribute"), segment.alias("segment")
         return table.select(*names, pl.exclude(self.keys))
 
+    def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
+        """Check that named segments, one row per segment and model, have a name each."""
+        repeated = segments.filter(pl.struct("segment", *models).is_duplicated())["segment"]
+        if not repeated.is_empty():
+            msg = (
+                "`by` must have values that name each segment differently; "
+                f"found {repeated[0]!r} twice in {self.attribute!r}"
+            )
+            raise ValueError(msg)
+
 
 def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Grouping]:
     """Everybody, each attribute, and if wanted all attributes crossed."""

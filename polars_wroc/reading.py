@@ -108,7 +108,8 @@ def missing_values(
         counted[name] = missing.sum()
     if columns.weight is not None:
         counted[ROW_WEIGHT] = columns.weight.column.null_count()
-    counted |= {key: pl.col(key).null_count() for key in columns.keys}
+    # A score that is an attribute too lacks more than nulls.
+    counted |= {key: pl.col(key).null_count() for key in columns.keys if key not in counted}
     return columns.frame.select(count.cast(pl.Int64).alias(n) for n, count in counted.items())
 
 

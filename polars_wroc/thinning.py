@@ -49,7 +49,9 @@ def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFra
         fn=positives - tp,
         tn=negatives - fp,
     )
-    return _ends_of_parts(points, rows.keys, pl.col(_POSITION), max_points).drop(_POSITION)
+    ends = _ends_of_parts(points, rows.keys, pl.col(_POSITION), max_points).drop(_POSITION)
+    # Tied rows are one point, of which a part has the first and the last row.
+    return ends.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
 
 
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
