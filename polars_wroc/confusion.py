@@ -192,11 +192,12 @@ def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
     """Sort rows for `with_sums`.
 
     Missing rows have a null score. They come first, so that the place where nothing is
-    predicted positive is theirs.
+    predicted positive is theirs. Ties stay in the order of the frame: the rounding of cumulative
+    sums, and whatever is drawn, can be repeated.
     """
     if rows.in_order:
         return rows.frame
-    return rows.frame.sort(score, descending=True, nulls_last=False)
+    return rows.frame.sort(score, descending=True, nulls_last=False, maintain_order=True)
 
 
 def with_sums(

@@ -13,6 +13,7 @@ import polars as pl
 from polars_wroc.confusion import (
     ENDS_TIE,
     CumulativeSums,
+    by_descending_score,
     class_weights,
     if_both_classes,
     with_sums,
@@ -45,8 +46,7 @@ def number_groups(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     checked = rows.observations.signed_weight.over(rows.keys)
     there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
     numbered = there.join(names, on=groups, nulls_equal=True, maintain_order="left").drop(groups)
-    # Ties in the order of the frame: the rounding of sums, and whatever is drawn, can be repeated.
-    ordered = numbered.sort(SCORE, descending=True, maintain_order=True)
+    ordered = by_descending_score(Rows(numbered, rows.ordered, in_order=rows.in_order))
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         return {ENDS_TIE: sums.ends_tie}

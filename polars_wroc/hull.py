@@ -8,8 +8,6 @@ through them one by one.
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from polars_wroc.confusion import FP, TP
@@ -61,7 +59,7 @@ def _corners(points: pl.DataFrame) -> pl.DataFrame:
     are may go at once.
     """
     places = points.with_row_index(_PLACE)
-    left = places.filter(_moves()).with_columns(pl.col(TP, FP) * _scale(points))
+    left = _scaled(places.filter(_moves()))
     while True:
         kept = left.filter(_turns_right())
         if kept.height >= (1 - _WORTHWHILE) * left.height:
@@ -70,12 +68,17 @@ def _corners(points: pl.DataFrame) -> pl.DataFrame:
         left = kept
 
 
-def _scale(points: pl.DataFrame) -> float:
-    """Bring weights near 1, where products of two are numbers; a power of two rounds nothing."""
-    largest = points.select(pl.max_horizontal(pl.col(TP, FP).max())).item()
-    if not largest or not math.isfinite(largest):
-        return 1.0
-    return math.ldexp(1.0, max(-math.frexp(largest)[1], -1022))
+def _scaled(points: pl.DataFrame) -> pl.DataFrame:
+    """Bring the weights of each class of each curve near 1, where products of two are numbers.
+
+    Corners stay corners whatever a class is multiplied by, and powers of two round nothing.
+    """
+    totals = points.select(pl.col(TP, FP).filter(_is_last()))
+    known = (pl.all() > 0) & pl.all().is_finite()
+    exponents = totals.select(pl.when(known).then(pl.all().log(2).floor()).fill_null(0.0))
+    scales = exponents.select(pl.lit(2.0).pow((-pl.all()).clip(-1022, 1023)).name.keep())
+    of_curve = points["curve"].rle_id()
+    return points.with_columns(points[name] * scales[name].gather(of_curve) for name in (TP, FP))
 
 
 def _moves() -> pl.Expr:
@@ -88,8 +91,11 @@ def _turns_right() -> pl.Expr:
     """Whether the line through a point's neighbours passes below it; true of the last point."""
     run, rise = (pl.col(weight) - _before(weight) for weight in (FP, TP))
     next_run, next_rise = (pl.col(weight).shift(-1) - pl.col(weight) for weight in (FP, TP))
-    is_last = pl.col("curve").ne_missing(pl.col("curve").shift(-1))
-    return is_last | (run * next_rise < rise * next_run)
+    return _is_last() | (run * next_rise < rise * next_run)
+
+
+def _is_last() -> pl.Expr:
+    return pl.col("curve").ne_missing(pl.col("curve").shift(-1))
 
 
 def _before(weight: str) -> pl.Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -34,7 +35,8 @@ def choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
     """Reduce each group to the cells of the point that the rule chooses."""
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
     best = partial(_best, over=rows.keys)
-    curve = curve_frame(rows)
+    # Models are text in an arranged result, and sort as such in what follows.
+    curve = curve_frame(replace(rows, ordered=[]))
     for step in _narrowing(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
     return rows.reduce(curve, _chosen(pl.col, point))

@@ -291,3 +291,30 @@ def test_empty_frame(people: pl.DataFrame, engine: Engine) -> None:
     assert (found.height, found.columns) == (0, ["g", *COLUMNS, *CELLS])
     origin = wroc.cost_curve(none, "y", "s", cost_fn=0.5).collect(engine=engine)
     assert origin.row(0) == (math.inf, *[None] * 6, 0.0, 0.0, 0.0, 0.0)
+
+
+# Powers of two, which round nothing: a third of a weight might bend a straight line.
+POWERS = st.integers(-1000, 900)
+
+
+@given(one=ROWS, other=ROWS, powers=st.tuples(POWERS, POWERS))
+def test_scale_of_the_weights_of_each_group_does_not_matter(
+    one: list[Row], other: list[Row], powers: tuple[int, int]
+) -> None:
+    groups = [frame_of(rows).with_columns(g=pl.lit(k)) for k, rows in enumerate((one, other))]
+    scaled = [
+        group.with_columns(pl.col("w") * math.ldexp(1.0, power))
+        for group, power in zip(groups, powers, strict=True)
+    ]
+    found, expected = (
+        wroc.cost_curve(pl.concat(parts), "y", "s", weight="w", by="g").select("g", *COLUMNS)
+        for parts in (scaled, groups)
+    )
+    assert_frame_equal(found, expected, abs_tol=1e-15)
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e307])
+def test_weights_at_the_ends_of_what_there_is(weight: float) -> None:
+    rows = frame_of([(1, 4.0, 1), (0, 3.0, 1), (1, 2.0, 1), (0, 1.0, 1)])
+    found = wroc.cost_curve(rows.with_columns(w=pl.lit(weight)), "y", "s", weight="w")
+    assert found["dominated"].to_list() == [False, False, True, False, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given
@@ -211,3 +212,19 @@ def test_max_points_above_the_number_of_points_keeps_all_points_of_equal_steps()
     thinned = wroc.roc_curve(frame, "y", "s", max_points=9)
     assert_frame_equal(thinned.drop("auc_change"), whole)
     assert thinned["auc_change"].to_list() == [0.0] * 9
+
+
+def test_sums_round_alike_at_each_run_and_in_both_engines() -> None:
+    random = np.random.default_rng(3)
+    rows = 1_000_000
+    frame = pl.LazyFrame(
+        {
+            "y": random.random(rows) < 0.3,
+            "s": random.integers(0, 50, rows),
+            "w": random.lognormal(size=rows),
+        }
+    )
+    curve = wroc.confusion_curve(frame, "y", "s", weight="w")
+    expected = curve.collect()
+    for engine in ("streaming", "in-memory", "streaming", "streaming"):
+        assert curve.collect(engine=engine).equals(expected)
