@@ -99,7 +99,7 @@ def render(audit: Audit) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    settings, missing = audit.settings, getattr(audit, "missing", None)
+    settings = audit.settings
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
     return environment.get_template("report.html").render(
         settings=settings,
@@ -108,7 +108,7 @@ def render(audit: Audit) -> str:
         gaps=gap_findings(audit.gaps, settings),
         untested=untested_findings(audit.segments, audit.gaps, settings),
         scores=score_findings(audit.segments),
-        missing=None if missing is None else missing_finding(missing),
+        missing=missing_finding(audit.missing),
         decision=decision(settings),
         overview=overview,
         sections=sections,
