@@ -203,7 +203,8 @@ class _Segments(NamedTuple):
         level, weight_type = plan.tests.level, plan.tests.weight_type
         metrics = ThresholdMetrics(level, weight_type)
         sums = self.sums.filter(_ATTRIBUTES)
-        rates = self._beside(sums.select(self.keys), in_columns(self.cells, metrics.steps))
+        decided = in_columns(self.cells, metrics.steps)
+        rates = _beside(sums.select(self.keys), decided, self.keys)
         interval = Interval(level, "logit-t", weight_type, clustered=False)
         aucs = summary_of(sums, interval)
         table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
