@@ -60,7 +60,9 @@ def roc_auc_ci(
         (Float64), ``ci_method`` (String: the method that this group got), ``n_eff_pos``,
         ``n_eff_neg`` (Float64: Kish's effective numbers of rows, or of clusters; the weights
         themselves for ``"frequency"``). All but the last two are null where a class has no
-        weight; ``se`` is null where a class has one row, or one cluster, only.
+        weight; ``se`` is null where a class has one row, or one cluster, only, or where the
+        cubes of the weights are too small or too large for a number, and everything but the
+        AUC where their squares are.
 
     Raises
     ------

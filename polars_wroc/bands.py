@@ -147,7 +147,11 @@ def _simultaneous(
 
 
 def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits) -> pl.LazyFrame:
-    known = pl.when(pl.col(axes.given).is_not_null() & pl.col(axes.found).is_not_null())
+    known = pl.when(
+        pl.all_horizontal(
+            pl.col(axes.given, axes.found, axes.given_size, axes.found_size).is_not_null()
+        )
+    )
     columns = {
         f"{axes.found}_{end}": known.then(limit.clip(0.0, 1.0))
         for end, limit in limits._asdict().items()

@@ -89,8 +89,9 @@ def calibration_curve(
     Notes
     -----
     A difference above 0 is a score that promises too much. The limits of the rate are Wilson's,
-    with effective numbers of rows where there are weights; those of the difference take the
-    scores as they are. Equal curves of all groups are called calibration within groups [1]_.
+    with effective numbers of rows where there are weights, and null where the squares of the
+    weights are too small or too large for a number; those of the difference take the scores as
+    they are. Equal curves of all groups are called calibration within groups [1]_.
 
     Without weights the uniform bins are those of scikit-learn. Its quantiles lie between two
     scores where ours are always one of them: the bins are the same where the number of rows is

@@ -24,6 +24,8 @@ Method: TypeAlias = Literal["logit-t", "logit", "wald", "newcombe", "conservativ
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Enough for nine digits.
 _NEWCOMBE_STEPS = 9
+# What may be divided by and squared.
+_LEAST_PAIRS = 1e-150
 # What the AUC lacks to 1; the number of clusters and of the rows in a row's own.
 _MISSING, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
 
@@ -122,7 +124,7 @@ class Interval:
         columns: dict[str, pl.Expr] = {"se": field(self.variance.total).sqrt()}
         if not self.fallback:
             return columns | limits | {"ci_method": method}
-        known = field("auc").is_not_null()
+        known = field("__low").is_not_null()
         for end in ("low", "high"):
             columns[f"ci_{end}"] = limits[f"ci_{end}"].otherwise(field(f"__{end}"))
         return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
@@ -133,8 +135,9 @@ def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:
     return {
         "__low": field("auc"),
         "__high": field("auc"),
-        "__pairs": pos * neg,
-        "__more": (pos + neg) / 2 - 1,
+        # Frequency weights may make less than a row.
+        "__pairs": (pos * neg).clip(lower_bound=_LEAST_PAIRS),
+        "__more": ((pos + neg) / 2 - 1).clip(lower_bound=0.0),
     }
 
 
@@ -154,7 +157,7 @@ def _newcombe_step(quantile: float) -> Step:
             pairs = (1 - x) / (2 - x) + x / (1 + x)
             half = quantile**2 / 2 * (1 + field("__more") * pairs) / field("__pairs")
             root = (2 * half * auc * (1 - auc) + half**2).sqrt()
-            columns[name] = (auc + half + side * root) / (1 + 2 * half)
+            columns[name] = ((auc + half + side * root) / (1 + 2 * half)).clip(0.0, 1.0)
         return columns
 
     return step

@@ -60,7 +60,8 @@ def tpr_at_fpr(
     -----
     The threshold that reaches the rate is estimated from the negatives and the true positive
     rate from the positives. The interval combines Wilson's of both [1]_, with Kish's effective
-    numbers of rows where there are weights.
+    numbers of rows where there are weights; it is null where the squares of the weights are too
+    small or too large for a number.
 
     References
     ----------

@@ -12,6 +12,8 @@ from polars_wroc.distributions import normal_quantile
 
 # What may be rounding in a rate that is compared with a limit or with another rate.
 TOLERANCE = 1e-12
+# Below this a sum of powers of weights may have lost terms that are too small for a number.
+_LEAST_SUM = 1e-290
 
 
 class Limits(NamedTuple):
@@ -56,7 +58,10 @@ def ratio_limits(one: Estimate, other: Estimate) -> Limits:
     nothing, unbounded = one.value == 0, other.value == 0
     low = pl.when(nothing).then(0.0).when(unbounded).then(one.low / other.high)
     high = pl.when(unbounded).then(math.inf).when(nothing).then(one.high / other.low)
-    return Limits(low.otherwise(limits.low.exp()), high.otherwise(limits.high.exp()))
+    known = pl.when(one.high.is_not_null() & other.high.is_not_null())
+    return Limits(
+        known.then(low.otherwise(limits.low.exp())), known.then(high.otherwise(limits.high.exp()))
+    )
 
 
 @dataclass(frozen=True)
@@ -71,15 +76,19 @@ class Part:
 
 
 def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
-    """Wilson's interval of a rate among ``size`` rows, which need not be whole."""
+    """Wilson's interval of a rate among ``size`` rows, which need not be whole.
+
+    Null where the size is.
+    """
     quantile = normal_quantile((1 + level) / 2)
     extra = quantile**2 / size
     centre = (rate + extra / 2) / (1 + extra)
     margin = (extra * rate * (1 - rate) + extra**2 / 4).sqrt() / (1 + extra)
+    known = pl.when(size.is_not_null())
     # Rounding must not keep a rate of 0 or 1 out of its interval.
     return Limits(
-        low=pl.min_horizontal((centre - margin).clip(lower_bound=0.0), rate),
-        high=pl.max_horizontal((centre + margin).clip(upper_bound=1.0), rate),
+        low=known.then(pl.min_horizontal((centre - margin).clip(lower_bound=0.0), rate)),
+        high=known.then(pl.max_horizontal((centre + margin).clip(upper_bound=1.0), rate)),
     )
 
 
@@ -90,24 +99,33 @@ def logit_limits(share: pl.Expr, missing: pl.Expr, margin: pl.Expr) -> Limits:
     return Limits(*(1 / (1 + (-(logit + side)).exp()) for side in (-on_logit, on_logit)))
 
 
+def is_exact(powers: pl.Expr) -> pl.Expr:
+    """Whether a sum of powers of weights is neither too small nor too large for a number."""
+    return (powers >= _LEAST_SUM) & powers.is_finite()
+
+
 def effective_number(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
-    """Kish's number of rows of equal weight that are sure as these."""
-    return weight**2 / squares
+    """Kish's number of rows of equal weight that are sure as these.
+
+    Null where the squares of the weights are too small or too large for a number.
+    """
+    return pl.when(is_exact(squares)).then(weight * (weight / squares))
 
 
 def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
     """Share that a part of the rows has of them and the others, and how many rows it is sure as.
 
     That is the smaller of Kish's effective number of rows and the number that would give the
-    share its linearised variance. Both are null where there are no rows.
+    share its linearised variance. Both are null where there are no rows, or more weight than a
+    number; the second where `effective_number` is.
     """
     both = part + others
-    known = pl.when(both.weight > 0)
+    known = pl.when((both.weight > 0) & both.weight.is_finite())
     rate, rest = part.weight / both.weight, others.weight / both.weight
+    spread = (rest**2 * part.squares + rate**2 * others.squares) / both.squares
+    least = pl.when(spread > 0).then(pl.min_horizontal(1.0, rate * rest / spread)).otherwise(1.0)
     kish = effective_number(both.weight, both.squares)
-    variance = (rest**2 * part.squares + rate**2 * others.squares) / both.weight**2
-    size = pl.when(variance > 0).then(pl.min_horizontal(kish, rate * rest / variance))
-    return known.then(rate), known.then(size.otherwise(kish))
+    return known.then(rate), known.then(kish * least)
 
 
 def share_with_limits(part: Part, others: Part, level: float) -> Estimate:

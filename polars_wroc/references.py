@@ -15,6 +15,7 @@ import polars as pl
 from polars_wroc.confusion import by_descending_score, class_weights, if_both_classes
 from polars_wroc.inputs import WEIGHT
 from polars_wroc.placements import place_among, surroundings
+from polars_wroc.rates import is_exact
 from polars_wroc.rows import Rows
 from polars_wroc.staged import Fields, Step, in_columns
 from polars_wroc.variance import CLASSES, ROUNDING, Units, Variance
@@ -167,15 +168,20 @@ class Sample:
         return {self.df: self.variance.degrees_of_freedom(field)}
 
     def _shares(self, field: Fields) -> dict[str, pl.Expr]:
-        """Turn weights that a row misranks into shares of the other class."""
-        columns = {}
+        """Turn weights that a row misranks into shares of the other class.
+
+        Null where the products of weights are too small or too large for a number.
+        """
+        columns: dict[str, pl.Expr] = {}
         weights = {side: field(self.variance.column("weight", side)) for side in CLASSES}
         for side, other in OTHER.items():
             for power, moment in enumerate(("first", "second"), start=1):
                 mass = field(f"__{moment}_mass_{side}_{self.name}")
-                columns[self.variance.column(moment, side)] = mass / weights[other] ** power
+                most = field(self.variance.column("squares", side)) * weights[other] ** power
+                share = pl.when(is_exact(most)).then(mass / weights[other] ** power)
+                columns[self.variance.column(moment, side)] = share
         pairs = weights["pos"] * weights["neg"]
-        missing = field(f"__wrong_{self.name}") / pairs
+        missing = pl.when(is_exact(pairs)).then(field(f"__wrong_{self.name}") / pairs)
         columns[self.variance.centre] = if_both_classes(weights["pos"], weights["neg"], missing)
         return columns
 

@@ -49,7 +49,8 @@ def confusion_matrix(
         1, where the data were sampled by class; None takes that of the data. The cells stay
         those of the data.
     level
-        Confidence level of intervals for the rates; None leaves them out.
+        Confidence level of intervals for the rates; None leaves them out. Where the squares of
+        the weights are too small or too large for a number, the limits are null.
     weight_type
         What a weight means to them: see `roc_auc_ci`.
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.placements import Placements
-from polars_wroc.rates import effective_number
+from polars_wroc.rates import effective_number, is_exact
 from polars_wroc.staged import Fields, Step
 
 WeightType: TypeAlias = Literal["probability", "frequency"]
@@ -58,7 +58,7 @@ class Variance:
 
     @property
     def total(self) -> str:
-        """Column of the variance; null where a class has one unit only."""
+        """Column of the variance; null where a class has one unit only, or cubes are no numbers."""
         return f"__variance{self.name}"
 
     def part(self, side: str) -> str:
@@ -117,7 +117,7 @@ class Variance:
         """What each class contributes.
 
         The factor of a class makes that unbiased when weights and placements are unrelated;
-        for equal weights it is n / (n - 1).
+        for equal weights it is n / (n - 1). The cubes are the first to be no number.
         """
         columns: dict[str, pl.Expr] = {}
         centre = field(self.centre)
@@ -127,11 +127,12 @@ class Variance:
                 for name in ("weight", "squares", "cubes", "first", "second")
             )
             unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
-            factor = pl.when(unbiased > _ONE_UNIT * squares).then(squares / unbiased)
+            several = unbiased > _ONE_UNIT * squares
+            factor = pl.when(several & is_exact(cubes)).then(squares / unbiased)
             level = centre**2 * squares
             spread = self.without_rounding(second - 2 * centre * first + level, second + level)
             columns[self.column("factor", side)] = factor
-            columns[self.part(side)] = factor * spread / weight**2
+            columns[self.part(side)] = factor * (spread / weight / weight)
             effective = effective_number(weight, squares)
             columns[self.effective(side)] = pl.when(weight > 0).then(effective)
         return columns
@@ -161,12 +162,12 @@ class Variance:
     def degrees_of_freedom(self, field: Fields) -> pl.Expr:
         """Satterthwaite's, from what the classes contribute and how many units they have."""
         # Of the parts alone: what classes in shared clusters have in common cancels out.
-        parts, spread = pl.lit(0.0), pl.lit(0.0)
+        parts = field(self.part("pos")) + field(self.part("neg"))
+        spread = pl.lit(0.0)
         for side in CLASSES:
-            part = field(self.part(side))
-            parts += part
-            spread += part**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
-        return parts**2 / spread
+            share = field(self.part(side)) / parts
+            spread += share**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
+        return 1 / spread
 
     def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
         """Take for 0 what may be left of terms that cancel out."""
