@@ -12,21 +12,16 @@ from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, fairness_of
-from polars_wroc.gaps import (
-    GAP_COLUMNS,
-    GapTests,
-    adjusted_gaps,
-    class_counts,
-    gaps_of,
-    read_reference,
-)
+from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, class_counts, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
-from polars_wroc.references import Reference, place_own
+from polars_wroc.reference_choice import read_reference
+from polars_wroc.references import Reference
 from polars_wroc.rows import OVERALL, Rows, collect, collect_all
 from polars_wroc.rules import Rule
+from polars_wroc.samples import place_own
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, beside_own_cluster, summary_of, summary_sums
 from polars_wroc.thinning import AUC_CHANGE, thin_placed, with_auc_change
@@ -60,7 +55,7 @@ class AuditTables(NamedTuple):
 
 def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     """Measure checked rows, whose keys are the attributes and perhaps the model."""
-    reference = read_reference(plan.reference, rows, plan.tests)
+    reference = read_reference(plan.reference, rows, plan.tests.weight_type)
     everybody = _in_order(rows, reference)
     cells = _cells(everybody, plan)
     sums, points = _reduce(everybody, plan, reference)
@@ -190,7 +185,9 @@ class _Segments(NamedTuple):
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare the segments of each attribute with each other; all tests are one family."""
         tests = plan.tests
-        reference = read_reference(plan.reference, Rows(self.sums, self.keys, self.apart), tests)
+        reference = read_reference(
+            plan.reference, Rows(self.sums, self.keys, self.apart), tests.weight_type
+        )
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
         gaps = gaps_of(sums, self.cells, self.keys, reference, tests)
         adjusted = adjusted_gaps(gaps, self.keys, self.apart, tests.adjust).sort(_PLACE)

@@ -8,8 +8,8 @@ from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score, if_both_classes
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
-from polars_wroc.references import ALL_MISRANKED, MISRANKED, place_among_all, place_own, weights
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.samples import ALL_MISRANKED, MISRANKED, place_among_all, place_own, weights
 from polars_wroc.staged import Fields, in_columns
 
 DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")

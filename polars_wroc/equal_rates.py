@@ -11,8 +11,7 @@ import polars as pl
 from polars_wroc.costs import Costs
 from polars_wroc.envelope import highest_of_lowest
 from polars_wroc.rates import TOLERANCE
-from polars_wroc.references import over
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, over
 
 # On each edge: the weight of each class of the group in that of all groups, and of all positives.
 POSITIVE_SHARE, NEGATIVE_SHARE, PREVALENCE = "__positive", "__negative", "__prevalence"

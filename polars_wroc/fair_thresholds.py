@@ -21,8 +21,7 @@ from polars_wroc.equal_rates import (
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
-from polars_wroc.references import over
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
 from polars_wroc.rules import choose_rule
 from polars_wroc.threshold_search import choose
 

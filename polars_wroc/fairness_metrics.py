@@ -13,8 +13,7 @@ from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rates import Estimate, difference_limits, ratio_limits
 from polars_wroc.reading import read_rows
-from polars_wroc.references import over
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.threshold_search import cells_at, common_threshold

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc import inputs, options
+from polars_wroc import options
 from polars_wroc.contrasts import (
     Adjust,
     Area,
@@ -19,24 +19,20 @@ from polars_wroc.contrasts import (
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows
+from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import (
     AUC,
     DIFFERENCE_VARIANCE,
     OWN,
     REFERENCE,
     REFERENCE_AUC,
-    Everybody,
-    IsReference,
-    OneGroup,
     Reference,
-    over,
     place_in_group,
 )
-from polars_wroc.rest import Rest
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
-from polars_wroc.variance import WeightType, check_weight_type, units_of
+from polars_wroc.variance import WeightType, check_weight_type
 
 GAP_COLUMNS = (
     "n_pos",
@@ -180,7 +176,7 @@ def measure_gaps(
     rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
 ) -> pl.LazyFrame:
     """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
-    compared = read_reference(reference, rows, tests)
+    compared = read_reference(reference, rows, tests.weight_type)
     placed = place_in_group(rows, compared)
     # Sorted, since of several best groups the first one is the reference.
     sums = rows.reduce(placed, compared.sums | class_counts()).sort(rows.keys)
@@ -267,56 +263,3 @@ def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
         auc_gap_high=parts["ci_high"],
         auc_gap_p_value=parts["p_value"],
     )
-
-
-def read_reference(reference: object, rows: Rows, tests: GapTests) -> Reference:
-    """Say what the groups of checked rows are compared with."""
-    apart, units = rows.ordered, units_of(tests.weight_type, clustered=False)
-    if isinstance(reference, str) and reference == "rest":
-        return Rest(apart, units)
-    if isinstance(reference, str) and reference == "overall":
-        return Everybody(apart, units)
-    if reference == "best":
-        return OneGroup(apart, units, _best(apart))
-    groups = [key for key in rows.keys if key not in rows.ordered]
-    schema = rows.frame.collect_schema()
-    return OneGroup(apart, units, _named(groups, apart, reference, schema))
-
-
-def _best(apart: Sequence[str]) -> IsReference:
-    def is_best(auc: pl.Expr) -> pl.Expr:
-        def first(highest: pl.Expr) -> pl.Expr:
-            return highest & (highest.cum_sum() == 1)
-
-        best = first((auc == auc.max()).fill_null(value=False))
-        return best.over(apart) if apart else best
-
-    return is_best
-
-
-def _named(
-    groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
-) -> IsReference:
-    values = reference if isinstance(reference, tuple) else (reference,)
-    if len(values) != len(groups) or not all(
-        inputs.is_possible(value, schema[key]) for key, value in zip(groups, values, strict=False)
-    ):
-        types = ", ".join(f"{key!r} ({schema[key]})" for key in groups)
-        msg = (
-            f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
-            f"found {reference!r}"
-        )
-        raise ValueError(msg)
-    named = pl.all_horizontal(
-        pl.col(key) == pl.lit(value) for key, value in zip(groups, values, strict=True)
-    ).fill_null(value=False)
-    found_there = over(named.any(), apart)
-    rule = (
-        "`reference` must be 'rest', 'overall', 'best' or a group; "
-        f"found no group {reference!r} in {', '.join(groups)}"
-    )
-
-    def is_named(_: pl.Expr) -> pl.Expr:
-        return named & inputs.unless(found_there, rule)
-
-    return is_named

@@ -20,7 +20,7 @@ from polars_wroc.rates import (
     ratio_limits,
     wilson,
 )
-from polars_wroc.references import over
+from polars_wroc.rows import over
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import WeightType
 

@@ -17,25 +17,23 @@ import polars as pl
 from polars_wroc.confusion import by_descending_score
 from polars_wroc.inputs import WEIGHT
 from polars_wroc.placements import place_among, surroundings
-from polars_wroc.references import (
+from polars_wroc.references import Reference, difference_columns
+from polars_wroc.rows import Rows, over
+from polars_wroc.samples import (
     AHEAD,
     ALL_MISRANKED,
     MISRANKED,
     OTHER,
     TIED,
-    Reference,
     Sample,
     add_up_groups,
     among_sums,
-    difference_columns,
-    over,
     own_sums,
     place_among_all,
     place_and_keep,
     unit_weight,
     weights,
 )
-from polars_wroc.rows import Rows
 from polars_wroc.staged import Fields, Step, in_columns
 from polars_wroc.variance import CLASSES, Units
 

@@ -71,6 +71,11 @@ class Rows:
         return frame.group_by(self.keys).agg(**aggregates)
 
 
+def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
+    """Aggregate groups that are compared with each other."""
+    return value.over(keys) if keys else value
+
+
 def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     """Hand a result back as the kind of frame that came in."""
     if isinstance(frame, pl.LazyFrame):

@@ -93,11 +93,9 @@ def _ends_of_parts(
     ends = numbered.group_by([*keys, _PART]).agg(
         pl.col(there).first().name.prefix(_ENDS[0]), pl.col(there).last().name.prefix(_ENDS[1])
     )
-    ends = ends.cache()
-    points = [
-        ends.select(*keys, *(pl.col(f"{end}{name}").alias(name) for name in there)) for end in _ENDS
-    ]
-    return pl.concat(points).unique(_PLACE).sort(_PLACE).select(names)
+    both = {name: pl.concat_list(f"{end}{name}" for end in _ENDS) for name in there}
+    points = ends.select(*keys, **both).explode(there, empty_as_null=False)
+    return points.unique(_PLACE).sort(_PLACE).select(names)
 
 
 def _area(keys: Sequence[str]) -> pl.Expr:

@@ -1,0 +1,67 @@
+"""What the caller names as the reference of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc import inputs
+from polars_wroc.references import Everybody, IsReference, OneGroup, Reference
+from polars_wroc.rest import Rest
+from polars_wroc.rows import Rows, over
+from polars_wroc.variance import WeightType, units_of
+
+
+def read_reference(reference: object, rows: Rows, weight_type: WeightType) -> Reference:
+    """Say what the groups of checked rows are compared with."""
+    apart, units = rows.ordered, units_of(weight_type, clustered=False)
+    if isinstance(reference, str) and reference == "rest":
+        return Rest(apart, units)
+    if isinstance(reference, str) and reference == "overall":
+        return Everybody(apart, units)
+    if reference == "best":
+        return OneGroup(apart, units, _best(apart))
+    groups = [key for key in rows.keys if key not in rows.ordered]
+    schema = rows.frame.collect_schema()
+    return OneGroup(apart, units, _named(groups, apart, reference, schema))
+
+
+def _best(apart: Sequence[str]) -> IsReference:
+    def is_best(auc: pl.Expr) -> pl.Expr:
+        def first(highest: pl.Expr) -> pl.Expr:
+            return highest & (highest.cum_sum() == 1)
+
+        best = first((auc == auc.max()).fill_null(value=False))
+        return best.over(apart) if apart else best
+
+    return is_best
+
+
+def _named(
+    groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
+) -> IsReference:
+    values = reference if isinstance(reference, tuple) else (reference,)
+    if len(values) != len(groups) or not all(
+        inputs.is_possible(value, schema[key]) for key, value in zip(groups, values, strict=False)
+    ):
+        types = ", ".join(f"{key!r} ({schema[key]})" for key in groups)
+        msg = (
+            f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
+            f"found {reference!r}"
+        )
+        raise ValueError(msg)
+    named = pl.all_horizontal(
+        pl.col(key) == pl.lit(value) for key, value in zip(groups, values, strict=True)
+    ).fill_null(value=False)
+    found_there = over(named.any(), apart)
+    rule = (
+        "`reference` must be 'rest', 'overall', 'best' or a group; "
+        f"found no group {reference!r} in {', '.join(groups)}"
+    )
+
+    def is_named(_: pl.Expr) -> pl.Expr:
+        return named & inputs.unless(found_there, rule)
+
+    return is_named
