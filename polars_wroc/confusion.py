@@ -20,7 +20,7 @@ import polars as pl
 
 from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rows import Rows
-from polars_wroc.staged import Fields, as_struct
+from polars_wroc.staged import as_struct
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
 # The same of the squared weights.
@@ -28,7 +28,7 @@ TP_SQUARES, FP_SQUARES = "__tp_squares", "__fp_squares"
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 _SQUARES = (TP_SQUARES, FP_SQUARES, POSITIVES_SQUARES, NEGATIVES_SQUARES)
 ENDS_TIE = "__ends_tie"
-_TP_SUM, _FP_SUM, _ENDS_TIE = "__tp_sum", "__fp_sum", "__ends_tie_sum"
+_TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 
@@ -209,22 +209,19 @@ def with_sums(
 ) -> pl.LazyFrame:
     """Add ``columns`` of the cumulative sums and the totals of both classes to sorted rows."""
     sums = cumulative_sums(pl.col(score), signed_weight.fill_null(0.0))
-    steps = {_TP_SUM: sums.tp, _FP_SUM: sums.fp, _ENDS_TIE: sums.ends_tie}
-
-    def added(field: Fields) -> dict[str, pl.Expr]:
-        tp, fp, ends_tie = (field(name) for name in steps)
-        along = columns(CumulativeSums(sums.weights, tp, fp, ends_tie))
-        return along | {POSITIVES: tp.last(), NEGATIVES: fp.last()}
-
-    if not keys:
-        # As columns of their own, so that what nobody asks for is not computed.
-        return ordered.with_columns(**steps).with_columns(**added(pl.col)).drop(*steps)
-    # Fields name the sums: an expression in a window is computed at each of its mentions. And
-    # one window: each column that it hands back costs a scatter of all rows.
-    columns_added = added(pl.field)
-    curve = as_struct(steps).struct.with_fields(**columns_added).over(keys)
+    # Fields name the sums: an expression in a window is computed at each of its mentions.
+    named = as_struct({_TP_SUM: sums.tp, _FP_SUM: sums.fp, ENDS_TIE: sums.ends_tie})
+    tp, fp, ends_tie = (pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE))
+    sums = CumulativeSums(sums.weights, tp, fp, ends_tie)
+    # In the struct the totals are columns like others. As broadcast values the engine would
+    # divide by them in another way, in which equal rates may differ in the last digit.
+    added = columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()}
+    curve = named.struct.with_fields(**added)
+    if keys:
+        # One window: each column that it hands back costs a scatter of all rows.
+        curve = curve.over(keys)
     handed_back = ordered.with_columns(curve.alias("__curve"))
-    return handed_back.with_columns(pl.col("__curve").struct.field(*columns_added)).drop("__curve")
+    return handed_back.with_columns(pl.col("__curve").struct.field(*added)).drop("__curve")
 
 
 class CumulativeSums(NamedTuple):
