@@ -155,7 +155,7 @@ def test_sources_that_are_not_there(
         ("empty", "`path` must end in one of .html, .json, .parquet, .csv; found 'empty'"),
         ("report.xlsx", "`path` must end in one of .html, .json, .parquet, .csv"),
         ("rows.parquet", "`path` must not be a file that is read; found 'rows.parquet'"),
-        ("folder.html", "folder.html"),
+        ("folder.html", "`path` must be a file; found the folder 'folder.html'"),
     ],
 )
 def test_targets_that_cannot_be_written(
