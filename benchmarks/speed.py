@@ -101,7 +101,7 @@ def main() -> None:
         synthetic(options.rows, options.seed).write_parquet(file)
         memory = memory_table(file, options.rows)
         contestants = field(pl.read_parquet(file), file)
-        _say("warm-up and comparison of the answers")
+        say("warm-up and comparison of the answers")
         compare_answers(contestants)
         times = measure(contestants, options.rounds, options.peer_rounds)
     publish([setting(options), speed_table(contestants, times), memory], options.output)
@@ -261,7 +261,7 @@ def measure(contestants: list[Contestant], rounds: int, peer_rounds: int) -> dic
     """Time each contestant once a round."""
     times = {c.name: Times([], []) for c in contestants if c.installed}
     for turn in range(rounds):
-        _say(f"round {turn + 1} of {rounds}")
+        say(f"round {turn + 1} of {rounds}")
         for contestant in contestants:
             if contestant.installed and not (contestant.slow and turn >= peer_rounds):
                 start, cpu_start = time.perf_counter(), time.process_time()
@@ -274,7 +274,7 @@ def measure(contestants: list[Contestant], rounds: int, peer_rounds: int) -> dic
 def speed_table(contestants: list[Contestant], times: dict[str, Times]) -> str:
     """Write the times as a Markdown table."""
     header = ("contestant", "median s", "fastest s", "cpu s", "ratio", "to", "target", "met")
-    return _markdown(header, [_speed_row(c, times) for c in contestants])
+    return markdown(header, [_speed_row(c, times) for c in contestants])
 
 
 def _speed_row(contestant: Contestant, times: dict[str, Times]) -> tuple[str, ...]:
@@ -296,35 +296,36 @@ def memory_table(file: Path, rows: int) -> str:
     """Measure the peak memory of each task and write it as a Markdown table."""
     body = []
     for task in ("read the file", "roc_auc", "summary"):
-        _say(f"memory: {task}")
-        size = peak_memory(task, file) / rows
+        say(f"memory: {task}")
+        size = peak_memory(_grow, task, file) / rows
         target, met = "-", "-"
         if task == "roc_auc":
             target, met = f"under {MEMORY_LIMIT}", "yes" if size < MEMORY_LIMIT else "no"
         body.append((task, f"{size:.0f}", target, met))
-    return _markdown(("peak memory, with the DataFrame", "bytes per row", "target", "met"), body)
+    return markdown(("peak memory, with the DataFrame", "bytes per row", "target", "met"), body)
 
 
-def peak_memory(task: str, file: Path) -> int:
-    """Peak memory of reading the file and doing a task, in a new process."""
+def peak_memory(grow: Callable[[str, Path], int], task: str, file: Path) -> int:
+    """What reading the file and doing a task makes memory ``grow`` by, in a new process."""
     # A child started in any other way inherits the peak of this process.
     context = get_context("forkserver")
     context.set_forkserver_preload([])
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(_grow, task, file).result()
+        return pool.submit(grow, task, file).result()
 
 
 def _grow(task: str, file: Path) -> int:
-    imported = _peak_rss()
+    imported = peak_rss()
     df = pl.read_parquet(file, columns=COLUMNS)
     if task == "roc_auc":
         df.group_by("g").agg(wroc.roc_auc("y", "score", weight="weight"))
     elif task == "summary":
         wroc.summary(df, "y", "score", weight="weight", by="g")
-    return _peak_rss() - imported
+    return peak_rss() - imported
 
 
-def _peak_rss() -> int:
+def peak_rss() -> int:
+    """Peak memory of this process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -370,12 +371,14 @@ def _agree(found: pl.DataFrame, expected: pl.DataFrame) -> bool:
     return bool((gap <= AGREEMENT).all())
 
 
-def _markdown(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
+def markdown(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
+    """Write a table."""
     lines = [header, tuple("---" for _ in header), *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _say(progress: str) -> None:
+def say(progress: str) -> None:
+    """Tell whoever waits how far it is."""
     print(progress, file=sys.stderr, flush=True)
 
 

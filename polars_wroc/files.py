@@ -88,6 +88,9 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     if not target.parent.is_dir():
         msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
         raise ValueError(msg)
+    if target.is_dir():
+        msg = f"`path` must be a file; found the folder {str(path)!r}"
+        raise ValueError(msg)
     if any(_reads(source, target.resolve()) for source in sources):
         msg = f"`path` must not be a file that is read; found {str(path)!r}"
         raise ValueError(msg)

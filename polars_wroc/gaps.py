@@ -200,7 +200,7 @@ def gaps_of(
         rates = RateGaps(
             reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()
         )
-        joined = table.join(cells, on=keys, how="left", nulls_equal=True)
+        joined = table.join(cells, on=keys, how="left", nulls_equal=True, maintain_order="left")
         table = in_columns(joined, rates.steps)
     return _with_tests(table, reference, tests.min_rows)
 

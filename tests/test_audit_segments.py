@@ -69,6 +69,22 @@ def test_crossed_attributes_come_last_in_the_order_of_their_values(rows: pl.Data
     assert names(audit.segments)[-8:] == [(f"age{CROSS}size", name) for name in expected]
 
 
+def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None:
+    frame = pl.DataFrame(
+        {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
+    )
+    audit = wroc.audit(frame, "y", "s", by="age", threshold=1, min_rows=0)
+    alone = wroc.fairness(frame, "y", "s", by="age", threshold=1)
+    assert audit.fairness is not None
+    for table in (audit.fairness, alone):
+        (extremes,) = (
+            (table.filter(pl.col("metric") != "max_abroca").select("group_max", "group_min"))
+            .unique()
+            .rows()
+        )
+        assert extremes == ("2", "10")
+
+
 def test_one_attribute_has_nothing_to_be_crossed_with(rows: pl.DataFrame) -> None:
     plain, crossed = (
         wroc.audit(rows, "y", "s", by=["g"], intersections=each) for each in (False, True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 RATES = ["selection_rate", "tpr", "fpr", "ppv", "npv"]
 P_VALUES = [f"{name}_gap_p_value" for name in ("auc", *RATES)]
@@ -35,7 +37,7 @@ def people(sizes: dict[str, int], seed: int = 3) -> pl.DataFrame:
     )
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def holm(values: Floats) -> list[float]:
     """Holm's step-down adjustment, from its definition."""
     order = np.argsort(values)
     steps = [(len(values) - place) * values[k] for place, k in enumerate(order)]

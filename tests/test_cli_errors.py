@@ -1,0 +1,177 @@
+"""Bad input on the command line: one line that says what is wrong, and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polars_wroc.cli import main
+
+COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
+HTML = ["-o", "report.html"]
+
+
+@pytest.fixture
+def rows() -> pl.DataFrame:
+    """80 rows with a column for every mistake."""
+    return pl.DataFrame(
+        {
+            "y": [0, 1] * 40,
+            "s": [float(k % 17) for k in range(80)],
+            "g": ["a", "b", "b", "a"] * 20,
+            "two": [1, 2] * 40,
+            "text": ["x", "y"] * 40,
+            "nothing": pl.Series([None] * 80, dtype=pl.Float64),
+            "negative": [-1.0, 1.0] * 40,
+            "one_class": ["x", "y"] * 40,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the rows in it."""
+    rows.write_parquet(tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def assert_refused(
+    call: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check that a call says one line and leaves the folder as it was."""
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(call) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("polars-wroc: ")
+    assert message in err
+    assert err.count("\n") == 1
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == before
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "-"], HTML, ["-o", "segments.csv"]])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"--label": "no"}, "`label` must name a column of the frame; found no column 'no'"),
+        ({"--score": "no"}, "`score` must name a column of the frame; found no column 'no'"),
+        ({"--by": "no"}, "`by` must name a column of the frame; found no column 'no'"),
+        ({"--weight": "no"}, "`weight` must name a column of the frame; found no column 'no'"),
+        ({"--cluster": "no"}, "`cluster` must name a column of the frame; found no column 'no'"),
+        ({"--score": "text"}, "`score` must be numeric; found column 'text' of type String"),
+        ({"--label": "two"}, "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with"),
+        ({"--label": "text"}, "come with `pos_label`"),
+        ({"--weight": "negative"}, "`weight` must be finite and zero or more"),
+        ({"--score": "nothing"}, "`frame` must have rows to audit; found none: 80 rows lack"),
+        ({"--label": "nothing"}, "`frame` must have rows to audit; found none: 80 rows lack"),
+        ({"--threshold": "nan"}, "`threshold` must be "),
+        ({"--fail-if": "auc_gapp>0.1"}, "`--fail-if` must name one of auc, auc_reference, "),
+        ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs a threshold)"),
+        ({"--fail-if": "auc_gap"}, "`--fail-if` must be a name, one of > >= < <= and a number"),
+        ({"--fail-if": "auc_gap>high"}, "found 'auc_gap>high'"),
+    ],
+)
+def test_bad_columns_and_options(
+    changed: dict[str, str],
+    message: str,
+    output: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = dict(zip(COLUMNS[::2], COLUMNS[1::2], strict=True)) | changed
+    flags = [word for option in options.items() for word in option]
+    assert_refused(["audit", "rows.parquet", *flags, *output], message, folder, capsys)
+
+
+def damaged(path: Path, start: float, stop: float) -> bytes:
+    """Bytes of a file with a part of them set to ones."""
+    content = path.read_bytes()
+    places = int(start * len(content)), int(stop * len(content))
+    return content[: places[0]] + b"\xff" * (places[1] - places[0]) + content[places[1] :]
+
+
+FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
+    "junk": ("x.parquet", lambda _: np.random.default_rng(0).bytes(500), "The file must end with"),
+    "truncated": ("x.parquet", lambda path: path.read_bytes()[:900], "The file must end with"),
+    "damaged page": ("x.parquet", lambda path: damaged(path, 0.01, 0.2), ""),
+    "damaged footer": ("x.parquet", lambda path: damaged(path, 0.6, 0.8), ""),
+    "empty": ("x.parquet", lambda _: b"", "`files` must be readable; found x.parquet: "),
+    "empty csv": ("x.csv", lambda _: b"", "`files` must be readable; found x.csv: empty CSV"),
+    "header only": ("x.csv", lambda _: b"y,s,g\n", "`files` must hold rows; found none in x.csv"),
+    "junk csv": ("x.csv", lambda _: bytes(range(256)) * 4, ""),
+    "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "more fields than defined"),
+    "late text": ("x.csv", lambda _: b"y,s,g\n" + b"1,2,a\n" * 999 + b"0,high,b\n", "'s'"),
+    "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "`files` must be readable; found x.arrow: "),
+    "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "`files` must be readable; found x.ndjson: "),
+    "no ndjson": ("x.ndjson", lambda _: b"", ""),
+}
+
+
+@pytest.mark.parametrize("command", ["audit", "auc", "curve"])
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files(
+    name: str, command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, content, message = FILES[name]
+    (folder / file).write_bytes(content(folder / "rows.parquet"))
+    output = {"audit": "x.html", "auc": "x.json", "curve": "x.svg"}[command]
+    assert_refused([command, file, *COLUMNS, "-o", output], message, folder, capsys)
+
+
+def test_table_without_rows(
+    rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.clear().write_parquet(folder / "x.parquet")
+    message = "`frame` must have rows to audit; found none\n"
+    assert_refused(["audit", "x.parquet", *COLUMNS, *HTML], message, folder, capsys)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("none/rows.parquet", "`files` must exist; found no 'none/rows.parquet'"),
+        ("none/*.parquet", "`files` must exist; found no 'none/*.parquet'"),
+        ("empty", "`files` must be readable; found empty: "),
+        ("rows", "`files` must end in one of .parquet, "),
+    ],
+)
+def test_sources_that_are_not_there(
+    source: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    assert_refused(["audit", source, *COLUMNS, *HTML], message, folder, capsys)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("none/report.html", "`path` must be in a folder that exists; found no 'none'"),
+        ("empty", "`path` must end in one of .html, .json, .parquet, .csv; found 'empty'"),
+        ("report.xlsx", "`path` must end in one of .html, .json, .parquet, .csv"),
+        ("rows.parquet", "`path` must not be a file that is read; found 'rows.parquet'"),
+        ("folder.html", "`path` must be a file; found the folder 'folder.html'"),
+    ],
+)
+def test_targets_that_cannot_be_written(
+    target: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "folder.html").mkdir()
+    assert_refused(["audit", "rows.parquet", *COLUMNS, "-o", target], message, folder, capsys)
+
+
+def test_segments_of_one_class_are_no_mistake(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--by", "one_class"]
+    assert main([*call, "--threshold", "8", "--fail-if", "auc_gap>0", "-o", "x.csv"]) == 0
+    assert capsys.readouterr().err == ""
+    segments = pl.read_csv(folder / "x.csv").filter(attribute="one_class")
+    assert segments["auc"].to_list() == [None, None]
+    assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.csv"]
