@@ -1,8 +1,8 @@
 """Groups that do not differ: how often a table of gaps flags something all the same.
 
-Each model is a table by itself: a score drawn anew for the same people, from one distribution for
-all groups. What Holm adjusts over one table finds something in at most 5 % of them, and, where
-only AUCs are tested, in not much less.
+Rows are drawn anew for each table, from one distribution for all groups. What Holm adjusts over
+one table finds something in at most 5 % of them, and, correlated as the tests are, in not much
+less.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import polars as pl
 import pytest
 from scipy import stats
 
-import polars_wroc as wroc
+from polars_wroc.gaps import GapTests, measure_gaps
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import Rows, collect
+from polars_wroc.threshold_search import common_threshold
 
 LEVEL = 0.05
-TABLES, ROWS = 400, 600
-# What 998 of 1000 such tests find by chance if the share is 5 %.
-LOW, HIGH = (count / TABLES for count in stats.binom.interval(0.998, TABLES, LEVEL))
+TABLES, ROWS = 1000, 600
+# What 998 of 1000 such simulations find if the share is between 3 % and 7 %.
+LOW, HIGH = (
+    stats.binom.ppf(tail, TABLES, share) / TABLES for tail, share in ((0.001, 0.03), (0.999, 0.07))
+)
 
 
 @pytest.fixture(
@@ -30,24 +35,25 @@ def p_values(request: pytest.FixtureRequest) -> dict[str, npt.NDArray[np.float64
     """All p-values of each of many tables of identical groups: of AUCs and of all rates."""
     groups, weight = request.param
     random = np.random.default_rng([1936, groups])
-    # As many positives in each group, with the same weights: else rates that depend on them would
-    # differ between the groups, and in all tables alike.
-    positive = np.arange(ROWS) // groups % 5 < 2
-    weights = np.repeat(random.lognormal(sigma=0.5, size=ROWS // groups), groups)
-    models = [f"model {k}" for k in range(TABLES)]
-    scores = random.normal(size=(TABLES, ROWS)) + positive
+    size = TABLES * ROWS
+    positive = random.random(size) < 0.4
     frame = pl.DataFrame(
         {
-            "g": np.arange(ROWS) % groups,
+            "table": np.repeat(np.arange(TABLES), ROWS),
+            "g": random.integers(groups, size=size),
             "y": positive,
-            "w": weights,
-            **dict(zip(models, scores, strict=True)),
+            "s": random.normal(size=size) + positive,
+            "w": random.lognormal(sigma=0.5, size=size),
         }
     )
-    gaps = wroc.group_gaps(frame, "y", models, by="g", weight=weight, threshold=0.5, adjust="none")
+    read = read_rows(frame, "y", "s", weight, ["g", "table"], None, result_columns=[])
+    # Groups of different tables are never compared, like those of different models.
+    rows = Rows(read.frame, ["g", "table"], ["table"])
+    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
+    gaps = collect(measure_gaps(rows, "rest", common_threshold(rows, 0.5), tests))
     assert gaps.height == groups * TABLES
     # Of two groups each is the rest of the other, which is one test.
-    counted = (gaps.filter(pl.col("g") > 0) if groups == 2 else gaps).sort("model")
+    counted = (gaps.filter(pl.col("g") > 0) if groups == 2 else gaps).sort("table", "g")
     names = [name for name in gaps.columns if name.endswith("_gap_p_value")]
     assert len(names) == 6
     found = {name: counted[name].to_numpy().reshape(TABLES, -1) for name in names}
@@ -65,9 +71,7 @@ def test_share_of_tables_of_aucs(p_values: dict[str, npt.NDArray[np.float64]]) -
 
 
 def test_share_of_tables_with_rates(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
-    # The rates of a group are correlated, so that the share is less than the level.
-    share = share_with_a_finding(np.hstack([*p_values.values()]))
-    assert 0 < share <= 0.07
+    assert LOW <= share_with_a_finding(np.hstack([*p_values.values()])) <= HIGH
 
 
 def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
