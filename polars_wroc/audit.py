@@ -90,7 +90,9 @@ def audit(
         What segments are compared with, of the same attribute, and how p-values are adjusted:
         see `group_gaps`. With ``cluster`` the gaps take rows as independent all the same.
     min_rows
-        A segment with fewer rows in a class is measured and marked as small, but not tested.
+        A segment with fewer rows in a class is measured and marked as small. No number is tested,
+        compared in the fairness metrics or taken for the best that has fewer rows behind it: of
+        each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv.
 
     Returns
     -------
@@ -143,9 +145,15 @@ def audit(
     tests = GapTests(level, weight_type, adjust, options.whole_number("min_rows", min_rows, low=0))
     attributes = [key for key in rows.keys if key not in rows.ordered]
     options.flag("intersections", intersections)
+    if intersections and len(attributes) == 1:
+        msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
+        raise ValueError(msg)
     ways = groupings(attributes, intersections=intersections)
     plan = AuditPlan(ways, reference, choice, interval, metrics, tests)
     tables = measure(rows, plan)
+    if pos_label is not None and not tables.segments["n_pos"].any():
+        msg = f"`pos_label` must be a value of the label; found no row with {pos_label!r}"
+        raise ValueError(msg)
     missing = missing_values(frame, label, score, weight, by)
     settings = {
         "label": _shown(label),

@@ -45,7 +45,8 @@ class Audit:
         How far each segment is from the reference, as `group_gaps` says; p-values are adjusted
         for all attributes and segments together.
     fairness
-        The metrics of `fairness` for each attribute, but for ABROCA; None without a threshold.
+        The metrics of `fairness` for each attribute, but for ABROCA, over the segments with rows
+        enough for each of them; None without a threshold.
     missing
         ``column`` and ``n_missing``: the rows that lack a label, score, weight or attribute. All
         but those that lack only an attribute are left out; a missing attribute is a segment.

@@ -11,7 +11,8 @@ import polars as pl
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
-from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, fairness_of
+from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
+from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
 from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, class_counts, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
@@ -55,7 +56,7 @@ class AuditTables(NamedTuple):
 
 def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     """Measure checked rows, whose keys are the attributes and perhaps the model."""
-    reference = read_reference(plan.reference, rows, plan.tests.weight_type)
+    reference = read_reference(plan.reference, rows, plan.tests.weight_type, plan.tests.min_rows)
     everybody = _in_order(rows, reference)
     cells = _cells(everybody, plan)
     sums, points = _reduce(everybody, plan, reference)
@@ -93,7 +94,7 @@ def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
     smallest = collect(cells_at(everybody, thresholds)).lazy()
     sums: dict[str, pl.Expr] = {
         name: pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
-        for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES)
+        for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
     }
     sums |= {"threshold": pl.col("threshold").first()}
     tables = [
@@ -185,9 +186,8 @@ class _Segments(NamedTuple):
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare the segments of each attribute with each other; all tests are one family."""
         tests = plan.tests
-        reference = read_reference(
-            plan.reference, Rows(self.sums, self.keys, self.apart), tests.weight_type
-        )
+        groups = Rows(self.sums, self.keys, self.apart)
+        reference = read_reference(plan.reference, groups, tests.weight_type, tests.min_rows)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
         gaps = gaps_of(sums, self.cells, self.keys, reference, tests)
         adjusted = adjusted_gaps(gaps, self.keys, self.apart, tests.adjust).sort(_PLACE)
@@ -201,9 +201,13 @@ class _Segments(NamedTuple):
         metrics = ThresholdMetrics(level, weight_type)
         sums = self.sums.filter(_ATTRIBUTES)
         decided = in_columns(self.cells, metrics.steps)
-        rates = _beside(sums.select(self.keys), decided, self.keys)
+        rates = _beside(sums.select(*self.keys, *class_counts()), decided, self.keys)
+        least = plan.tests.min_rows
+        rates = rates.with_columns(pl.when(has_rows(name, least)).then(name) for name in RATES)
         interval = Interval(level, "logit-t", weight_type, clustered=False)
-        aucs = summary_of(sums, interval)
+        aucs = summary_of(sums, interval).with_columns(
+            pl.when(has_rows("auc", least)).then("auc").alias("auc")
+        )
         table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
         place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)
         ordered = table.join(place, on=self.apart, maintain_order="left")

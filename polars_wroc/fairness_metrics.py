@@ -26,6 +26,7 @@ _RATES = {
     "predictive_equality": "fpr",
     "predictive_parity": "ppv",
 }
+RATES = tuple(_RATES.values())
 _ODDS = ("equal_opportunity", "predictive_equality")
 METRICS = (
     "demographic_parity_difference",

@@ -16,6 +16,7 @@ from polars_wroc.contrasts import (
     area_contrast,
     check_options,
 )
+from polars_wroc.enough_rows import rows_behind
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows
@@ -46,6 +47,7 @@ GAP_COLUMNS = (
     "auc_gap_p_value",
     "auc_gap_p_adjusted",
 )
+_P_VALUE = "_gap_p_value"
 # A group's test that another one has had.
 _REPEATED = "__repeated"
 
@@ -89,7 +91,10 @@ def group_gaps(
     adjust
         How p-values are adjusted for the number of tests in the table: see `compare`.
     min_rows
-        Groups with fewer rows in a class are measured but not tested.
+        What has fewer rows behind it is measured but not tested, nor taken for the best: rows of
+        each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv,
+        the others for an npv, all for a selection rate; in the group and in what it is compared
+        with.
 
     Returns
     -------
@@ -176,7 +181,7 @@ def measure_gaps(
     rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
 ) -> pl.LazyFrame:
     """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
-    compared = read_reference(reference, rows, tests.weight_type)
+    compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
     placed = place_in_group(rows, compared)
     # Sorted, since of several best groups the first one is the reference.
     sums = rows.reduce(placed, compared.sums | class_counts()).sort(rows.keys)
@@ -209,7 +214,7 @@ def adjusted_gaps(
     gaps: pl.LazyFrame, keys: Sequence[str], apart: Sequence[str], adjust: Adjust
 ) -> pl.LazyFrame:
     """Add the p-values adjusted for all tests of the gaps."""
-    p_values = [name for name in gaps.collect_schema() if name.endswith("_gap_p_value")]
+    p_values = [name for name in gaps.collect_schema() if name.endswith(_P_VALUE)]
     repeated = pl.col(_REPEATED)
     table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
     adjusted = cs.ends_with("_gap_p_adjusted")
@@ -226,12 +231,11 @@ def class_counts() -> dict[str, pl.Expr]:
 
 
 def _with_tests(table: pl.LazyFrame, reference: Reference, min_rows: int) -> pl.LazyFrame:
-    """Keep the p-values of groups that have enough rows, as has what they are compared with."""
-    counts = [pl.col(name) for name in class_counts()]
-    others = [_of_reference(count, reference) for count in counts]
-    enough = pl.all_horizontal(count >= min_rows for count in [*counts, *others])
-    p_values = cs.ends_with("_gap_p_value")
-    table = table.with_columns(pl.when(enough).then(p_values))
+    """Keep the p-values that have enough rows behind them, in the group and in its reference."""
+    p_values = cs.ends_with(_P_VALUE)
+    names = [name for name in table.collect_schema() if name.endswith(_P_VALUE)]
+    enough = {name: _enough(name.removesuffix(_P_VALUE), reference, min_rows) for name in names}
+    table = table.with_columns(pl.when(known).then(name) for name, known in enough.items())
     if reference.kind != "rest":
         return table.with_columns(pl.lit(value=False).alias(_REPEATED))
     # Of two groups each is the rest of the other: one test, which the second repeats.
@@ -239,6 +243,12 @@ def _with_tests(table: pl.LazyFrame, reference: Reference, min_rows: int) -> pl.
     second = over(pl.int_range(pl.len()), reference.apart) == 1
     same = pl.when(pair).then(over(p_values.max(), reference.apart)).otherwise(p_values)
     return table.with_columns(same, (pair & second).alias(_REPEATED))
+
+
+def _enough(metric: str, reference: Reference, min_rows: int) -> pl.Expr:
+    counts = rows_behind(metric)
+    others = [_of_reference(count, reference) for count in counts]
+    return pl.all_horizontal(count >= min_rows for count in [*counts, *others])
 
 
 def _of_reference(count: pl.Expr, reference: Reference) -> pl.Expr:

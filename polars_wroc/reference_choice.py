@@ -8,13 +8,16 @@ from typing import Any
 import polars as pl
 
 from polars_wroc import inputs
+from polars_wroc.enough_rows import has_rows
 from polars_wroc.references import Everybody, IsReference, OneGroup, Reference
 from polars_wroc.rest import Rest
 from polars_wroc.rows import Rows, over
 from polars_wroc.variance import WeightType, units_of
 
 
-def read_reference(reference: object, rows: Rows, weight_type: WeightType) -> Reference:
+def read_reference(
+    reference: object, rows: Rows, weight_type: WeightType, min_rows: int
+) -> Reference:
     """Say what the groups of checked rows are compared with."""
     apart, units = rows.ordered, units_of(weight_type, clustered=False)
     if isinstance(reference, str) and reference == "rest":
@@ -22,18 +25,21 @@ def read_reference(reference: object, rows: Rows, weight_type: WeightType) -> Re
     if isinstance(reference, str) and reference == "overall":
         return Everybody(apart, units)
     if reference == "best":
-        return OneGroup(apart, units, _best(apart))
+        return OneGroup(apart, units, _best(apart, min_rows))
     groups = [key for key in rows.keys if key not in rows.ordered]
     schema = rows.frame.collect_schema()
     return OneGroup(apart, units, _named(groups, apart, reference, schema))
 
 
-def _best(apart: Sequence[str]) -> IsReference:
+def _best(apart: Sequence[str], min_rows: int) -> IsReference:
+    known = pl.when(has_rows("auc", min_rows))
+
     def is_best(auc: pl.Expr) -> pl.Expr:
         def first(highest: pl.Expr) -> pl.Expr:
             return highest & (highest.cum_sum() == 1)
 
-        best = first((auc == auc.max()).fill_null(value=False))
+        tested = known.then(auc)
+        best = first((tested == tested.max()).fill_null(value=False))
         return best.over(apart) if apart else best
 
     return is_best

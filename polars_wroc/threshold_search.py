@@ -21,6 +21,7 @@ from polars_wroc.confusion import (
     curve_frame,
     totals,
 )
+from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED
 from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.rows import Rows
@@ -103,6 +104,9 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    there = pl.col(WEIGHT).is_not_null()
+    counts = {ROWS_SELECTED: predicted & there, ROWS_REJECTED: ~predicted & there}
+    cells |= {name: rows_of.sum().cast(pl.Int64) for name, rows_of in counts.items()}
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
