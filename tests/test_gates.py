@@ -158,8 +158,8 @@ def test_gate_without_a_sign_takes_no_negative_limit() -> None:
 def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> None:
     rows = pl.DataFrame({"g": ["d"] * 4, "y": [0, 1, 0, 1], "s": [9.0, -9.0, -8.0, -7.0]})
     audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", by="g")
-    assert audit.gaps.filter(segment="d")["auc_gap"].abs().item() > 0.3
-    gate = read_gate("auc_gap>0.3", decides=False)
+    assert audit.gaps.filter(segment="d")["auc_gap"].abs().item() > 0.45
+    gate = read_gate("auc_gap>0.45", decides=False)
     assert gate.failures(audit) == []
 
 
