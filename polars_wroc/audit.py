@@ -82,17 +82,20 @@ def audit(
     threshold
         Where to measure decisions: rows that score at least so much are predicted positive.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        Instead of a threshold, the rule that chooses one for each score on all rows, and the
-        population that the metrics are for: see `operating_point`.
+        Instead of a threshold, the rule that chooses one for each score on all rows: see
+        `operating_point`. The ``prevalence`` matters to that choice only: what is measured
+        there is measured on the rows as they are.
     intersections
         Whether to audit also all attributes crossed, as one more of them.
     reference, adjust
         What segments are compared with, of the same attribute, and how p-values are adjusted:
-        see `group_gaps`. With ``cluster`` the gaps take rows as independent all the same.
+        see `group_gaps`. With ``cluster`` gaps are measured but not tested, and their intervals
+        and those of rates take rows as independent.
     min_rows
         A segment with fewer rows in a class is measured and marked as small. No number is tested,
         compared in the fairness metrics or taken for the best that has fewer rows behind it: of
         each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv.
+        A row with a frequency is as many rows as that says.
 
     Returns
     -------
@@ -137,12 +140,13 @@ def audit(
     rule = {name: value for name, value in rule.items() if value is not None}
     choice = threshold_or_rule(threshold, **rule)
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
-    metrics = ThresholdMetrics(level, weight_type, prevalence)
+    metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=_TAKEN, cluster=cluster
     )
     options.option("reference", reference, get_args(AuditReference))
-    tests = GapTests(level, weight_type, adjust, options.whole_number("min_rows", min_rows, low=0))
+    least = options.whole_number("min_rows", min_rows, low=0)
+    tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
     attributes = [key for key in rows.keys if key not in rows.ordered]
     options.flag("intersections", intersections)
     if intersections and len(attributes) == 1:

@@ -22,7 +22,7 @@ from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
 from polars_wroc.rows import OVERALL, Rows, collect, collect_all
 from polars_wroc.rules import Rule
-from polars_wroc.samples import place_own
+from polars_wroc.samples import OWN_WEIGHTS, place_own
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, beside_own_cluster, summary_of, summary_sums
 from polars_wroc.thinning import AUC_CHANGE, thin_placed, with_auc_change
@@ -161,8 +161,8 @@ class _Segments(NamedTuple):
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the summary of each segment and its decisions."""
-        few = pl.min_horizontal("n_pos", "n_neg") < plan.tests.min_rows
-        table = summary_of(self.sums, plan.interval).with_columns(small=few)
+        enough = has_rows("auc", plan.tests.weight_type, plan.tests.min_rows)
+        table = summary_of(self.sums, plan.interval).with_columns(small=~enough)
         columns = [*SUMMARY_COLUMNS, "small"]
         if self.cells is not None:
             decisions = in_columns(self.cells, plan.metrics.steps)
@@ -201,12 +201,15 @@ class _Segments(NamedTuple):
         metrics = ThresholdMetrics(level, weight_type)
         sums = self.sums.filter(_ATTRIBUTES)
         decided = in_columns(self.cells, metrics.steps)
-        rates = _beside(sums.select(*self.keys, *class_counts()), decided, self.keys)
+        counts = sums.select(*self.keys, *class_counts(), *OWN_WEIGHTS)
+        rates = _beside(counts, decided, self.keys)
         least = plan.tests.min_rows
-        rates = rates.with_columns(pl.when(has_rows(name, least)).then(name) for name in RATES)
+        rates = rates.with_columns(
+            pl.when(has_rows(name, weight_type, least)).then(name) for name in RATES
+        )
         interval = Interval(level, "logit-t", weight_type, clustered=False)
         aucs = summary_of(sums, interval).with_columns(
-            pl.when(has_rows("auc", least)).then("auc").alias("auc")
+            pl.when(has_rows("auc", weight_type, least)).then("auc").alias("auc")
         )
         table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
         place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_wroc.samples import OWN_WEIGHTS
+from polars_wroc.variance import WeightType
+
 # Rows that are predicted positive and negative, beside the cells that weigh them.
 ROWS_SELECTED, ROWS_REJECTED = "__rows_selected", "__rows_rejected"
 
 
-def rows_behind(metric: str) -> list[pl.Expr]:
-    """Count the rows that an AUC or a rate is about; of each class for an AUC."""
-    positives, negatives = pl.col("n_pos"), pl.col("n_neg")
+def rows_behind(metric: str, weight_type: WeightType) -> list[pl.Expr]:
+    """Count the rows that an AUC or a rate is about; of each class for an AUC.
+
+    A row with a frequency counts as often as that says.
+    """
+    columns = ["n_pos", "n_neg", ROWS_SELECTED, ROWS_REJECTED]
+    positives, negatives, selected, rejected = (pl.col(name) for name in columns)
+    if weight_type == "frequency":
+        positives, negatives = (pl.col(name) for name in OWN_WEIGHTS)
+        selected, rejected = pl.col("tp") + pl.col("fp"), pl.col("fn") + pl.col("tn")
     counts = {
         "auc": [positives, negatives],
         "selection_rate": [positives + negatives],
         "tpr": [positives],
         "fpr": [negatives],
-        "ppv": [pl.col(ROWS_SELECTED)],
-        "npv": [pl.col(ROWS_REJECTED)],
+        "ppv": [selected],
+        "npv": [rejected],
     }
     return counts[metric]
 
 
-def has_rows(metric: str, least: int) -> pl.Expr:
+def has_rows(metric: str, weight_type: WeightType, least: int) -> pl.Expr:
     """Whether a group has enough rows for an AUC or a rate."""
-    return pl.all_horizontal(count >= least for count in rows_behind(metric))
+    return pl.all_horizontal(count >= least for count in rows_behind(metric, weight_type))

@@ -94,7 +94,7 @@ def group_gaps(
         What has fewer rows behind it is measured but not tested, nor taken for the best: rows of
         each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv,
         the others for an npv, all for a selection rate; in the group and in what it is compared
-        with.
+        with, less the group. A row with a frequency is as many rows as that says.
 
     Returns
     -------
@@ -120,7 +120,10 @@ def group_gaps(
     Notes
     -----
     The variance is that of the difference of influences: a group and the rest, or another
-    group, are independent; a group and everybody share rows, which is allowed for [1]_.
+    group, are independent; a group and everybody share rows, which is allowed for [1]_. What sets
+    a group apart from everybody are the others, who may be few: the p-value of that gap is the
+    larger one of its own test and of that against the rest, and where the rest has no variance
+    there is neither interval nor test.
     Tests are Student's on the difference of the logits, with Satterthwaite's degrees of freedom,
     and intervals are put together from those of both AUCs [2]_. Scores are
     never compared across models. The cost does not grow with the number of groups.
@@ -163,18 +166,20 @@ def group_gaps(
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
     thresholds = None if limit is None else common_threshold(rows, limit)
-    tests = GapTests(level, weight_type, adjust, options.whole_number("min_rows", min_rows, low=0))
+    least = options.whole_number("min_rows", min_rows, low=0)
+    tests = GapTests(level, weight_type, adjust, least)
     table = measure_gaps(rows, reference, thresholds, tests)
     return deliver(frame, rows.arrange(table).select(*rows.keys, *columns))
 
 
 class GapTests(NamedTuple):
-    """How groups are told apart, and from how many rows of each class on."""
+    """How groups are told apart, and from how many rows on; rows in clusters are not tested."""
 
     level: float
     weight_type: WeightType
     adjust: Adjust
     min_rows: int
+    clustered: bool = False
 
 
 def measure_gaps(
@@ -200,14 +205,14 @@ def gaps_of(
     tests: GapTests,
 ) -> pl.LazyFrame:
     """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
-    table = _with_area_gaps(reference.contrast(sums), tests.level)
+    table = _with_area_gaps(reference.contrast(sums), reference.outside, tests.level)
     if cells is not None:
         rates = RateGaps(
             reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()
         )
         joined = table.join(cells, on=keys, how="left", nulls_equal=True, maintain_order="left")
         table = in_columns(joined, rates.steps)
-    return _with_tests(table, reference, tests.min_rows)
+    return _with_tests(table, reference, tests)
 
 
 def adjusted_gaps(
@@ -230,25 +235,29 @@ def class_counts() -> dict[str, pl.Expr]:
     return {name: count.cast(pl.Int64) for name, count in counts.items()}
 
 
-def _with_tests(table: pl.LazyFrame, reference: Reference, min_rows: int) -> pl.LazyFrame:
+def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:
     """Keep the p-values that have enough rows behind them, in the group and in its reference."""
     p_values = cs.ends_with(_P_VALUE)
     names = [name for name in table.collect_schema() if name.endswith(_P_VALUE)]
-    enough = {name: _enough(name.removesuffix(_P_VALUE), reference, min_rows) for name in names}
+    if tests.clustered:
+        # The variances take rows as independent: of copies they would find anything.
+        table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
+    enough = {name: _enough(name.removesuffix(_P_VALUE), reference, tests) for name in names}
     table = table.with_columns(pl.when(known).then(name) for name, known in enough.items())
     if reference.kind != "rest":
         return table.with_columns(pl.lit(value=False).alias(_REPEATED))
     # Of two groups each is the rest of the other: one test, which the second repeats.
-    pair = over(pl.len(), reference.apart) == 2  # noqa: PLR2004
-    second = over(pl.int_range(pl.len()), reference.apart) == 1
+    there = pl.col("n_pos") + pl.col("n_neg") > 0
+    pair = there & (over(there.sum(), reference.apart) == 2)  # noqa: PLR2004
+    second = over(there.cum_sum(), reference.apart) == 2  # noqa: PLR2004
     same = pl.when(pair).then(over(p_values.max(), reference.apart)).otherwise(p_values)
     return table.with_columns(same, (pair & second).alias(_REPEATED))
 
 
-def _enough(metric: str, reference: Reference, min_rows: int) -> pl.Expr:
-    counts = rows_behind(metric)
+def _enough(metric: str, reference: Reference, tests: GapTests) -> pl.Expr:
+    counts = rows_behind(metric, tests.weight_type)
     others = [_of_reference(count, reference) for count in counts]
-    return pl.all_horizontal(count >= min_rows for count in [*counts, *others])
+    return pl.all_horizontal(count >= tests.min_rows for count in [*counts, *others])
 
 
 def _of_reference(count: pl.Expr, reference: Reference) -> pl.Expr:
@@ -258,12 +267,14 @@ def _of_reference(count: pl.Expr, reference: Reference) -> pl.Expr:
     return over(count.sum(), reference.apart) - count
 
 
-def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
+def _with_area_gaps(compared: pl.LazyFrame, outside: Area | None, level: float) -> pl.LazyFrame:
     own, other = (
         Area(pl.col(auc), *(pl.col(name) for name in names))
         for auc, names in ((AUC, OWN), (REFERENCE_AUC, REFERENCE))
     )
     parts = area_contrast(own, other, pl.col(DIFFERENCE_VARIANCE), level)
+    if outside is not None:
+        parts = _if_told_from(outside, own, parts, level)
     return compared.with_columns(
         pl.col(AUC).alias("auc"),
         pl.col(REFERENCE_AUC).alias("auc_reference"),
@@ -273,3 +284,16 @@ def _with_area_gaps(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
         auc_gap_high=parts["ci_high"],
         auc_gap_p_value=parts["p_value"],
     )
+
+
+def _if_told_from(
+    outside: Area, own: Area, parts: dict[str, pl.Expr], level: float
+) -> dict[str, pl.Expr]:
+    """Let a test find only what the rows ``outside`` a group, who may be few, bear out."""
+    known = (own.variance > 0) & (outside.variance > 0)
+    variance = pl.when(known).then(own.variance + outside.variance)
+    p_value = area_contrast(own, outside, variance, level)["p_value"]
+    larger = pl.max_horizontal(parts["p_value"], p_value)
+    limits = {name: pl.when(known).then(parts[name]) for name in ("ci_low", "ci_high")}
+    tested = pl.when(parts["p_value"].is_not_null() & p_value.is_not_null())
+    return parts | limits | {"p_value": tested.then(larger)}

@@ -9,7 +9,8 @@ import polars as pl
 
 from polars_wroc import inputs
 from polars_wroc.enough_rows import has_rows
-from polars_wroc.references import Everybody, IsReference, OneGroup, Reference
+from polars_wroc.everybody import Everybody
+from polars_wroc.references import IsReference, OneGroup, Reference
 from polars_wroc.rest import Rest
 from polars_wroc.rows import Rows, over
 from polars_wroc.variance import WeightType, units_of
@@ -25,14 +26,14 @@ def read_reference(
     if isinstance(reference, str) and reference == "overall":
         return Everybody(apart, units)
     if reference == "best":
-        return OneGroup(apart, units, _best(apart, min_rows))
+        return OneGroup(apart, units, _best(apart, weight_type, min_rows))
     groups = [key for key in rows.keys if key not in rows.ordered]
     schema = rows.frame.collect_schema()
     return OneGroup(apart, units, _named(groups, apart, reference, schema))
 
 
-def _best(apart: Sequence[str], min_rows: int) -> IsReference:
-    known = pl.when(has_rows("auc", min_rows))
+def _best(apart: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
+    known = pl.when(has_rows("auc", weight_type, min_rows))
 
     def is_best(auc: pl.Expr) -> pl.Expr:
         def first(highest: pl.Expr) -> pl.Expr:

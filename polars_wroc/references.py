@@ -1,7 +1,4 @@
-"""What a group's AUC is compared with, and the variance of the difference.
-
-Groups are independent of each other; everybody's AUC shares the group's rows.
-"""
+"""What a group's AUC is compared with, and the variance of the difference."""
 
 from __future__ import annotations
 
@@ -12,18 +9,11 @@ from typing import Literal
 import polars as pl
 
 from polars_wroc.confusion import by_descending_score
+from polars_wroc.contrasts import Area
 from polars_wroc.rows import Rows, over
-from polars_wroc.samples import (
-    OTHER,
-    Sample,
-    add_up_groups,
-    among_sums,
-    own_sums,
-    place_among_all,
-    place_own,
-)
-from polars_wroc.staged import Fields, Step, in_columns
-from polars_wroc.variance import Units, Variance
+from polars_wroc.samples import Sample, own_sums, place_own
+from polars_wroc.staged import Fields, in_columns
+from polars_wroc.variance import Units
 
 AUC, REFERENCE_AUC = "__auc", "__reference_auc"
 DIFFERENCE_VARIANCE = "__difference_variance"
@@ -63,6 +53,11 @@ class Reference(ABC):
     def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Lay out the AUC of each group beside that of its reference, from completed sums."""
 
+    @property
+    def outside(self) -> Area | None:
+        """The rows outside the group, where the reference holds the group's own as well."""
+        return None
+
     def picked(self) -> pl.Expr:
         """Mark the reference among the groups that have been compared."""
         return pl.lit(value=False)
@@ -71,28 +66,6 @@ class Reference(ABC):
 def place_in_group(rows: Rows, reference: Reference) -> pl.LazyFrame:
     """Place each row in its group and, as far as the reference wants it, among everybody."""
     return place_own(rows, reference.among_all(by_descending_score(rows)))
-
-
-class Everybody(Reference):
-    """All groups together, the group itself included."""
-
-    kind = "overall"
-
-    def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
-        """Add `ALL_MISRANKED`."""
-        return place_among_all(ordered, self.apart)
-
-    @property
-    def sums(self) -> dict[str, pl.Expr]:
-        """Sum over a group, and over its rows among everybody."""
-        return own_sums(self.units) | among_sums(self.units)
-
-    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with everybody, whose AUC shares the group's rows."""
-        own, everybody = Sample("own", self.units), Sample("all", self.units)
-        groups = add_up_groups(self.apart)
-        steps = [groups, *own.steps, *everybody.steps, _overlap_step(own, everybody)]
-        return in_columns(sums, steps)
 
 
 class OneGroup(Reference):
@@ -134,36 +107,6 @@ class OneGroup(Reference):
             **dict(zip(OWN, (field(name) for name in own.columns), strict=True)),
             **dict(zip(REFERENCE, (of_reference(name) for name in own.columns), strict=True)),
         }
-
-
-def _overlap_step(own: Sample, everybody: Sample) -> Step:
-    """Take off twice the covariance that the group's rows make."""
-
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        variance = field(own.variance.total) + field(everybody.variance.total)
-        for side, other in OTHER.items():
-            variance -= 2 * _covariance(own.variance, everybody.variance, side, other, field)
-        terms = field(own.variance.total) + field(everybody.variance.total)
-        known = own.variance.without_rounding(variance, terms)
-        return difference_columns(own, everybody, known, field)
-
-    return step
-
-
-def _covariance(
-    own: Variance, everybody: Variance, side: str, other: str, field: Fields
-) -> pl.Expr:
-    own_others, all_others = (field(each.column("weight", other)) for each in (own, everybody))
-    centres = field(own.centre), field(everybody.centre)
-    spread = (
-        field(f"__cross_mass_{side}_own") / (own_others * all_others)
-        - centres[1] * field(own.column("first", side))
-        - centres[0] * field(f"__first_mass_{side}_among") / all_others
-        + centres[0] * centres[1] * field(own.column("squares", side))
-    )
-    factors = field(own.column("factor", side)) * field(everybody.column("factor", side))
-    totals = field(own.column("weight", side)) * field(everybody.column("weight", side))
-    return factors.sqrt() * spread / totals
 
 
 def difference_columns(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
+from typing import Literal
 
 import polars as pl
 
@@ -48,7 +49,7 @@ _NOTHING, _ROUNDING = 1e-14, 1e-10
 class Rest(Reference):
     """All rows that are not in the group."""
 
-    kind = "rest"
+    kind: Literal["rest", "overall"] = "rest"
 
     def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
         """Add what a row misranks among everybody, and what others misrank with it."""
@@ -61,11 +62,22 @@ class Rest(Reference):
 
     def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with the rest, which shares no row with it."""
-        own = Sample("own", self.units)
-        rest = Sample("rest", self.units, rounding=_ROUNDING)
-        groups = add_up_groups(self.apart)
-        steps = [groups, _rest, *own.steps, *rest.steps, _independent_step(own, rest)]
-        return in_columns(sums, steps)
+        return in_columns(sums, [*self.steps, _independent_step(self.own, self.rest)])
+
+    @property
+    def own(self) -> Sample:
+        """The rows of the group."""
+        return Sample("own", self.units)
+
+    @property
+    def rest(self) -> Sample:
+        """The rows outside it."""
+        return Sample("rest", self.units, rounding=_ROUNDING)
+
+    @property
+    def steps(self) -> list[Step]:
+        """From sums to the AUC of each group and of the rest, and their variances."""
+        return [add_up_groups(self.apart), _rest, *self.own.steps, *self.rest.steps]
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
         """Add the sums over the rest for groups that are nearly everybody; null for the others."""

@@ -18,6 +18,7 @@ from polars_wroc.variance import CLASSES, ROUNDING, Units, Variance
 # Weights around a row: within its group and among everybody.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
 ALL_MISRANKED = "__all_misranked"
+OWN_WEIGHTS = tuple(f"__weight_{side}_own" for side in CLASSES)
 OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 
 

@@ -96,7 +96,6 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     judged: pl.DataFrame, name: str
 ) -> None:
     given: dict[str, Any] = {"weight": "w"}
-    population: dict[str, Any] = {"prevalence": CHOICES[name].get("prevalence")}
     found = wroc.audit(judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **CHOICES[name])
     plain = wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given).segments
     columns = wroc.threshold_metrics(judged, "y", "s", level=0.9).columns
@@ -108,17 +107,29 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
         segments = found.segments.filter(attribute=attribute)
         chosen = dict.fromkeys(["t", "s"], 0.5)
         if name in RULES:
+            cells = ["model", "threshold", "tp", "fp", "fn", "tn", "tpr", "fpr"]
             points = wroc.operating_points(
                 judged, "y", ["t", "s"], by=key, common=True, **given, **RULES[name]
-            ).select("model", *columns[: columns.index("tpr_low")])
+            ).select(cells)
             assert_frame_equal(segments.select(points.columns), points, abs_tol=1e-12)
             chosen = dict(points.select("model", "threshold").rows())
         for model, value in chosen.items():
             there = segments.filter(model=model).select(columns)
             metrics = wroc.threshold_metrics(
-                judged, "y", model, thresholds=value, by=key, level=0.95, **population, **given
+                judged, "y", model, thresholds=value, by=key, level=0.95, **given
             )
             assert_frame_equal(there, metrics.select(columns), abs_tol=1e-12)
+
+
+def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
+    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **RULES["cost"])
+    segments = found.segments.filter(attribute="g")
+    rates = ["selection_rate", "ppv", "npv"]
+    assert_frame_equal(segments.select(rates), found.gaps.select(rates), abs_tol=1e-12)
+    assert found.fairness is not None
+    selected = segments["selection_rate"]
+    largest = found.fairness.filter(metric="demographic_parity_difference")["value"].item()
+    assert largest == pytest.approx(selected.max() - selected.min())  # type: ignore[operator]
 
 
 def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:

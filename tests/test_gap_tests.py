@@ -174,3 +174,67 @@ def test_rows_of_a_class_are_counted_not_weighed() -> None:
     few = frame.with_columns(w=pl.when(pl.col("g") != "b").then("w").otherwise(0.0))
     gaps = wroc.group_gaps(few, "y", "s", by="g", weight="w", min_rows=1)
     assert gaps.select("g", "auc_gap_p_value").rows() == [("a", None)]
+
+
+def test_groups_without_rows_do_not_make_three_of_two() -> None:
+    frame = people({"a": 160, "b": 90})
+    empty = people({"c": 40}).with_columns(s=None)
+    # The group that lacks all scores comes last, first and between.
+    for names in ("abc", "bca", "acb"):
+        renamed = pl.concat([frame, empty], how="vertical_relaxed").with_columns(
+            g=pl.col("g").replace(dict(zip("abc", names, strict=True)))
+        )
+        two = renamed.filter(pl.col("s").is_not_null())
+        found, expected = (
+            wroc.group_gaps(table, "y", "s", by="g", threshold=0.7) for table in (renamed, two)
+        )
+        there = found.filter(pl.col("n_pos") > 0)
+        assert_frame_equal(there, expected)
+        assert found.filter(n_pos=0).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall", "best", "a"])
+@pytest.mark.parametrize("min_rows", [20, 30, 45])
+def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
+    random = np.random.default_rng(6)
+    frame = people({"a": 60, "b": 30, "c": 16}).with_columns(
+        s=pl.col("s").round(1), k=random.integers(0, 5, 106)
+    )
+    expanded = frame.select(pl.exclude("k").repeat_by("k").explode(empty_as_null=False))
+    given: dict[str, Any] = {
+        "by": "g",
+        "threshold": 0.7,
+        "reference": reference,
+        "min_rows": min_rows,
+    }
+    found = wroc.group_gaps(frame, "y", "s", weight="k", weight_type="frequency", **given)
+    expected = wroc.group_gaps(expanded, "y", "s", **given)
+    assert_frame_equal(found.select(P_VALUES + ADJUSTED), expected.select(P_VALUES + ADJUSTED))
+    assert 0 < found.select(P_VALUES).count().sum_horizontal().item() < 18
+
+
+def test_small_segments_are_those_of_few_frequencies() -> None:
+    random = np.random.default_rng(6)
+    frame = people({"a": 60, "b": 30, "c": 16}).with_columns(k=random.integers(1, 5, 106))
+    expanded = frame.select(pl.exclude("k").repeat_by("k").explode(empty_as_null=False))
+    found = wroc.audit(frame, "y", "s", by="g", weight="k", weight_type="frequency", threshold=0.7)
+    expected = wroc.audit(expanded, "y", "s", by="g", threshold=0.7)
+    assert expected.segments["small"].to_list() == [False, False, False, True]
+    assert_frame_equal(found.segments.select("small"), expected.segments.select("small"))
+    assert_frame_equal(found.gaps.select(P_VALUES), expected.gaps.select(P_VALUES))
+    assert found.fairness is not None
+    assert expected.fairness is not None
+    values = ["metric", "value", "group_max", "group_min"]
+    assert_frame_equal(found.fairness.select(values), expected.fairness.select(values))
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+def test_copies_in_clusters_are_measured_but_not_tested(reference: Any) -> None:
+    frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")
+    copies = pl.concat([frame] * 20)
+    given: dict[str, Any] = {"by": "g", "threshold": 0.7, "reference": reference}
+    free, found = (wroc.audit(copies, "y", "s", cluster=c, **given).gaps for c in (None, "c"))
+    assert free.select(P_VALUES).count().sum_horizontal().item() > 0
+    assert found.select(P_VALUES + ADJUSTED).null_count().row(0) == (3,) * 12
+    measured = [name for name in found.columns if name not in P_VALUES + ADJUSTED]
+    assert_frame_equal(found.select(measured), free.select(measured))

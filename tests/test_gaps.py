@@ -72,6 +72,8 @@ class Gap(NamedTuple):
     gap: float | None
     se: float | None
     samples: tuple[Sample, Sample] | None = None
+    # What the group is tested against: the reference, and for everybody the rest too.
+    tested: tuple[Sample, ...] = ()
 
     def limits(self, level: float) -> tuple[float, float]:
         """Zou's interval, from those of both AUCs and their correlation."""
@@ -91,10 +93,15 @@ class Gap(NamedTuple):
     def student(self) -> tuple[float, float]:
         """Student's t of the difference of the logits, and its degrees of freedom."""
         assert self.samples is not None
-        one, other = self.samples
+        return min((self.student_to(other) for other in self.tested), key=lambda t: -wallace(*t))
+
+    def student_to(self, other: Sample) -> tuple[float, float]:
+        """Student's t to one of those that it is tested against."""
+        assert self.samples is not None
+        one = self.samples[0]
         t = (one.logit - other.logit) / np.linalg.norm(one.of_logit - other.of_logit)
-        parts = np.array([(each.of_logit**2).sum() for each in self.samples])
-        dfs = np.array([each.df for each in self.samples])
+        parts = np.array([(each.of_logit**2).sum() for each in (one, other)])
+        dfs = np.array([each.df for each in (one, other)])
         return float(t), float(parts.sum() ** 2 / (parts**2 / dfs).sum())
 
 
@@ -164,16 +171,22 @@ def definition(
             other = sample(frame, ~rows if reference == "rest" else rows | True)
         else:
             other = samples[chosen]
-        gaps.append(between(samples[key], other, same=key == chosen))
+        against = [other, *([sample(frame, ~rows)] if reference == "overall" else [])]
+        gaps.append(between(samples[key], other, against, same=key == chosen))
     return gaps
 
 
-def between(one: Sample | None, other: Sample | None, *, same: bool) -> Gap:
+def between(
+    one: Sample | None, other: Sample | None, against: Sequence[Sample | None], *, same: bool
+) -> Gap:
     aucs = one and one.auc, other and other.auc
     if not one or not other or one.phi is None or other.phi is None or same:
         return Gap(*aucs, None, None)
     se = float(np.sqrt(((one.phi - other.phi) ** 2).sum()))
-    return Gap(*aucs, one.auc - other.auc, se, (one, other))
+    # A rest without a variance leaves nothing to test.
+    known = tuple(each for each in against if each and each.phi is not None)
+    tested = known if len(known) == len(against) else ()
+    return Gap(*aucs, one.auc - other.auc, se, (one, other), tested)
 
 
 def repeated(frame: pl.DataFrame) -> pl.DataFrame:
@@ -223,6 +236,9 @@ def assert_follows(found: pl.DataFrame, expected: list[Gap], level: float = 0.95
             continue
         limits = row["auc_gap_low"], row["auc_gap_high"]
         assert row["auc_gap_se"] == pytest.approx(one.se, rel=1e-8)
+        if not one.tested:
+            assert [row[name] for name in GAP[2:]] == [None] * 4
+            continue
         assert limits == pytest.approx(one.limits(level), abs=1e-8)
         t, df = one.student
         assert row["auc_gap_p_value"] == pytest.approx(wallace(t, df), rel=1e-6)
@@ -454,6 +470,37 @@ def test_single_group_is_everybody(people: pl.DataFrame) -> None:
     )
     assert found["auc_reference"] == pytest.approx(found["auc"])
     assert (found["auc_gap"], found["auc_gap_se"]) == pytest.approx((0, 0), abs=1e-7)
+    assert [found[name] for name in GAP[2:]] == [None] * 4
+
+
+def test_gap_to_everybody_is_not_tested_where_the_rest_is_perfect(people: pl.DataFrame) -> None:
+    perfect = pl.DataFrame({"g": "z", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
+    frame = pl.concat([people.filter(g="a").select("g", "y", "s"), perfect])
+    table = wroc.group_gaps(frame, "y", "s", by="g", reference="overall")
+    large = table.row(0, named=True)
+    assert large["auc_gap"] == pytest.approx(large["auc"] - large["auc_reference"])
+    assert large["auc_gap_se"] > 0
+    assert [large[name] for name in GAP[2:]] == [None] * 4
+    # The rates, which have intervals of their own, are tested as before.
+    rates = wroc.group_gaps(frame, "y", "s", by="g", reference="overall", threshold=0.5)
+    assert rates["tpr_gap_p_value"].count() == 2
+
+
+def test_gap_to_everybody_is_found_where_that_to_the_rest_is() -> None:
+    random = np.random.default_rng(1951)
+    g = np.repeat(["a", "b"], 400)
+    positive = random.random(800) < 0.5
+    # Groups that differ, and groups that are alike within and far apart.
+    s = random.normal(size=800) + positive * (1 + (g == "a"))
+    frame = pl.DataFrame({"g": g, "y": positive, "s": s})
+    alike = frame.with_columns(s=random.normal(size=800) + positive + 4 * (g == "a"))
+    for table, found in ((frame, True), (alike, False)):
+        overall, rest = (
+            wroc.group_gaps(table, "y", "s", by="g", reference=reference)["auc_gap_p_value"]
+            for reference in ("overall", "rest")
+        )
+        assert (overall.max() < 0.01) == found  # type: ignore[operator]
+        assert (overall >= rest - 1e-12).all()
 
 
 def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> None:

@@ -78,3 +78,36 @@ def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64
     for group in p_values["auc_gap_p_value"].T:
         # One of 12 such tests, most of them on the same tables.
         assert stats.kstest(group, "uniform").pvalue > 1e-3
+
+
+@pytest.fixture(scope="module", params=[(190, 190, 5, 20, 0.95), (600, 600, 30, 30, 0.99)], ids=str)
+def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
+    """Gaps to everybody of a large and a small group with one AUC, high, in many tables."""
+    *sizes, auc = request.param
+    random = np.random.default_rng([1988, *sizes])
+    one = pl.DataFrame(
+        {
+            "g": np.repeat([0, 0, 1, 1], sizes),
+            "y": np.repeat([True, False, True, False], sizes),
+        }
+    )
+    frame = pl.concat([one] * TABLES).with_columns(
+        table=np.repeat(np.arange(TABLES), one.height), s=random.normal(size=TABLES * one.height)
+    )
+    # Two normal scores so far apart have this AUC.
+    frame = frame.with_columns(pl.col("s") + pl.col("y") * stats.norm.ppf(auc) * np.sqrt(2))
+    read = read_rows(frame, "y", "s", None, ["g", "table"], None, result_columns=[])
+    rows = Rows(read.frame, ["g", "table"], ["table"])
+    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
+    gaps = collect(measure_gaps(rows, "overall", None, tests))
+    assert gaps.height == 2 * TABLES
+    return gaps
+
+
+def test_share_of_large_groups_told_from_everybody(dominated: pl.DataFrame) -> None:
+    # A rest without a variance is no test, so that the share of findings may be small.
+    found = (dominated.filter(g=0)["auc_gap_p_value"] <= LEVEL).fill_null(value=False)
+    assert 0 < found.mean() <= HIGH  # type: ignore[operator]
+    known = dominated.filter(g=0)["auc_gap_p_value"]
+    assert known.null_count() == dominated.filter(g=0)["auc_gap_low"].null_count()
+    assert 0 < known.null_count() < TABLES / 2
