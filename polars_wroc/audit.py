@@ -168,6 +168,8 @@ def audit(
         "reference": reference,
         "level": level,
         "adjust": adjust,
+        "method": method,
+        "weight_type": weight_type,
         "min_rows": min_rows,
         "polars_wroc": version("polars-wroc"),
     }

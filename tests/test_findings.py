@@ -14,16 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_wroc as wroc
-from polars_wroc.findings import (
-    gap_findings,
-    missing_finding,
-    score_findings,
-    untested_findings,
-    verdict,
-)
+from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.report.packing import packed_rows, shared
 from polars_wroc.report.selection import with_points, with_segments
 from polars_wroc.report.tables import threshold_text
+from polars_wroc.segment_findings import missing_finding, score_findings, untested_findings
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +104,9 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
     small, one_class, nothing = untested_findings(result.segments, result.gaps, result.settings)
-    assert small.startswith("1 segment has too few rows to be tested, fewer than 30 in a class: ")
-    assert small.endswith(" g few.")
+    assert small == (
+        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g few."
+    )
     assert one_class.startswith("1 segment has rows of one class only")
     assert one_class.endswith(" g (missing).")
     assert nothing == "Nothing could be tested by all."
@@ -120,7 +116,7 @@ def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
     result = wroc.audit(rows, "y", "s", by="g")
     (small,) = untested_findings(result.segments, result.gaps, result.settings)
-    assert small.startswith("20 segments have too few rows to be tested")
+    assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
     assert verdict(result.gaps, result.settings).startswith("Nothing could be compared")
 

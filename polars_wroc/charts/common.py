@@ -27,7 +27,7 @@ ONE_CLASS = "one class only"
 
 def escape(name: str) -> str:
     """Quote the characters that Vega-Lite reads as syntax in a field name."""
-    for sign in ("\\", ".", "[", "]", ":"):
+    for sign in ("\\", ".", "[", "]", ":", "'", '"'):
         name = name.replace(sign, f"\\{sign}")
     return name
 
