@@ -58,7 +58,7 @@ def untested_findings(
                 f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
             ),
             (
-                without_variance(gaps, least),
+                without_variance(gaps, settings),
                 "{} {} an untested gap in AUC, as a ranking that is perfect has no variance",
             ),
             *said,
@@ -134,11 +134,15 @@ def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
     return _distinct(segments.filter(~_ANY))
 
 
-def without_variance(gaps: pl.DataFrame, least: int) -> pl.DataFrame:
+def without_variance(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
     """Segments with rows enough whose gap in AUC has no variance to test it by."""
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
-    enough = pl.min_horizontal("n_pos", "n_neg") >= least
-    return _distinct(gaps.filter(known, enough, pl.col("auc_gap").is_null()))
+    enough = pl.min_horizontal("n_pos", "n_neg") >= settings["min_rows"]
+    unknown = gaps.filter(known, enough, pl.col("auc_gap").is_null())
+    if settings["reference"] == "best":
+        # The best has no gap to itself.
+        unknown = unknown.filter(pl.col("auc") != pl.col("auc_reference"))
+    return _distinct(unknown)
 
 
 def _distinct(segments: pl.DataFrame) -> pl.DataFrame:

@@ -103,7 +103,7 @@ def layers_of(
     place = {**y, "tooltip": tooltip}
     x = alt.X(f"{shown.value}:Q", title=shown.title).axis(tickCount=8)
     x = x.scale(domain=shown.domain, zero=False, padding=8)
-    interval = base.mark_rule(strokeWidth=2).encode(
+    interval = base.mark_rule(strokeWidth=2, clip=True).encode(
         x=f"{shown.low}:Q", x2=f"{shown.high}:Q", color=styled["color"], **place
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)

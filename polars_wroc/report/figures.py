@@ -46,7 +46,8 @@ def auc_figure(audit: Audit, whole: Audit) -> Figure:
         "chart-auc",
         _spec(chart, "AUC of everybody and of each segment. The same numbers are in the tables."),
         f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
-        f"The dashed line is everybody's AUC.{left_out if some < of_all else ''}",
+        "The dashed line is everybody's AUC; an arrow says that the interval of a segment with few "
+        f"rows goes on.{left_out if some < of_all else ''}",
     )
 
 
