@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -36,9 +37,7 @@ def strings(value: Any) -> list[str]:
 
 
 def test_names_that_are_colours_stay_names() -> None:
-    data = (
-        rows(NAMES, "white").rename({"s": "#333333", "t": "white "}).rename({"white ": "#595959"})
-    )
+    data = rows(NAMES, "white").rename({"s": "#333333", "t": "#595959"})
     result = wroc.audit(data, "y", ["#333333", "#595959"], by="white", threshold=0.5)
     figures = [
         auc_figure(result, result),
@@ -52,10 +51,7 @@ def test_names_that_are_colours_stay_names() -> None:
     overview, gap, *_, curves, first, second = figures
     scores = ["#333333", "#595959"]
     for chart in (overview, gap, curves):
-        found = re.findall(
-            r'"domain": (\[[^]]*\])',
-            json.dumps(chart.spec["spec"] if "spec" in chart.spec else chart.spec),
-        )
+        found = re.findall(r'"domain": (\[[^]]*\])', json.dumps(chart.spec))
         assert scores in [json.loads(one) for one in found], chart.name
     for chart in (curves, first, second):
         facet = chart.spec["facet"]
@@ -63,10 +59,10 @@ def test_names_that_are_colours_stay_names() -> None:
     # What is a colour follows the page.
     assert "var(--page)" in strings(first.spec)
     assert "var(--ink)" in strings(overview.spec)
-    assert "white" not in strings({**first.spec, "facet": None})
+    assert '"stroke": "white"' not in json.dumps(first.spec)
 
 
-@pytest.mark.parametrize("name", ["parent's", 'a"b', 'it\'s "a".[b]:c\\d'])
+@pytest.mark.parametrize("name", ["parent's", 'a"b', "a.b[c]:d", "'a.b'"])
 def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
     wroc.audit(rows(["a'", 'b"', "c"], name), "y", "s", by=name, threshold=0.5).save(path)
@@ -104,7 +100,7 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
         "[...document.querySelectorAll('h1, h2, h3, h4')].map(e => Number(e.tagName[1]))"
     )
     assert levels[0] == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     table = "document.querySelectorAll('table')[1]"
     for turn in (1, -1):
         chromium.evaluate(f"{table}.tHead.rows[0].cells[2].querySelector('button').click()")
@@ -155,8 +151,8 @@ def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
         for layer in panel["layer"]
         if "scale" in layer["encoding"].get("x", {})
     }
-    assert domain[0] == min(large["ci_low"].min(), small["auc"])  # type: ignore[type-var]
-    assert domain[1] == max(large["ci_high"].max(), small["auc"])  # type: ignore[type-var]
+    assert domain[0] == min(large["ci_low"].min(), small["auc"])
+    assert domain[1] == max(large["ci_high"].max(), small["auc"])
     assert small["ci_low"] < domain[0]
     shapes = [layer["mark"].get("shape") for panel in chart["vconcat"] for layer in panel["layer"]]
     assert shapes.count("triangle-left") == 1
