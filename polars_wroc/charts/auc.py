@@ -12,7 +12,9 @@ from polars_wroc.charts.groups import read_groups
 from polars_wroc.charts.intervals import (
     AUDIT_KEYS,
     LIMITS,
+    PADDING,
     ROW,
+    WIDTH,
     Estimate,
     as_panel,
     channels_of_segments,
@@ -138,14 +140,22 @@ def _arrows(base: Any, table: pl.DataFrame, color: str | None, shown: Estimate) 
     import altair as alt  # noqa: PLC0415
 
     low, high = shown.domain
+    room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
     colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
     return [
-        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {end}")
+        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit}")
         .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
-        .encode(x=alt.datum(end), color=colour, **y)
-        for name, side, end, shape, beyond in (
-            (shown.low, "<", low, "triangle-left", table[shown.low] < low),
-            (shown.high, ">", high, "triangle-right", table[shown.high] > high),
+        .encode(x=alt.value(at), color=colour, **y)
+        for name, side, limit, shape, at, beyond in (
+            (shown.low, "<", low - room, "triangle-left", 4, table[shown.low] < low - room),
+            (
+                shown.high,
+                ">",
+                high + room,
+                "triangle-right",
+                WIDTH - 4,
+                table[shown.high] > high + room,
+            ),
         )
         if beyond.any()
     ]
