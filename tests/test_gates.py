@@ -98,7 +98,7 @@ def test_finding_where_there_is_only_chance() -> None:
     )
     audit = wroc.audit(rows, "y", "s", by="g")
     text = verdict(audit.gaps, audit.settings)
-    none = "No gap is more than chance: none of 2 comparisons of a segment with the rest is "
+    none = "No gap is more than chance: the one comparison of a segment with the rest is not "
     assert text.startswith(none)
     (finding,) = gap_findings(audit.gaps, audit.settings)
     assert not finding.found
