@@ -15,6 +15,8 @@ from polars_wroc.fairness_metrics import METRICS
 from polars_wroc.gaps import GAP_COLUMNS
 from polars_wroc.groupings import MISSING
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, SHARES
+from polars_wroc.rows import MODEL
+from polars_wroc.samples import OWN_WEIGHTS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -54,7 +56,7 @@ class Gate:
                 f"found {self}, which no segment with rows enough has"
             )
             raise ValueError(msg)
-        keys = [key for key in ("attribute", "segment", "model") if key in table.columns]
+        keys = [key for key in ("attribute", "segment", MODEL) if key in table.columns]
         return [
             f"{self}: {row['shown']:.4g} in {', '.join(_named(row[key]) for key in keys)}"
             for row in table.iter_rows(named=True)
@@ -68,14 +70,21 @@ class Gate:
             assert audit.fairness is not None
             table = audit.fairness.filter(metric=self.name)
         else:
-            table = audit.gaps.filter(self._enough(audit.settings["min_rows"]))
+            table = self._judged(audit)
         size = value.abs() if self.name.endswith(_UNSIGNED) else value
         return table.with_columns(shown=value, value=size)
 
-    def _enough(self, least: int) -> pl.Expr:
-        """Whether a segment has rows enough; how many are selected the gaps do not say."""
+    def _judged(self, audit: Audit) -> pl.DataFrame:
+        """Keep the gaps of segments with rows enough; how many are selected they do not say."""
         metric = next(name for name in _RATES if f"{self.name}_".startswith(f"{name}_"))
-        return has_rows("selection_rate" if metric in ("ppv", "npv") else metric, least)
+        if metric in ("ppv", "npv"):
+            metric = "selection_rate"
+        weight_type, least = audit.settings["weight_type"], audit.settings["min_rows"]
+        keys = [name for name in ("attribute", "segment", MODEL) if name in audit.gaps.columns]
+        weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
+        beside = audit.segments.select(*keys, **weights)
+        table = audit.gaps.join(beside, on=keys, nulls_equal=True, maintain_order="left")
+        return table.filter(has_rows(metric, weight_type, least))
 
 
 def _named(key: str | None) -> str:
