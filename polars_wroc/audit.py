@@ -155,7 +155,7 @@ def audit(
     ways = groupings(attributes, intersections=intersections)
     plan = AuditPlan(ways, reference, choice, interval, metrics, tests)
     tables = measure(rows, plan)
-    if pos_label is not None and not tables.segments["n_pos"].any():
+    if pos_label is not None and not tables.segments["n_pos"].sum():
         msg = f"`pos_label` must be a value of the label; found no row with {pos_label!r}"
         raise ValueError(msg)
     missing = missing_values(frame, label, score, weight, by)
@@ -172,6 +172,8 @@ def audit(
         "reference": reference,
         "level": level,
         "adjust": adjust,
+        "method": method,
+        "weight_type": weight_type,
         "min_rows": min_rows,
         "polars_wroc": version("polars-wroc"),
     }

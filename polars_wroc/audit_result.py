@@ -13,8 +13,9 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc import files
-from polars_wroc.findings import gap_findings, score_findings, untested_findings, verdict
+from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.rows import OVERALL
+from polars_wroc.segment_findings import decision_findings, score_findings, untested_findings
 
 if TYPE_CHECKING:
     import altair as alt
@@ -68,6 +69,7 @@ class Audit:
         sentences = [
             verdict(self.gaps, self.settings),
             *(finding.text for finding in gap_findings(self.gaps, self.settings)),
+            *decision_findings(self.segments),
             *untested_findings(self.segments, self.gaps, self.settings),
             *score_findings(self.segments),
         ]
@@ -79,14 +81,16 @@ class Audit:
     def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
         """Draw the ROC curves of one attribute's segments; None draws everybody's.
 
+        Intersections are an attribute too, under the name that they have in ``segments``.
         Of more than 50 segments those with the most rows are drawn.
         """
         # Only a chart should cost the import of Altair.
         from polars_wroc.charts import segments_chart  # noqa: PLC0415
         from polars_wroc.charts.segments import largest_segments  # noqa: PLC0415
 
-        if attribute is not None and attribute not in self.settings["by"]:
-            msg = f"`attribute` must be one of {self.settings['by']}; found {attribute!r}"
+        known = self.segments["attribute"].unique(maintain_order=True).to_list()
+        if attribute is not None and attribute not in known:
+            msg = f"`attribute` must be one of {known}; found {attribute!r}"
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
         curves, segments = (

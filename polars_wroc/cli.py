@@ -15,7 +15,9 @@ from polars_wroc.audit import audit
 from polars_wroc.audit_result import SUFFIXES, Audit
 from polars_wroc.cli_parser import UsageError, build_parser
 from polars_wroc.curves import roc_curve
+from polars_wroc.findings import verdict
 from polars_wroc.gates import read_gate
+from polars_wroc.groupings import MISSING
 from polars_wroc.rows import collect, collect_all
 from polars_wroc.summary import summary
 
@@ -100,7 +102,9 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
         return
     if options.output:
         result.save(options.output)
-    _print(result.segments.select(name for name in result.segments.columns if name in _SHOWN))
+    shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
+    _print(shown.with_columns(pl.col("segment").fill_null(MISSING)))
+    sys.stdout.write(f"{verdict(result.gaps, result.settings)}\n")
     if options.output:
         _say_written(options)
 

@@ -46,7 +46,7 @@ def build_parser(
         "--reference",
         choices=get_args(AuditReference),
         default="rest",
-        help="what segments are compared with; the rest of them",
+        help="what segments are compared with: the rest of them unless something else is said",
     )
     audited.add_argument(
         "--min-rows",
@@ -60,7 +60,9 @@ def build_parser(
         action="append",
         metavar="LIMIT",
         default=[],
-        help="exit with 1 if it holds anywhere, as auc_gap>0.05; repeatable",
+        help="exit with 1 if it holds in any segment with rows enough, as auc_gap>0.05 (gaps are "
+        "taken without their sign, *_gap_low and *_gap_high with it) or, with a threshold, "
+        "tpr_gap>0.1 or demographic_parity_ratio<0.8; repeatable",
     )
     _add_uncertainty(audited)
     _add_output(audited, SUFFIXES, prints_json=True)

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.audit_result import Audit
+from polars_wroc.enough_rows import has_rows
 from polars_wroc.fairness_metrics import METRICS
 from polars_wroc.gaps import GAP_COLUMNS
-from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.groupings import MISSING
+from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, SHARES
+from polars_wroc.rows import MODEL
+from polars_wroc.samples import OWN_WEIGHTS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -22,6 +26,9 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 # What is a number between segments, not a count of rows.
 _AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
+_RATES = ("auc", *SHARES)
+# What is taken without its sign.
+_UNSIGNED = "_gap"
 _GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 
 
@@ -37,22 +44,51 @@ class Gate:
         return f"{self.name}{self.sign}{self.limit:g}"
 
     def failures(self, audit: Audit) -> list[str]:
-        """Say where an audit meets the condition, which it must not."""
-        table = self._values(audit)
-        keys = [key for key in ("attribute", "segment", "model") if key in table.columns]
+        """Say where an audit meets the condition, which it must not.
+
+        Segments with too few rows behind a number are not judged by it. An audit in which nothing
+        can be judged is an error: a gate that could not close is not one that was passed.
+        """
+        table = self._values(audit).drop_nulls("value")
+        if table.is_empty():
+            msg = (
+                "`--fail-if` must name a number of the audit; "
+                f"found {self}, which no segment with rows enough has"
+            )
+            raise ValueError(msg)
+        keys = [key for key in ("attribute", "segment", MODEL) if key in table.columns]
         return [
-            f"{self}: {row['value']:.4g} in {', '.join(str(row[key]) for key in keys)}"
-            for row in table.drop_nulls("value").iter_rows(named=True)
+            f"{self}: {row['shown']:.4g} in {', '.join(_named(row[key]) for key in keys)}"
+            for row in table.iter_rows(named=True)
             if _COMPARE[self.sign](row["value"], self.limit)
         ]
 
     def _values(self, audit: Audit) -> pl.DataFrame:
+        value = pl.col("value" if self.name in METRICS else self.name)
         if self.name in METRICS:
             # Without a threshold there are no decisions, and so no such gate.
             assert audit.fairness is not None
-            return audit.fairness.filter(metric=self.name)
-        value = pl.col(self.name)
-        return audit.gaps.with_columns(value=value.abs() if self.name.endswith("_gap") else value)
+            table = audit.fairness.filter(metric=self.name)
+        else:
+            table = self._judged(audit)
+        size = value.abs() if self.name.endswith(_UNSIGNED) else value
+        return table.with_columns(shown=value, value=size)
+
+    def _judged(self, audit: Audit) -> pl.DataFrame:
+        """Keep the gaps of segments with rows enough; how many are selected they do not say."""
+        metric = next(name for name in _RATES if f"{self.name}_".startswith(f"{name}_"))
+        if metric in ("ppv", "npv"):
+            metric = "selection_rate"
+        weight_type, least = audit.settings["weight_type"], audit.settings["min_rows"]
+        keys = [name for name in ("attribute", "segment", MODEL) if name in audit.gaps.columns]
+        weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
+        beside = audit.segments.select(*keys, **weights)
+        table = audit.gaps.join(beside, on=keys, nulls_equal=True, maintain_order="left")
+        return table.filter(has_rows(metric, weight_type, least))
+
+
+def _named(key: str | None) -> str:
+    return MISSING if key is None else key
 
 
 def read_gate(text: str, *, decides: bool) -> Gate:
@@ -70,5 +106,11 @@ def read_gate(text: str, *, decides: bool) -> Gate:
     if gate.name not in known:
         beside = " (it needs a threshold)" if gate.name in of_decisions else ""
         msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{beside}"
+        raise ValueError(msg)
+    if gate.name.endswith(_UNSIGNED) and gate.limit < 0:
+        msg = (
+            f"`--fail-if` takes {gate.name} without its sign, so that its limit must not be "
+            f"negative; found {gate}: {gate.name}_low and {gate.name}_high have signs"
+        )
         raise ValueError(msg)
     return gate

@@ -151,7 +151,12 @@ def _read(
     result_columns: Sequence[str],
 ) -> _Columns:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        reject_type("frame", "be a Polars DataFrame or LazyFrame", frame)
+        kind = type(frame)
+        msg = (
+            "`frame` must be a Polars DataFrame or LazyFrame; "
+            f"found one of {kind.__module__.split('.')[0]} of type {kind.__name__}"
+        )
+        raise TypeError(msg)
     lazy = frame.lazy()
     keys = named_columns("by", by, lazy) if by is not None else {}
     models = named_columns("score", score, lazy)

@@ -426,7 +426,8 @@ def test_all_replicates_share_one_scan_and_one_sort(
     caches = re.findall(r"CACHE\[id: (\S+)\]", plan)
     assert len(caches) == 4
     assert len(set(caches)) == 1
-    sort = r"CACHE\[id: \S+\]\s+SORT BY \[descending: \[true\]\] \[col\(\"__score\"\)\]"
+    order = r"\[maintain_order: true, descending: \[true\]\]"
+    sort = rf"CACHE\[id: \S+\]\s+SORT BY {order} \[col\(\"__score\"\)\]"
     assert len(re.findall(sort, plan)) == plan.count("descending: [true]") == 1
 
 

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_wroc as wroc
-from polars_wroc.findings import (
-    gap_findings,
-    missing_finding,
-    score_findings,
-    untested_findings,
-    verdict,
-)
+from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.report.packing import packed_rows, shared
 from polars_wroc.report.selection import with_points, with_segments
 from polars_wroc.report.tables import threshold_text
+from polars_wroc.segment_findings import (
+    decision_findings,
+    missing_finding,
+    score_findings,
+    untested_findings,
+)
 
 
 @pytest.fixture(scope="module")
@@ -109,18 +109,96 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
     small, one_class, nothing = untested_findings(result.segments, result.gaps, result.settings)
-    assert small.startswith("1 segment has too few rows to be tested, fewer than 30 in a class: ")
-    assert small.endswith(" g few.")
+    assert small == (
+        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g few."
+    )
     assert one_class.startswith("1 segment has rows of one class only")
     assert one_class.endswith(" g (missing).")
     assert nothing == "Nothing could be tested by all."
+
+
+def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
+    two = data.filter(pl.col("g") != "c")
+    # A segment whose rows lack a score is none to compare.
+    empty = data.head(5).with_columns(g=pl.lit("0"), s=pl.lit(None, pl.Float64))
+    result = wroc.audit(two, "y", "s", by="g", threshold=0.5)
+    p_values = [
+        result.gaps[name][0] for name in result.gaps.columns if name.endswith("_gap_p_adjusted")
+    ]
+    found = sum(p <= 0.05 for p in p_values)
+    text = verdict(result.gaps, result.settings)
+    assert text.startswith(f"{found} of 6 comparisons of a segment with the rest ")
+    one = wroc.audit(two, "y", "s", by="g", reference="overall", threshold=0.5)
+    assert " of 12 comparisons of a segment with everybody" in verdict(one.gaps, one.settings)
+    counts = pl.col("n_pos", "n_neg") * 0
+    beside = pl.concat([result.gaps.head(1).with_columns(counts, segment=pl.lit("0")), result.gaps])
+    assert verdict(beside, result.settings) == text
+    audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
+    *_, nothing = untested_findings(audited.segments, audited.gaps, audited.settings)
+    assert nothing == (
+        "1 segment has no row that could be measured, as each lacks a label, score or weight: g 0."
+    )
+
+
+def test_verdict_of_clusters_says_why_nothing_is_tested(data: pl.DataFrame) -> None:
+    rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
+    result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
+    text = verdict(result.gaps, result.settings)
+    assert text.startswith("Gaps are measured but not tested: rows of one patient belong together")
+    assert untested_findings(result.segments, result.gaps, result.settings) == []
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
+    result = wroc.audit(data, "y", "s", by="g", reference=reference)
+    assert untested_findings(result.segments, result.gaps, result.settings) == []
+    score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
+    result = wroc.audit(data.with_columns(s=score), "y", "s", by="g", reference=reference)
+    found = untested_findings(result.segments, result.gaps, result.settings)
+    assert " an untested gap in AUC, as a ranking that is perfect has no variance: " in found[0]
+    assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
+
+
+@pytest.mark.parametrize(("threshold", "whom"), [(99.0, "nobody"), (-99.0, "everybody")])
+def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, whom: str) -> None:
+    result = wroc.audit(data, "y", "s", by="g", threshold=threshold)
+    (text,) = decision_findings(result.segments)
+    assert text.startswith(f"The threshold selects {whom}, ")
+    assert text in result._repr_html_()
+    assert decision_findings(wroc.audit(data, "y", "s", by="g").segments) == []
+    assert decision_findings(wroc.audit(data, "y", "s", by="g", threshold=0.5).segments) == []
+
+
+def test_sentences_that_are_left_out_are_counted(data: pl.DataFrame) -> None:
+    names = [f"h{number}" for number in range(10)]
+    others = [((pl.int_range(pl.len()) // 10 + n) % 3).alias(name) for n, name in enumerate(names)]
+    result = wroc.audit(data.with_columns(others), "y", "s", by=names)
+    *kept, last = gap_findings(result.gaps, result.settings)
+    assert len(kept) == 8
+    assert last.text == "The tables have 2 more such gaps."
+    every = replace(result, gaps=result.gaps.with_columns(auc_gap_p_adjusted=pl.lit(0.01)))
+    *_, last = gap_findings(every.gaps, every.settings)
+    assert last.text == "The tables have 2 more such gaps, 2 of them more than chance."
+
+
+def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
+    few = data.head(9).with_columns(g=pl.lit("few"), s=pl.lit(0.0))
+    result = wroc.audit(pl.concat([data, few]), "y", "s", by="g")
+    assert "few" not in " ".join(score_findings(result.segments))
+
+
+def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
+    lacking = data.with_columns(t=pl.lit(None, pl.Float64))
+    texts = score_findings(wroc.audit(lacking, "y", ["s", "t"], by="g").segments)
+    why = "no row could be measured, as each lacks a label, score or weight."
+    assert texts[-1] == f"The score “t” has no AUC: {why}"
 
 
 def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
     result = wroc.audit(rows, "y", "s", by="g")
     (small,) = untested_findings(result.segments, result.gaps, result.settings)
-    assert small.startswith("20 segments have too few rows to be tested")
+    assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
     assert verdict(result.gaps, result.settings).startswith("Nothing could be compared")
 

@@ -269,7 +269,7 @@ def test_first_screen_says_what_was_found(
         "more than chance",
         "p-values adjusted for their number by Holm's method",
         ", the largest gap in AUC that is more than chance is in c: ",
-        "fewer than 30 in a class: g d.",
+        "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
         "rows of one class only, so that there is no AUC: g e.",
         "false positive rate of at most 0.2",
     ):

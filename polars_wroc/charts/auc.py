@@ -12,7 +12,9 @@ from polars_wroc.charts.groups import read_groups
 from polars_wroc.charts.intervals import (
     AUDIT_KEYS,
     LIMITS,
+    PADDING,
     ROW,
+    WIDTH,
     Estimate,
     as_panel,
     channels_of_segments,
@@ -21,6 +23,7 @@ from polars_wroc.charts.intervals import (
     groups_in,
     layers_of,
     panels_of,
+    rows_of,
     with_level,
     with_texts,
 )
@@ -93,7 +96,7 @@ def auc_chart(
         *("auc", "ci_low", "ci_high", ".3f"),
         with_level("AUC", level),
         "AUC of each segment with its confidence interval",
-        domain_of(table, ("auc", "ci_low", "ci_high", _OVERALL), []),
+        _domain(table),
     )
     table = with_texts(table, segment, facet, pl.col("n"), auc)
     if facet is None:
@@ -120,7 +123,42 @@ def _panel(table: pl.DataFrame, color: str | None, title: str, shown: Estimate) 
     overall = base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, aria=False).encode(
         x=f"mean({_OVERALL}):Q", color=colour
     )
-    return as_panel([overall, interval, point, *texts], table, color, shown)
+    layers = [overall, interval, *_arrows(base, table, color, shown), point, *texts]
+    return as_panel(layers, table, color, shown)
+
+
+def _domain(table: pl.DataFrame) -> list[float]:
+    """Span all AUCs, and their intervals but for those that an audit marks as small."""
+    large = table.filter(~pl.col("small")) if "small" in table.columns else table
+    known = large if large["ci_low"].count() else table
+    ends = (known["ci_low"].min(), known["ci_high"].max())
+    return domain_of(table, ("auc", _OVERALL), [end for end in ends if isinstance(end, float)])
+
+
+def _arrows(base: Any, table: pl.DataFrame, color: str | None, shown: Estimate) -> list[Any]:
+    """Point to where an interval goes on that is wider than what is drawn."""
+    import altair as alt  # noqa: PLC0415
+
+    low, high = shown.domain
+    room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
+    colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
+    return [
+        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit}")
+        .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
+        .encode(x=alt.value(at), color=colour, **y)
+        for name, side, limit, shape, at, beyond in (
+            (shown.low, "<", low - room, "triangle-left", 4, table[shown.low] < low - room),
+            (
+                shown.high,
+                ">",
+                high + room,
+                "triangle-right",
+                WIDTH - 4,
+                table[shown.high] > high + room,
+            ),
+        )
+        if beyond.any()
+    ]
 
 
 def _with_overall(table: pl.DataFrame, keys: list[str], overall: float | None) -> pl.DataFrame:

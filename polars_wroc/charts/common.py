@@ -22,12 +22,12 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 INK, GREY, PALE = "#333333", "#595959", "#767676"
 PANEL = 260
 # What stands where a curve would, if there is none.
-ONE_CLASS = "one class only"
+ONE_CLASS, NO_ROWS = "one class only", "no rows"
 
 
 def escape(name: str) -> str:
     """Quote the characters that Vega-Lite reads as syntax in a field name."""
-    for sign in ("\\", ".", "[", "]", ":"):
+    for sign in ("\\", ".", "[", "]", ":", "'", '"'):
         name = name.replace(sign, f"\\{sign}")
     return name
 

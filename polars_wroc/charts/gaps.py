@@ -26,7 +26,7 @@ from polars_wroc.charts.intervals import (
     with_level,
     with_texts,
 )
-from polars_wroc.findings import NAMES, GapMetric
+from polars_wroc.findings import NAMES, GapMetric, is_found
 
 if TYPE_CHECKING:
     import altair as alt
@@ -108,7 +108,7 @@ def gap_chart(
     )
     segment = [key for key in keys if key not in (color, facet)]
     table = with_texts(table, segment, facet, pl.sum_horizontal(_COUNTS), shown)
-    found = pl.col(p_value) <= 1 - level
+    found = is_found(pl.col(p_value), level)
     verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
     table = table.with_columns(
         pl.when(pl.col(gap).is_not_null())
@@ -143,12 +143,12 @@ def _panel(
     ]
     y = rows_of(table, color)
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    is_found = f"datum.{_VERDICT} === '{_FOUND}'"
+    found = f"datum.{_VERDICT} === '{_FOUND}'"
     marks = [
-        interval.transform_filter(is_found).mark_rule(strokeWidth=3.5),
-        interval.transform_filter(f"!({is_found})").mark_rule(strokeWidth=1.5),
-        point.transform_filter(is_found).mark_point(filled=True, size=120, opacity=1),
-        point.transform_filter(f"!({is_found})").mark_point(
+        interval.transform_filter(found).mark_rule(strokeWidth=3.5),
+        interval.transform_filter(f"!({found})").mark_rule(strokeWidth=1.5),
+        point.transform_filter(found).mark_point(filled=True, size=120, opacity=1),
+        point.transform_filter(f"!({found})").mark_point(
             filled=False, fill="white", size=70, opacity=1, strokeWidth=2
         ),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.charts.common import COLOURS
+from polars_wroc.groupings import MISSING
 from polars_wroc.rows import collect
 
 # Letters of a name beside the numbers of its curve.
@@ -29,7 +30,7 @@ def read_groups(
 
 def _as_text(groups: pl.Series) -> pl.Series:
     text = groups.cast(pl.String)
-    missing = "(missing)"
+    missing = MISSING
     while missing in text:
         missing = f"({missing})"
     return text.fill_null(missing)

@@ -19,6 +19,8 @@ ROW, LIMITS = "__row", "__limits"
 MINUS = "\N{MINUS SIGN}"
 _NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
+# Pixels between the edges of a panel and what is nearest to them.
+PADDING = 20
 # Pixels of a row, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
 # Where the texts beside a panel begin, in pixels from its left edge.
@@ -102,8 +104,8 @@ def layers_of(
     y = rows_of(table, color)
     place = {**y, "tooltip": tooltip}
     x = alt.X(f"{shown.value}:Q", title=shown.title).axis(tickCount=8)
-    x = x.scale(domain=shown.domain, zero=False, padding=8)
-    interval = base.mark_rule(strokeWidth=2).encode(
+    x = x.scale(domain=shown.domain, zero=False, nice=False, padding=PADDING)
+    interval = base.mark_rule(strokeWidth=2, clip=True).encode(
         x=f"{shown.low}:Q", x2=f"{shown.high}:Q", color=styled["color"], **place
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.common import INK, MAX_ROWS, ONE_CLASS
+from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS
 from polars_wroc.charts.groups import (
     channels_of_curves,
     check_names,
@@ -15,6 +15,7 @@ from polars_wroc.charts.groups import (
     values_of,
 )
 from polars_wroc.charts.lines import (
+    COUNTS,
     POINT,
     arrange,
     chance,
@@ -167,7 +168,8 @@ def _check_one(rows: int, curve: object) -> None:
 def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
     first = (pl.col("tp") == 0) & (pl.col("fp") == 0)
-    label = [_label(*row) for row in points.select("auc", *_INTERVAL).iter_rows()]
+    rows = pl.sum_horizontal(COUNTS)
+    label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]
     name, place = name_in_label(color), pl.lit(0)
     if color is not None:
         order = {value: i for i, value in enumerate(reversed(values_of(table, color)))}
@@ -178,8 +180,8 @@ def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -
     )
 
 
-def _label(auc: float | None, low: float | None, high: float | None) -> str:
+def _label(auc: float | None, low: float | None, high: float | None, rows: float) -> str:
     if auc is None:
-        return f"{ONE_CLASS}: no curve"
+        return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
     interval = "" if low is None else f" ({low:.3f} to {high:.3f})"
     return f"AUC {auc:.3f}{interval}"

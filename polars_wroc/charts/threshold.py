@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.common import INK, MAX_ROWS, ONE_CLASS, PANEL
+from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
 from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
 from polars_wroc.charts.lines import (
     COUNTS,
@@ -50,6 +50,8 @@ _IN_COLUMN = 4
 _UNITS, _MILLIONS = 100_000, 10_000_000
 # Pixels from the panel to the first line, and from one to the next.
 _TOP, _LINE, _GAP = 58, 15, 8
+# Weight of all rows of a curve.
+_EVERYBODY = " + ".join(f"datum.{name}" for name in COUNTS)
 
 
 def threshold_chart(
@@ -209,7 +211,7 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
             _PLACE: _height("0"),
             _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
             "'flagged at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
-            f"' or more' : '{ONE_CLASS}: no curve')",
+            f"' or more' : ({_EVERYBODY} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
         }
     )
     y = alt.Y(f"{_PLACE}:Q")
@@ -243,12 +245,11 @@ def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
     names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
-    everybody = " + ".join(f"datum.{name}" for name in COUNTS)
     number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
     rows = (
         at.transform_calculate(
             __ppv="datum.tp + datum.fp > 0 ? datum.tp / (datum.tp + datum.fp) : null",
-            __selection_rate=f"(datum.tp + datum.fp) / ({everybody})",
+            __selection_rate=f"(datum.tp + datum.fp) / ({_EVERYBODY})",
         )
         .transform_fold(names, as_=[_KEY, _VALUE])
         .transform_calculate(**{_PLACE: number})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,8 @@ _INKS = {
     PALE: "var(--soft)",
     "white": "var(--page)",
 }
+# What is a colour in a spec, or says where colours come from.
+_COLOURED = ("color", "fill", "stroke", "background")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ def auc_figure(audit: Audit, whole: Audit) -> Figure:
         "chart-auc",
         _spec(chart, "AUC of everybody and of each segment. The same numbers are in the tables."),
         f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
-        f"The dashed line is everybody's AUC.{left_out if some < of_all else ''}",
+        "The dashed line is everybody's AUC; an arrow says that the interval of a segment with few "
+        f"rows goes on.{left_out if some < of_all else ''}",
     )
 
 
@@ -118,14 +120,29 @@ def _spec(chart: Any, description: str) -> dict[str, Any]:
     spec: dict[str, Any] = chart.to_dict(validate=False)
     data = {name: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
     # The page reads its own colours; a spec names the version of its grammar, which is no address.
-    spec = _mapped(spec, lambda value: _INKS.get(value, value))
+    spec = _in_inks(spec)
     spec.pop("$schema", None)
     return spec | {"description": description, "datasets": data}
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, dict):
-        return {name: _mapped(part, change) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_mapped(part, change) for part in value]
-    return change(value) if isinstance(value, str) else value
+def _in_inks(spec: Any) -> Any:
+    """Give what is a colour that of the page, but no name that happens to be one."""
+    if isinstance(spec, list):
+        return [_in_inks(part) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: _ink(part) if name in _COLOURED else _in_inks(part) for name, part in spec.items()
+    }
+
+
+def _ink(colour: Any) -> Any:
+    """Do so for a colour, or for the channel, the scale or the range that gives one."""
+    if isinstance(colour, str):
+        return _INKS.get(colour, colour)
+    if isinstance(colour, list):
+        return [_ink(part) for part in colour]
+    if not isinstance(colour, dict):
+        return colour
+    gives = ("value", "scale", "range", "condition")
+    return {name: _ink(part) if name in gives else _in_inks(part) for name, part in colour.items()}

@@ -15,13 +15,7 @@ import jinja2
 import polars as pl
 
 from polars_wroc.audit_result import Audit
-from polars_wroc.findings import (
-    gap_findings,
-    missing_finding,
-    score_findings,
-    untested_findings,
-    verdict,
-)
+from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.report.figures import (
     Figure,
     auc_figure,
@@ -37,9 +31,15 @@ from polars_wroc.report.selection import (
     with_points,
     with_segments,
 )
-from polars_wroc.report.tables import Table, tables_of
-from polars_wroc.report.wording import decision, facts, intervals, methods
+from polars_wroc.report.tables import ABOVE, Table, tables_of
+from polars_wroc.report.wording import decision, facts, intervals, meaning_of_weight, methods
 from polars_wroc.rows import MODEL, OVERALL
+from polars_wroc.segment_findings import (
+    decision_findings,
+    missing_finding,
+    score_findings,
+    untested_findings,
+)
 from polars_wroc.thinning import AUC_CHANGE
 
 # What rounding alone may do to an AUC.
@@ -106,7 +106,10 @@ def render(audit: Audit) -> str:
         facts=facts(audit),
         verdict=verdict(audit.gaps, settings),
         gaps=gap_findings(audit.gaps, settings),
-        untested=untested_findings(audit.segments, audit.gaps, settings),
+        untested=[
+            *decision_findings(audit.segments),
+            *untested_findings(audit.segments, audit.gaps, settings),
+        ],
         scores=score_findings(audit.segments),
         missing=missing_finding(audit.missing),
         decision=decision(settings),
@@ -117,6 +120,7 @@ def render(audit: Audit) -> str:
         moved=moved if moved > _NOTHING else None,
         methods=methods(audit),
         intervals=intervals(audit),
+        weights=meaning_of_weight(settings),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
     )
@@ -165,7 +169,7 @@ def _left_out(audit: Audit, listed: Audit, drawn: Audit, attribute: str) -> list
 
 
 def _script(environment: jinja2.Environment) -> str:
-    return environment.get_template("report.js").render()
+    return environment.get_template("report.js").render(above=ABOVE)
 
 
 def _bundle() -> str:

@@ -10,8 +10,8 @@ from polars_wroc.audit_result import Audit
 from polars_wroc.charts.common import COLOURS
 from polars_wroc.charts.lines import thinned
 from polars_wroc.charts.segments import largest_segments
+from polars_wroc.findings import is_found
 from polars_wroc.rows import MODEL
-from polars_wroc.thinning import AUC_CHANGE, with_auc
 
 # Segments of an attribute that are in its tables, and that have a panel of their own.
 TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
@@ -22,7 +22,7 @@ _POINTS, _MOST, _FEWEST = 6_000, 200, 20
 def with_segments(audit: Audit, most: int) -> Audit:
     """Keep so many segments of each attribute: those with gaps that are found, then the largest."""
     found = [
-        pl.col(name) <= 1 - audit.settings["level"]
+        is_found(pl.col(name), audit.settings["level"])
         for name in audit.gaps.columns
         if name.endswith("_p_adjusted")
     ]
@@ -47,16 +47,7 @@ def with_points(audit: Audit) -> tuple[Audit, int]:
     if points == _MOST:
         return audit, points
     drawn = thinned(audit.curves, keys, points)
-    # The AUC of the whole, not of the points that were there before.
-    before = with_auc(audit.curves.lazy(), keys).collect()
-    whole = before.select(*keys, whole="auc").unique(maintain_order=True)
-    joined = (
-        with_auc(drawn.lazy().drop(AUC_CHANGE), keys)
-        .collect()
-        .join(whole, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    )
-    change = (pl.col("auc") - pl.col("whole")).alias(AUC_CHANGE)
-    return replace(audit, curves=joined.with_columns(change).drop("auc", "whole")), points
+    return replace(audit, curves=drawn), points
 
 
 def _of(audit: Audit, kept: pl.DataFrame) -> Audit:

@@ -8,9 +8,11 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audit_result import Audit
-from polars_wroc.findings import NAMES, REFERENCES, name_of
+from polars_wroc.findings import NAMES, REFERENCES, is_found, name_of
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+# The threshold of a curve's origin, which selects nobody.
+ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",
     "model": "Score",
@@ -100,8 +102,12 @@ def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
     if not gaps.is_empty():
         title = f"Gaps to {REFERENCES[audit.settings['reference']]}, with {interval}"
         limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
-        chance = 1 - audit.settings["level"]
-        tables.append(_table(gaps, title, _GAPS, limits, chance))
+        found = {
+            f"{name}_found": is_found(pl.col(f"{name}_p_adjusted"), audit.settings["level"])
+            for name in limits
+            if name in gaps.columns
+        }
+        tables.append(_table(gaps.with_columns(**found), title, _GAPS, limits))
     if audit.fairness is not None:
         metrics = audit.fairness.filter(attribute=attribute)
         if not metrics.is_empty():
@@ -115,7 +121,6 @@ def _table(
     title: str,
     headings: dict[str, str],
     limits: dict[str, str],
-    chance: float = 0.0,
 ) -> Table:
     names = [name for name in headings if name in table.columns]
     return Table(
@@ -123,18 +128,18 @@ def _table(
         [headings[name] for name in names],
         [name in _TEXTS for name in names],
         [
-            [_cell(name, row, limits.get(name), chance) for name in names]
+            [_cell(name, row, limits.get(name)) for name in names]
             for row in table.iter_rows(named=True)
         ],
     )
 
 
-def _cell(name: str, row: dict[str, Any], limits: str | None, chance: float) -> Cell:
+def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     value = row[name]
     if name == "segment":
-        return Cell(name_of(value), ("small: not tested",) if row.get("small") else ())
+        return Cell(name_of(value), _mark(row))
     if name == "metric":
-        return Cell(_METRICS.get(value, value))
+        return Cell(_METRICS[value])
     if value is None:
         return Cell(DASH)
     if isinstance(value, str | int):
@@ -144,10 +149,19 @@ def _cell(name: str, row: dict[str, Any], limits: str | None, chance: float) -> 
     p_value = row.get(f"{name}_p_adjusted")
     if signed:
         beside.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
-    marked = p_value is not None and p_value <= chance
+    marked = bool(row.get(f"{name}_found"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
         beside.append("below four fifths")
     return Cell(_number(name, value, signed=signed), tuple(beside), marked)
+
+
+def _mark(row: dict[str, Any]) -> tuple[str, ...]:
+    """Say why a segment's AUC is not tested."""
+    if not row.get("small"):
+        return ()
+    if not row["n"]:
+        return ("no rows",)
+    return ("few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only",)
 
 
 def _limits(row: dict[str, Any], name: str, *, signed: bool) -> list[str]:
@@ -171,7 +185,7 @@ def threshold_text(value: float | None) -> str:
     if value is None:
         return DASH
     if value == float("inf"):
-        return "above every score"
+        return ABOVE
     whole = 1_000
     return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
 

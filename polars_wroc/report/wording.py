@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audit_result import Audit
-from polars_wroc.findings import one_class_segments, small_segments
 from polars_wroc.report.tables import DASH, threshold_text
 from polars_wroc.rows import MODEL, OVERALL
+from polars_wroc.segment_findings import empty_segments, one_class_segments, small_segments
 
 _RULES = {
     "youden": "the largest difference of true and false positive rate",
@@ -24,8 +24,12 @@ _INTERVALS: dict[str, str] = {
     "logit-t": "Student's t on the logit",
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",
-    "newcombe": "Newcombe's, where there is no variance to go by",
+    "newcombe": "Newcombe's",
     "conservative": "Student's t on the logit and Newcombe's, whichever limit is farther",
+}
+_WEIGHTS = {
+    "probability": "which says how much a row stands for",
+    "frequency": "which says as how many rows a row counts",
 }
 _COSTS = {
     "cost_fn": "cost {:g} of a false negative",
@@ -51,10 +55,12 @@ def facts(audit: Audit) -> list[Fact]:
     read = one["n"] + one["n_missing"]
     # Scores may lack different rows.
     up_to = "" if everybody["n_missing"].n_unique() == 1 else "up to "
+    # Rows without weight are not counted at all.
+    counted = "that have a weight" if settings["weight"] else "read"
     left_out = (
-        f"of {read:,} read; {up_to}{missing:,} left out, as a value is missing"
+        f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
         if missing
-        else "all that were read"
+        else f"all that {'have a weight' if settings['weight'] else 'were read'}"
     )
     weight = one["w_pos"] + one["w_neg"]
     weighted = (
@@ -80,8 +86,9 @@ def _segments_fact(segments: pl.DataFrame) -> Fact:
     untested = [
         f"{count:,} {what}"
         for count, what in (
-            (small_segments(segments).height, "too small to be tested"),
+            (small_segments(segments).height, "with too few rows in a class to test the AUC"),
             (one_class_segments(segments).height, "of one class only"),
+            (empty_segments(segments).height, "without a row to measure"),
         )
         if count
     ]
@@ -113,14 +120,21 @@ def decision(settings: dict[str, Any]) -> str | None:
     if rule is None:
         threshold = settings["threshold"]
         return None if threshold is None else f"at the given threshold of {threshold:.10g}"
-    named = {name: value for name, value in rule.items() if value is not None}
-    return f"at the threshold with {rule_of(named)}, chosen for each score on all rows"
+    return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows"
 
 
 def intervals(audit: Audit) -> str:
-    """Say how the intervals of the AUCs on this page were made."""
-    used = audit.segments["ci_method"].drop_nulls().unique(maintain_order=True).to_list()
-    return ", or ".join(_INTERVALS[name] for name in used)
+    """Say how the intervals of the AUCs were made, if there are any."""
+    used, asked = set(audit.segments["ci_method"].drop_nulls()), audit.settings["method"]
+    if not used:
+        return ""
+    fallback = ", or Newcombe's where there is no variance to go by"
+    return _INTERVALS[asked] + (fallback if used - {asked} else "")
+
+
+def meaning_of_weight(settings: dict[str, Any]) -> str:
+    """Say what a weight stands for."""
+    return _WEIGHTS[settings["weight_type"]]
 
 
 def methods(audit: Audit) -> set[str]:
@@ -128,7 +142,7 @@ def methods(audit: Audit) -> set[str]:
     settings, decided = audit.settings, "threshold" in audit.segments.columns
     used = {
         "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
-        "weight": settings["weight"] is not None,
+        "kish": settings["weight"] is not None and settings["weight_type"] == "probability",
         "cluster": settings["cluster"] is not None,
         "decisions": decided,
         "holm": settings["adjust"] == "holm",

@@ -51,11 +51,19 @@
     // Those in the open first.
     for (const chart of [...all(".chart:not(details:not([open]) *)"), ...all("details:not([open]) .chart")]) {
       await new Promise(done => setTimeout(done));
-      const spec = whole(charts[chart.id], parts);
-      for (const name in spec.datasets) spec.datasets[name] = unpack(spec.datasets[name]);
-      const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config };
-      const { view } = await vegaEmbed(chart, spec, options);
-      label(chart, view);
+      // A chart that fails must not cost the others.
+      try {
+        const spec = whole(charts[chart.id], parts);
+        for (const name in spec.datasets) spec.datasets[name] = unpack(spec.datasets[name]);
+        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config };
+        const { view } = await vegaEmbed(chart, spec, options);
+        label(chart, view);
+      } catch (error) {
+        console.error(error);
+        const sentence = document.createElement("p");
+        sentence.textContent = `This chart could not be drawn: ${error.message}`;
+        chart.replaceChildren(sentence);
+      }
     }
     scrolls();
     addEventListener("resize", scrolls);
@@ -63,15 +71,18 @@
     document.documentElement.dataset.drawn = "yes";
   };
 
-  // Tables sort by the number or the text that a cell begins with; what is neither comes last.
+  // Tables sort by the number or the text that a cell begins with; what is neither comes last,
+  // but for the largest threshold, which is written in words.
+  const above = {{ above | tojson }};
   const key = (row, column, isText) => {
     const shown = row.cells[column].firstChild.textContent.trim();
     if (isText) return shown;
+    if (shown === above) return Infinity;
     const number = Number(shown.replaceAll(",", "").replace("\u2212", "-"));
     return shown === "" || Number.isNaN(number) ? null : number;
   };
   const compare = (a, b) =>
-    typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
+    typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a === b ? 0 : a - b;
   const sort = (table, heading, rows) => {
     const next = { none: "ascending", ascending: "descending", descending: "none" };
     const order = next[heading.getAttribute("aria-sort")];

@@ -1,0 +1,191 @@
+"""What an audit found of its scores and segments, in sentences that are made of its numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_wroc.findings import many, name_of, quoted, untested_attributes
+from polars_wroc.rows import MODEL, OVERALL
+
+# Names in one sentence that are read at a glance.
+_LISTED = 5
+# Of more attributes than this only the one with the widest range of AUCs is named.
+_RANGES = 3
+# A share that differs so little from all is all.
+_NOTHING = 1e-12
+_BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
+_ANY = pl.max_horizontal("n_pos", "n_neg") > 0
+
+
+def decision_findings(segments: pl.DataFrame) -> list[str]:
+    """Say where a threshold selects nobody or everybody, so that nothing is decided."""
+    if "selection_rate" not in segments.columns:
+        return []
+    found = []
+    for everybody in segments.filter(attribute=OVERALL).iter_rows(named=True):
+        share = everybody["selection_rate"]
+        if share is None or _NOTHING < share < 1 - _NOTHING:
+            continue
+        whom = "nobody" if share <= _NOTHING else "everybody"
+        score = f" of the score{quoted(everybody[MODEL])}" if MODEL in everybody else ""
+        found.append(
+            f"The threshold{score} selects {whom}, so that the decisions there tell no rows apart "
+            "and no gap in them can be seen."
+        )
+    return found
+
+
+def untested_findings(
+    segments: pl.DataFrame, gaps: pl.DataFrame, settings: dict[str, Any]
+) -> list[str]:
+    """Say which segments were measured but not tested, and which attributes have no test."""
+    least = settings["min_rows"]
+    said = [
+        (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
+        (
+            empty_segments(segments),
+            "{} {} no row that could be measured, as each lacks a label, score or weight",
+        ),
+    ]
+    # Where nothing is tested the verdict says so, and why.
+    tests = settings["cluster"] is None
+    if tests:
+        said = [
+            (
+                small_segments(segments),
+                f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
+            ),
+            (
+                without_variance(gaps, settings),
+                "{} {} an untested gap in AUC, as a ranking that is perfect has no variance",
+            ),
+            *said,
+        ]
+    found = [
+        f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
+        f"{_listed(one)}"
+        for one, text in said
+        if not one.is_empty()
+    ]
+    if tests and (untested := untested_attributes(gaps)):
+        found.append(f"Nothing could be tested by {', '.join(untested)}.")
+    return found
+
+
+def score_findings(segments: pl.DataFrame) -> list[str]:
+    """Say how well each score ranks everybody, and how far its segments are apart.
+
+    The range of AUCs is that of the segments with rows enough in both classes.
+    """
+    found = []
+    for of_model in _models(segments):
+        everybody = of_model.row(0, named=True)
+        name = f"The score{quoted(everybody.get(MODEL))}"
+        if everybody["auc"] is None:
+            why = (
+                "the rows are all of one class"
+                if everybody["n"]
+                else "no row could be measured, as each lacks a label, score or weight"
+            )
+            found.append(f"{name} has no AUC: {why}.")
+            continue
+        weighted = any(everybody[f"n_{side}"] != everybody[f"w_{side}"] for side in ("pos", "neg"))
+        share = f"{everybody['auc']:.1%}{' of the weight' * weighted}"
+        found.append(
+            f"{name} has an AUC of {_auc(everybody)}: of the pairs of a positive and a negative, "
+            f"it ranks {share} correctly, a tie as half."
+        )
+        if everybody["inverted"]:
+            found.append(f"{name} ranks the wrong way around: its whole interval is below 0.5.")
+        ranges = [
+            one
+            for of_attribute in _parts(of_model.filter(~pl.col("small")), "attribute")
+            if of_attribute["attribute"][0] != OVERALL and (one := _range(of_attribute))
+        ]
+        if len(ranges) > _RANGES:
+            ranges = [max(ranges, key=lambda one: one.width)]
+        found += [one.text for one in ranges]
+    return found
+
+
+def missing_finding(missing: pl.DataFrame) -> str | None:
+    """Say in which columns values are missing, and in how many rows."""
+    some = missing.filter(pl.col("n_missing") > 0)
+    if some.is_empty():
+        return None
+    listed = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
+    return f"Values are missing: {', '.join(listed)}."
+
+
+def small_segments(segments: pl.DataFrame) -> pl.DataFrame:
+    """Segments, but for everybody, with both classes and too few rows in one, for some score."""
+    return _distinct(segments.filter(pl.col("small"), _BOTH))
+
+
+def one_class_segments(segments: pl.DataFrame) -> pl.DataFrame:
+    """Segments, but for everybody, that have rows and lack a class, for some score."""
+    return _distinct(segments.filter(_ANY, ~_BOTH))
+
+
+def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
+    """Segments, but for everybody, without a row that could be measured, for some score."""
+    return _distinct(segments.filter(~_ANY))
+
+
+def without_variance(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+    """Segments with rows enough whose gap in AUC has no variance to test it by."""
+    known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
+    enough = pl.min_horizontal("n_pos", "n_neg") >= settings["min_rows"]
+    unknown = gaps.filter(known, enough, pl.col("auc_gap").is_null())
+    if settings["reference"] == "best":
+        # The best has no gap to itself.
+        unknown = unknown.filter(pl.col("auc") != pl.col("auc_reference"))
+    return _distinct(unknown)
+
+
+def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
+    others = segments.filter(pl.col("attribute") != OVERALL)
+    return others.select("attribute", "segment").unique(maintain_order=True)
+
+
+def _listed(segments: pl.DataFrame) -> str:
+    names = [f"{attribute} {name_of(segment)}" for attribute, segment in segments.rows()]
+    more = len(names) - _LISTED
+    return f"{', '.join(names[:_LISTED])}{f' and {more:,} more' if more > 0 else ''}."
+
+
+def _models(segments: pl.DataFrame) -> list[pl.DataFrame]:
+    return _parts(segments, MODEL) if MODEL in segments.columns else [segments]
+
+
+def _parts(table: pl.DataFrame, key: str) -> list[pl.DataFrame]:
+    return table.partition_by(key, maintain_order=True)
+
+
+class _Range(NamedTuple):
+    text: str
+    width: float
+
+
+def _range(segments: pl.DataFrame) -> _Range | None:
+    ranked = segments.drop_nulls("auc").sort("auc").to_dicts()
+    if len(ranked) < 2:  # noqa: PLR2004  (a range needs two)
+        return None
+    low, high = ranked[0], ranked[-1]
+    text = (
+        f"By {low['attribute']}, its AUC runs from {_auc(low)} in {_sized(low)}, to "
+        f"{_auc(high)} in {_sized(high)}."
+    )
+    return _Range(text, high["auc"] - low["auc"])
+
+
+def _sized(segment: dict[str, Any]) -> str:
+    return f"{name_of(segment['segment'])} ({many(segment['n'], 'row')})"
+
+
+def _auc(segment: dict[str, Any]) -> str:
+    low, high = segment["ci_low"], segment["ci_high"]
+    limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
+    return f"{segment['auc']:.3f}{limits}"
