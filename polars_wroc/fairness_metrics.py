@@ -9,6 +9,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.curve_distance import distances_to_rest
+from polars_wroc.groupings import MISSING
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rates import Estimate, difference_limits, ratio_limits
@@ -185,7 +186,7 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     """Reduce the groups to the two with the largest and the smallest value."""
     groups = [pl.col(key) for key in rows.keys if key not in rows.ordered]
     name = pl.concat_str(
-        [group.cast(pl.String).fill_null("(missing)") for group in groups], separator=", "
+        [group.cast(pl.String).fill_null(MISSING) for group in groups], separator=", "
     )
     known = estimates.drop_nulls("value").with_columns(group=name)
     value = pl.col("value")
@@ -197,7 +198,9 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
         for column in ("group", "value", "low", "high")
     }
     apart = (pl.len() > 1).alias("apart")
-    return known.group_by([*rows.ordered, "notion"]).agg(apart, **columns)
+    # The order of the groups decides between equals, and a plan keeps it only where that is said.
+    grouped = known.group_by([*rows.ordered, "notion"], maintain_order=True)
+    return grouped.agg(apart, **columns)
 
 
 def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:

@@ -292,7 +292,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-@settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=5, phases=[Phase.explicit, Phase.generate])
 @given(frames(), st.sampled_from(["rest", "overall", "best"]))
 def test_tables_of_few_rows(frame: pl.DataFrame, reference: str) -> None:
     complete = frame.drop_nulls(["y", "s", "w"]).filter(pl.col("s").is_not_nan(), pl.col("w") > 0)

@@ -85,14 +85,6 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
         assert extremes == ("2", "10")
 
 
-def test_one_attribute_has_nothing_to_be_crossed_with(rows: pl.DataFrame) -> None:
-    plain, crossed = (
-        wroc.audit(rows, "y", "s", by=["g"], intersections=each) for each in (False, True)
-    )
-    assert_frame_equal(plain.segments, crossed.segments)
-    assert_frame_equal(plain.gaps, crossed.gaps)
-
-
 def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
     eager, lazy = (

@@ -39,7 +39,7 @@ WORDS = {
     "max_fpr": "the most positives found with a false positive rate of at most 0.2, chosen",
     "min_tpr": "the fewest false positives with a true positive rate of at least 0.8, chosen",
     "max_selection_rate": "the most selected that are at most 0.3 of all, chosen for each",
-    "threshold": "at the given threshold of 0.5.",
+    "threshold": "at the given threshold of 0.5:",
 }
 CELLS = ["tp", "fp", "fn", "tn"]
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g"]
@@ -183,7 +183,7 @@ def test_page_says_which_threshold_and_why(
             for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
         ]
         assert [
-            (one["segment"] or "(missing)") + " (small: not tested)" * one["small"],
+            (one["segment"] or "(missing)") + " (few rows: AUC not tested)" * one["small"],
             f"{one['threshold']:.4g}",
             *limits,
         ] in cells_of(page)

@@ -156,12 +156,15 @@ def test_small_groups_and_small_references_are_not_tested(
         frame, "y", "s", by="g", threshold=0.7, reference=reference, min_rows=30, adjust="none"
     )
     free = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
-    tested = expected_tests(sizes, reference, 30)
-    p_values = gaps.select(P_VALUES)
-    assert [row[0] is not None for row in p_values.rows()] == tested
-    assert [any(p is not None for p in row) for row in p_values.rows()] == tested
-    kept = pl.Series(tested)
-    assert_frame_equal(p_values.filter(kept), free.select(P_VALUES).filter(kept))
+    # As many positives as negatives: for all of them together half as many of each are enough.
+    for rates, least in ((("auc", "tpr", "fpr"), 30), (("selection_rate",), 15)):
+        tested = expected_tests(sizes, reference, least)
+        names = [f"{rate}_gap_p_value" for rate in rates]
+        p_values = gaps.select(names)
+        assert [all(p is not None for p in row) for row in p_values.rows()] == tested
+        assert [any(p is not None for p in row) for row in p_values.rows()] == tested
+        kept = pl.Series(tested)
+        assert_frame_equal(p_values.filter(kept), free.select(names).filter(kept))
     measured = [name for name in gaps.columns if "_p_" not in name]
     assert_frame_equal(gaps.select(measured), free.select(measured))
 
