@@ -30,7 +30,7 @@ from polars_wroc.references import (
     Reference,
     place_in_group,
 )
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType, check_weight_type
@@ -210,8 +210,7 @@ def gaps_of(
         rates = RateGaps(
             reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()
         )
-        joined = table.join(cells, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        table = in_columns(joined, rates.steps)
+        table = in_columns(beside(table, cells, keys), rates.steps)
     return _with_tests(table, reference, tests)
 
 

@@ -11,7 +11,7 @@ from polars_wroc.curve_distance import distances_to_rest
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
 
@@ -121,10 +121,7 @@ def subgroup_auc(
         )
     table = table.join(distances_to_rest(rows), on=rows.keys, how="left", nulls_equal=True)
     auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
-    if rows.ordered:
-        table = table.join(auc, on=rows.ordered, how="left")
-    else:
-        table = table.join(auc, how="cross")
+    table = beside(table, auc, rows.ordered)
     scored = table.with_columns(**_means(rows.ordered, power)).with_columns(_final_score())
     return deliver(frame, rows.arrange(scored).select(*rows.keys, *SUBGROUP_COLUMNS))
 

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.cells import CELLS, ratio
 from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, is_origin
 from polars_wroc.inputs import SCORE
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, beside
 
 AUC_CHANGE = "auc_change"
 _AREA, _POSITION, _PART, _PLACE = "__area", "__position", "__part", "__place"
@@ -58,12 +58,7 @@ def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame
     """Add the rates of thinned curves, and what is missing of the AUC of each of them."""
     tp, fp, fn, tn = (pl.col(name) for name in CELLS)
     curve = cells.with_columns(fpr=ratio(fp, fp + tn), tpr=ratio(tp, tp + fn))
-    beside = aucs.select(*keys, pl.col("auc").alias(_AREA))
-    joined = (
-        curve.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        if keys
-        else curve.join(beside, how="cross", maintain_order="left")
-    )
+    joined = beside(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
     return joined.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
 
 
