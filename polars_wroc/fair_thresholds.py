@@ -20,7 +20,7 @@ from polars_wroc.equal_rates import (
 )
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.rules import choose_rule
 from polars_wroc.threshold_search import choose
@@ -158,8 +158,7 @@ def equalized_thresholds(
     │ b   ┆ 0.1                        ┆ 0.125        │
     └─────┴────────────────────────────┴──────────────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     options.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)

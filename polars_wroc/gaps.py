@@ -19,7 +19,7 @@ from polars_wroc.contrasts import (
 from polars_wroc.enough_rows import rows_behind
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import (
     AUC,
@@ -157,8 +157,7 @@ def group_gaps(
     └─────┴───────┴───────────────┴─────────┴─────────────────┘
     """
     check_options(level, adjust)
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     check_weight_type(weight_type)
     limit: float | None
     limit = None if threshold is None else options.number("threshold", threshold) + 0.0
