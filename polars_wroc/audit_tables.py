@@ -13,14 +13,14 @@ from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
-from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, class_counts, gaps_of
+from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
-from polars_wroc.rows import OVERALL, Rows, beside, collect, collect_all
+from polars_wroc.rows import OVERALL, Rows, beside, class_counts, collect, collect_all
 from polars_wroc.rules import Rule
 from polars_wroc.samples import OWN_WEIGHTS, place_own
 from polars_wroc.staged import in_columns
@@ -108,7 +108,7 @@ def _reduce(
     everybody: Rows, plan: AuditPlan, reference: Reference
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
-    aggregates = summary_sums(plan.interval) | class_counts() | reference.sums
+    aggregates = summary_sums(plan.interval) | reference.sums
     here = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
     apart = {name: value for name, value in aggregates.items() if here.issuperset(_roots(value))}

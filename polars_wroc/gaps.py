@@ -17,7 +17,7 @@ from polars_wroc.contrasts import (
     check_options,
 )
 from polars_wroc.enough_rows import rows_behind
-from polars_wroc.inputs import WEIGHT, IntoColumn
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.reference_choice import read_reference
@@ -30,7 +30,7 @@ from polars_wroc.references import (
     Reference,
     place_in_group,
 )
-from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, class_counts, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType, check_weight_type
@@ -224,13 +224,6 @@ def adjusted_gaps(
     return table.with_columns(
         pl.when(repeated).then(over(adjusted.max(), apart)).otherwise(adjusted)
     )
-
-
-def class_counts() -> dict[str, pl.Expr]:
-    """Count the rows of each class."""
-    weight = pl.col(WEIGHT)
-    counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
-    return {name: count.cast(pl.Int64) for name, count in counts.items()}
 
 
 def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:

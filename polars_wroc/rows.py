@@ -71,6 +71,13 @@ class Rows:
         return frame.group_by(self.keys).agg(**aggregates)
 
 
+def class_counts() -> dict[str, pl.Expr]:
+    """Count the rows of each class."""
+    weight = pl.col(WEIGHT)
+    counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
+    return {name: count.cast(pl.Int64) for name, count in counts.items()}
+
+
 def beside(
     table: pl.LazyFrame,
     other: pl.LazyFrame,
