@@ -19,7 +19,7 @@ from polars_wroc.groupings import groupings
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import LABEL, ROW_WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
-from polars_wroc.reading import missing_values, read_rows
+from polars_wroc.reading import missing_values, read_rows, require_groups
 from polars_wroc.rows import OVERALL, IntoColumns, collect
 from polars_wroc.rules import Criterion, threshold_or_rule
 from polars_wroc.summary import SUMMARY_COLUMNS
@@ -126,8 +126,7 @@ def audit(
     └───────────┴─────────┴─────┴──────┘
     """
     check_options(level, adjust)
-    if by is None:
-        options.reject_type("by", "name the attributes to audit", by)
+    require_groups(by, "name the attributes to audit")
     rule = {
         "criterion": criterion,
         "cost_fn": cost_fn,

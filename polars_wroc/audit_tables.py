@@ -13,14 +13,14 @@ from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
-from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, class_counts, gaps_of
+from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
-from polars_wroc.rows import OVERALL, Rows, collect, collect_all
+from polars_wroc.rows import OVERALL, Rows, beside, class_counts, collect, collect_all
 from polars_wroc.rules import Rule
 from polars_wroc.samples import OWN_WEIGHTS, place_own
 from polars_wroc.staged import in_columns
@@ -108,7 +108,7 @@ def _reduce(
     everybody: Rows, plan: AuditPlan, reference: Reference
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
-    aggregates = summary_sums(plan.interval) | class_counts() | reference.sums
+    aggregates = summary_sums(plan.interval) | reference.sums
     here = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
     apart = {name: value for name, value in aggregates.items() if here.issuperset(_roots(value))}
@@ -119,7 +119,7 @@ def _reduce(
     for grouping in plan.groupings:
         rows = everybody.of(grouping.keys)
         in_place = beside_own_cluster(place_own(rows, rows.frame), rows.keys, plan.interval).cache()
-        sums = _beside(rows.reduce(smallest, added), rows.reduce(in_place, placed), rows.keys)
+        sums = beside(rows.reduce(smallest, added), rows.reduce(in_place, placed), rows.keys)
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
@@ -133,12 +133,6 @@ def _reduce(
 
 def _roots(value: pl.Expr) -> list[str]:
     return value.meta.root_names()
-
-
-def _beside(table: pl.LazyFrame, other: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    if not keys:
-        return table.join(other, how="cross")
-    return table.join(other, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 class _Segments(NamedTuple):
@@ -166,7 +160,7 @@ class _Segments(NamedTuple):
         columns = [*SUMMARY_COLUMNS, "small"]
         if self.cells is not None:
             decisions = in_columns(self.cells, plan.metrics.steps)
-            table = _beside(table, decisions.select(*self.keys, *plan.metrics.columns), self.keys)
+            table = beside(table, decisions.select(*self.keys, *plan.metrics.columns), self.keys)
             columns += plan.metrics.columns
         return self._with_names(table, columns)
 
@@ -179,7 +173,7 @@ class _Segments(NamedTuple):
         points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
         place = self.sums.select(self.keys).with_row_index(_PLACE)
         both = pl.concat([origins, points.select(*self.keys, *cells)])
-        ordered = _beside(both, place, self.keys).sort(_PLACE, "tp", "fp")
+        ordered = beside(both, place, self.keys).sort(_PLACE, "tp", "fp")
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 
@@ -202,7 +196,7 @@ class _Segments(NamedTuple):
         sums = self.sums.filter(_ATTRIBUTES)
         decided = in_columns(self.cells, metrics.steps)
         counts = sums.select(*self.keys, *class_counts(), *OWN_WEIGHTS)
-        rates = _beside(counts, decided, self.keys)
+        rates = beside(counts, decided, self.keys)
         least = plan.tests.min_rows
         rates = rates.with_columns(
             pl.when(has_rows(name, weight_type, least)).then(name) for name in RATES

@@ -85,8 +85,8 @@ class ThresholdMetrics:
         pos = neg = pl.lit(1.0)
         if self.prevalence is not None:
             total = field(POSITIVES) + field(NEGATIVES)
-            pos = _ratio(self.prevalence * total, field(POSITIVES))
-            neg = _ratio((1 - self.prevalence) * total, field(NEGATIVES))
+            pos = ratio(self.prevalence * total, field(POSITIVES))
+            neg = ratio((1 - self.prevalence) * total, field(NEGATIVES))
         columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
         return {_meant(name): field(name) * factor for name, factor in columns.items()}
 
@@ -131,10 +131,10 @@ def metrics_at_threshold(
 ) -> dict[str, pl.Expr]:
     """Write every metric of a confusion matrix, once."""
     selected, total = tp + fp, positives + negatives
-    tpr, fpr = _ratio(tp, positives), _ratio(fp, negatives)
-    tnr, fnr = _ratio(tn, negatives), _ratio(fn, positives)
-    ppv, npv = _ratio(tp, selected), _ratio(tn, tn + fn)
-    fdr, false_omission = _ratio(fp, selected), _ratio(fn, tn + fn)
+    tpr, fpr = ratio(tp, positives), ratio(fp, negatives)
+    tnr, fnr = ratio(tn, negatives), ratio(fn, positives)
+    ppv, npv = ratio(tp, selected), ratio(tn, tn + fn)
+    fdr, false_omission = ratio(fp, selected), ratio(fn, tn + fn)
     # In rates, so that no product of four weights overflows.
     mcc = (ppv * tpr * tnr * npv).sqrt() - (fdr * fnr * fpr * false_omission).sqrt()
     odds = pl.when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
@@ -145,25 +145,26 @@ def metrics_at_threshold(
         "fnr": fnr,
         "ppv": ppv,
         "npv": npv,
-        "selection_rate": _ratio(selected, total),
-        "accuracy": _ratio(tp + tn, total),
+        "selection_rate": ratio(selected, total),
+        "accuracy": ratio(tp + tn, total),
         "balanced_accuracy": (tpr + tnr) / 2,
-        "f1": _ratio(2 * tp, 2 * tp + fp + fn),
+        "f1": ratio(2 * tp, 2 * tp + fp + fn),
         "mcc": mcc,
         "youden": tpr - fpr,
-        "lift": _ratio(ppv, _ratio(positives, total)),
-        "prevalence": _ratio(positives, total),
-        "zero_one_loss": _ratio(fp + fn, total),
+        "lift": ratio(ppv, ratio(positives, total)),
+        "prevalence": ratio(positives, total),
+        "zero_one_loss": ratio(fp + fn, total),
         "fdr": fdr,
         "for": false_omission,
         "markedness": ppv + npv - 1,
-        "f2": _ratio(5 * tp, 5 * tp + 4 * fn + fp),
-        "jaccard": _ratio(tp, tp + fp + fn),
-        "lr_pos": _ratio(tpr, fpr),
-        "lr_neg": _ratio(fnr, tnr),
-        "net_benefit": _ratio(tp, total) - _ratio(fp, total) * odds,
+        "f2": ratio(5 * tp, 5 * tp + 4 * fn + fp),
+        "jaccard": ratio(tp, tp + fp + fn),
+        "lr_pos": ratio(tpr, fpr),
+        "lr_neg": ratio(fnr, tnr),
+        "net_benefit": ratio(tp, total) - ratio(fp, total) * odds,
     }
 
 
-def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """Turn weights into a rate; null where there is no weight, or more than a number."""
     return pl.when((whole > 0) & whole.is_finite()).then(part / whole)

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc import options
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rates import Estimate, difference_limits
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
@@ -94,8 +93,7 @@ def cross_auc(
     │ b          ┆ b          ┆ 1.0  │
     └────────────┴────────────┴──────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*CROSS_COLUMNS, *SUMMARY_COLUMNS)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)

@@ -6,11 +6,12 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.bands import TPR_AT_FPR, Band, BandKind
+from polars_wroc.cells import ratio
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, is_origin, totals
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.thinning import AUC_CHANGE, share_of, thin
+from polars_wroc.thinning import AUC_CHANGE, thin
 from polars_wroc.variance import WeightType
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
@@ -195,7 +196,7 @@ def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
     """Lay out every point of the ROC curve, prepared for a band if there is one."""
     positives, negatives = totals()
     curve = curve_frame(rows, squares=band is not None).with_columns(
-        fpr=share_of(pl.col("fp"), negatives), tpr=share_of(pl.col("tp"), positives)
+        fpr=ratio(pl.col("fp"), negatives), tpr=ratio(pl.col("tp"), positives)
     )
     # A band looks up values in the curve that it is drawn around: computed once all the same.
     return curve if band is None else band.prepare(curve).cache()

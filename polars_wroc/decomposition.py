@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score, if_both_classes
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.samples import ALL_MISRANKED, MISRANKED, place_among_all, place_own, weights
 from polars_wroc.staged import Fields, in_columns
@@ -87,8 +86,7 @@ def auc_decomposition(
     │ 0.444444 ┆ 0.0        ┆ 0.8         ┆ 0.444444     │
     └──────────┴────────────┴─────────────┴──────────────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     rows: Rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=DECOMPOSITION_COLUMNS
     )

@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.costs import Costs
 from polars_wroc.envelope import highest_of_lowest
 from polars_wroc.rates import TOLERANCE
-from polars_wroc.rows import Rows, over
+from polars_wroc.rows import Rows, beside, over
 
 # On each edge: the weight of each class of the group in that of all groups, and of all positives.
 POSITIVE_SHARE, NEGATIVE_SHARE, PREVALENCE = "__positive", "__negative", "__prevalence"
@@ -33,7 +33,7 @@ def equal_odds(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
     target = highest_of_lowest(saved * slope - spent, height)
     leaning = edges.filter(slope.is_finite())
     targets = Rows(leaning, models).reduce(leaning, {_TARGET: target})
-    joined = edges.join(targets, on=models) if models else edges.join(targets, how="cross")
+    joined = beside(edges, targets, models, how="inner")
     upright = pl.when(run == 0)
     own, common = pl.col("__own_tpr"), pl.col("__common_tpr")
     coin = pl.when(own - common > TOLERANCE).then((own - common) / (own - pl.col(_TARGET)))

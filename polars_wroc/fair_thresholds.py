@@ -20,8 +20,8 @@ from polars_wroc.equal_rates import (
 )
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
-from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.reading import read_rows, require_groups
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.rules import choose_rule
 from polars_wroc.threshold_search import choose
 
@@ -158,8 +158,7 @@ def equalized_thresholds(
     │ b   ┆ 0.1                        ┆ 0.125        │
     └─────┴────────────────────────────┴──────────────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     options.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
@@ -232,9 +231,8 @@ def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame
     positives, negatives = totals()
     wrong = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
     one = cells.select(*models, overall_cost_common=wrong / (positives + negatives))
-    beside = decided.join(one, on=models) if models else decided.join(one, how="cross")
     prevalence, cost = positives / (positives + negatives), _share_of_cost(costs)
-    return beside.with_columns(
+    return beside(decided, one, models).with_columns(
         expected_cost=costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence),
         overall_cost=over(cost.sum(), models),
         overall_cost_unconstrained=over(pl.col(_LEAST_COST).sum(), models),

@@ -13,7 +13,7 @@ from polars_wroc.groupings import MISSING
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rates import Estimate, difference_limits, ratio_limits
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
@@ -123,8 +123,7 @@ def fairness(
     │ equal_opportunity_difference  ┆ 0.5      ┆ a         ┆ b         │
     └───────────────────────────────┴──────────┴───────────┴───────────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     limit = options.number("threshold", threshold) + 0.0
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)

@@ -17,9 +17,9 @@ from polars_wroc.contrasts import (
     check_options,
 )
 from polars_wroc.enough_rows import rows_behind
-from polars_wroc.inputs import WEIGHT, IntoColumn
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import (
     AUC,
@@ -30,7 +30,7 @@ from polars_wroc.references import (
     Reference,
     place_in_group,
 )
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, class_counts, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType, check_weight_type
@@ -157,8 +157,7 @@ def group_gaps(
     └─────┴───────┴───────────────┴─────────┴─────────────────┘
     """
     check_options(level, adjust)
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     check_weight_type(weight_type)
     limit: float | None
     limit = None if threshold is None else options.number("threshold", threshold) + 0.0
@@ -210,8 +209,7 @@ def gaps_of(
         rates = RateGaps(
             reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()
         )
-        joined = table.join(cells, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        table = in_columns(joined, rates.steps)
+        table = in_columns(beside(table, cells, keys), rates.steps)
     return _with_tests(table, reference, tests)
 
 
@@ -226,13 +224,6 @@ def adjusted_gaps(
     return table.with_columns(
         pl.when(repeated).then(over(adjusted.max(), apart)).otherwise(adjusted)
     )
-
-
-def class_counts() -> dict[str, pl.Expr]:
-    """Count the rows of each class."""
-    weight = pl.col(WEIGHT)
-    counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
-    return {name: count.cast(pl.Int64) for name, count in counts.items()}
 
 
 def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:

@@ -11,7 +11,7 @@ from polars_wroc.confusion import ENDS_TIE
 from polars_wroc.curve_distance import GROUP, MEASURED, distances, number_groups, with_names
 from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
-from polars_wroc.reading import read_rows
+from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.resampling import in_batches, place_in_frame, seeds
 from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
 
@@ -107,8 +107,7 @@ def abroca_test(
     │ b   ┆ 0.5    ┆ 0.001   │
     └─────┴────────┴─────────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     options.whole_number("permutations", permutations, low=1)
     options.whole_number("seed", seed, low=0)
     rows: Rows = read_rows(

@@ -27,6 +27,12 @@ from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows
 
 
+def require_groups(by: object, rule: str = "name the groups to compare") -> None:
+    """Check that the argument ``by`` is there; what it names is checked with the frame."""
+    if by is None:
+        reject_type("by", rule, by)
+
+
 def read_rows(
     frame: pl.DataFrame | pl.LazyFrame,
     label: IntoColumn,

@@ -19,7 +19,7 @@ from polars_wroc.confusion import by_descending_score
 from polars_wroc.inputs import WEIGHT
 from polars_wroc.placements import place_among, surroundings
 from polars_wroc.references import Reference, difference_columns
-from polars_wroc.rows import Rows, over
+from polars_wroc.rows import Rows, beside, over
 from polars_wroc.samples import (
     AHEAD,
     ALL_MISRANKED,
@@ -85,10 +85,7 @@ class Rest(Reference):
         left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.apart}
         large = _nearly_everybody(sums, self.apart).select(rows.keys).rename(left_out)
         keys = [*self.apart, *left_out.values()]
-        if self.apart:
-            paired = rows.frame.join(large, on=self.apart, nulls_equal=True, maintain_order="left")
-        else:
-            paired = rows.frame.join(large, how="cross", maintain_order="left")
+        paired = beside(rows.frame, large, self.apart, how="inner")
         others = paired.filter(
             pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -69,6 +69,27 @@ class Rows:
         if not self.keys:
             return frame.select(**aggregates)
         return frame.group_by(self.keys).agg(**aggregates)
+
+
+def class_counts() -> dict[str, pl.Expr]:
+    """Count the rows of each class."""
+    weight = pl.col(WEIGHT)
+    counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
+    return {name: count.cast(pl.Int64) for name, count in counts.items()}
+
+
+def beside(
+    table: pl.LazyFrame,
+    other: pl.LazyFrame,
+    keys: Sequence[str],
+    *,
+    how: Literal["left", "inner"] = "left",
+    maintain_order: Literal["left", "none"] = "left",
+) -> pl.LazyFrame:
+    """Put beside each row of a table what the other has for its keys, or for all without keys."""
+    if not keys:
+        return table.join(other, how="cross", maintain_order=maintain_order)
+    return table.join(other, on=keys, how=how, nulls_equal=True, maintain_order=maintain_order)
 
 
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:

@@ -10,8 +10,8 @@ from polars_wroc import options
 from polars_wroc.curve_distance import distances_to_rest
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
-from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.reading import read_rows, require_groups
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
 
@@ -101,8 +101,7 @@ def subgroup_auc(
     │ b   ┆ 1.0          ┆ 1.0      ┆ 0.0      ┆ 0.0    │
     └─────┴──────────────┴──────────┴──────────┴────────┘
     """
-    if by is None:
-        options.reject_type("by", "name the groups to compare", by)
+    require_groups(by)
     options.number("power", power)
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
@@ -121,10 +120,7 @@ def subgroup_auc(
         )
     table = table.join(distances_to_rest(rows), on=rows.keys, how="left", nulls_equal=True)
     auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
-    if rows.ordered:
-        table = table.join(auc, on=rows.ordered, how="left")
-    else:
-        table = table.join(auc, how="cross")
+    table = beside(table, auc, rows.ordered)
     scored = table.with_columns(**_means(rows.ordered, power)).with_columns(_final_score())
     return deliver(frame, rows.arrange(scored).select(*rows.keys, *SUBGROUP_COLUMNS))
 

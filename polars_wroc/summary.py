@@ -12,7 +12,7 @@ from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, class_counts, deliver
 from polars_wroc.staged import Fields, in_columns
 from polars_wroc.variance import WeightType
 
@@ -165,14 +165,10 @@ def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
 
 def _numbers(curve: Curve) -> dict[str, pl.Expr]:
     weight = pl.col(WEIGHT)
-    counts = {
-        "n": (weight != 0).sum(),
-        "n_pos": (weight > 0).sum(),
-        "n_neg": (weight < 0).sum(),
-        "n_missing": weight.null_count(),
-    }
     return {
-        **{name: count.cast(pl.Int64) for name, count in counts.items()},
+        "n": (weight != 0).sum().cast(pl.Int64),
+        **class_counts(),
+        "n_missing": weight.null_count().cast(pl.Int64),
         "w_pos": curve.positives.fill_null(0.0),
         "w_neg": curve.negatives.fill_null(0.0),
         "ks": metrics.ks(curve),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.cells import CELLS
+from polars_wroc.cells import CELLS, ratio
 from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, is_origin
 from polars_wroc.inputs import SCORE
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, beside
 
 AUC_CHANGE = "auc_change"
 _AREA, _POSITION, _PART, _PLACE = "__area", "__position", "__part", "__place"
@@ -39,7 +39,7 @@ def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFra
     What comes back are cells, and those of the origin only where a row is missing.
     """
     tp, fp, positives, negatives = (pl.col(name) for name in (TP, FP, POSITIVES, NEGATIVES))
-    position = share_of(tp, positives).fill_null(0.0) + share_of(fp, negatives).fill_null(0.0)
+    position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
     points = placed.select(
         *rows.keys,
         position.alias(_POSITION),
@@ -57,13 +57,8 @@ def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFra
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
     """Add the rates of thinned curves, and what is missing of the AUC of each of them."""
     tp, fp, fn, tn = (pl.col(name) for name in CELLS)
-    curve = cells.with_columns(fpr=share_of(fp, fp + tn), tpr=share_of(tp, tp + fn))
-    beside = aucs.select(*keys, pl.col("auc").alias(_AREA))
-    joined = (
-        curve.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        if keys
-        else curve.join(beside, how="cross", maintain_order="left")
-    )
+    curve = cells.with_columns(fpr=ratio(fp, fp + tn), tpr=ratio(tp, tp + fn))
+    joined = beside(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
     return joined.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
 
 
@@ -73,11 +68,6 @@ def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     if AUC_CHANGE in curve.collect_schema():
         auc -= pl.col(AUC_CHANGE)
     return curve.with_columns(auc.alias("auc"))
-
-
-def share_of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """Turn a weight into a rate; null where there is no weight, or more than a number."""
-    return pl.when((whole > 0) & whole.is_finite()).then(part / whole)
 
 
 def _ends_of_parts(

@@ -24,7 +24,7 @@ from polars_wroc.confusion import (
 from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED
 from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rates import TOLERANCE
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, beside
 from polars_wroc.rules import Point, Rule
 from polars_wroc.staged import Fields, Step, as_struct
 
@@ -85,10 +85,7 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     ``thresholds`` has one for each value of the keys that it has, or one for all rows.
     """
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
-    if keys:
-        joined = rows.frame.join(thresholds, on=keys, nulls_equal=True)
-    else:
-        joined = rows.frame.join(thresholds, how="cross")
+    joined = beside(rows.frame, thresholds, keys, how="inner", maintain_order="none")
     # Not the checked weight, whose check of a whole group would not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
