@@ -24,6 +24,7 @@ from polars_wroc.charts import (
 )
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
+from polars_wroc.count_tables import merge_counts, score_counts
 from polars_wroc.cross_groups import cross_auc
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.decomposition import auc_decomposition
@@ -89,6 +90,7 @@ __all__ = [
     "group_gaps",
     "h_measure",
     "ks",
+    "merge_counts",
     "operating_point",
     "operating_points",
     "partial_auc",
@@ -103,6 +105,7 @@ __all__ = [
     "roc_curve",
     "roc_hull_auc",
     "roc_influence",
+    "score_counts",
     "subgroup_auc",
     "summary",
     "threshold_chart",

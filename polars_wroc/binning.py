@@ -7,37 +7,72 @@ to one the parts are those of ``1 - score``: there a probability is as precise a
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import polars as pl
 
 from polars_wroc import options
 
-# Halvings of a probability, from either end, for which the number of bins is meant.
+DEFAULT_BINS = 4096
+# Halvings of a probability, from either end, that a number of bins is meant for.
 _HALVINGS = 16
-# Bits of the fraction of a float64, and how many of them a bin may be told by: numbers of bins
-# must not outgrow an integer.
-_FRACTION, FINEST = 52, 48
+# Bits of the fraction of a float64. Numbers of bins outgrow an integer when told by all of them.
+_FRACTION_BITS, _MOST_BITS = 52, 48
+# How much finer bins are divided.
+_FINER_BITS = 8
 # The biased exponents of a half and of one.
 _HALF, _ONE = 1022, 1023
 
 
-def bits_for(bins: int) -> int:
-    """Turn a number of bins into how often a range between powers of two is halved."""
-    options.whole_number("bins", bins, low=1)
-    return min(max((bins // _HALVINGS).bit_length() - 1, 0), FINEST)
+@dataclass(frozen=True)
+class Binning:
+    """How fine the bins are, and how sure the AUC is to be: down to scores where that takes it."""
+
+    bins: int | None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.bins is not None:
+            options.whole_number("bins", self.bins, low=1)
+        if self.tolerance is not None:
+            options.number("tolerance", self.tolerance, low=0, high=1)
+
+    def __bool__(self) -> bool:
+        """Whether scores are binned at all."""
+        return self.bins is not None or self.tolerance is not None
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts a range between powers of two is cut: itself a power of two."""
+        bins = DEFAULT_BINS if self.bins is None else self.bins
+        return 1 << min(math.ceil(math.log2(max(bins / _HALVINGS, 1))), _MOST_BITS)
+
+    @property
+    def finer_parts(self) -> int:
+        """Into how many parts it is cut where those are too wide."""
+        return min(self.parts << _FINER_BITS, 1 << _MOST_BITS)
 
 
-def bins_for(bits: pl.Expr) -> pl.Expr:
-    """Turn the other way."""
-    return pl.lit(_HALVINGS, pl.Int64) * pl.lit(2, pl.Int64).pow(bits)
+def bins_of(parts: int) -> int:
+    """Say how many bins a probability has so."""
+    return parts * _HALVINGS
 
 
-def score_bin(score: pl.Expr, bits: int) -> pl.Expr:
+def parts_of(bins: pl.Expr) -> pl.Expr:
+    """Turn such numbers of bins back."""
+    return bins // _HALVINGS
+
+
+def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
     """Number the bin of each score: Int64, null for null, and rising with the score."""
     value = score.cast(pl.Float64)
     folded = pl.when(value.is_between(0.5, 1.0)).then(1 - value).otherwise(value)
     # Of the size alone, the bits of a float64 are in the order of the numbers.
-    size = folded.abs().reinterpret(dtype=pl.Int64) // (1 << (_FRACTION - bits))
-    half, one = _HALF << bits, _ONE << bits
+    width = (1 << _FRACTION_BITS) // (pl.lit(parts, pl.Int64) if isinstance(parts, int) else parts)
+    size = folded.abs().reinterpret(dtype=pl.Int64) // width
+    half, one = _HALF * parts, _ONE * parts
     return (
         pl.when(value < 0)
         .then(-1 - size)

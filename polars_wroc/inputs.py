@@ -34,6 +34,10 @@ ROW_WEIGHT = "__weight"
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
+# Of a row that stands for several: how many, and the sums of their squared and cubed weights.
+COUNT, SQUARES, CUBES = "__row_count", "__row_squares", "__row_cubes"
+# The lowest and highest score of the rows that it stands for.
+SCORE_LOW, SCORE_HIGH = "__score_low", "__score_high"
 
 
 class Typed(NamedTuple):
@@ -66,11 +70,8 @@ class Observations:
         if self.zero_label is None:
             return None
         negative = self.weight < 0
-        both = (negative & self.zero_label).any() & (negative & ~self.zero_label).any()
-        sentence = pl.lit(
-            f"{_MARK}`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
-        )
-        return _raise(pl.when(both).then(sentence)).fill_null(0.0)
+        zeros, minuses = negative & self.zero_label, negative & ~self.zero_label
+        return unless_mixed(zeros.any(), minuses.any())
 
     @property
     def signed_weight(self) -> pl.Expr:
@@ -126,6 +127,12 @@ def probability(argument: str, value: pl.Expr) -> pl.Expr:
     first = value.filter(~value.is_between(0, 1)).first().cast(pl.String)
     sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + first
     return value + _raise(sentence).fill_null(0.0)
+
+
+def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
+    """0.0, or an error where a group has both 0 and -1 as its negative label."""
+    sentence = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+    return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
 
 
 def unless(holds: pl.Expr, sentence: str, found: pl.Expr | None = None) -> pl.Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar
 
 import polars as pl
@@ -38,6 +38,9 @@ class Rows:
     ordered: list[str] = field(default_factory=list)
     # Whether the rows are in descending order of the score already, the missing ones first.
     in_order: bool = False
+    # Whether a row stands for `COUNT` rows of one class, with the sums `SQUARES` and `CUBES` of
+    # theirs, that score from `SCORE_LOW` to `SCORE_HIGH`.
+    counted: bool = False
 
     @property
     def observations(self) -> Observations:
@@ -48,7 +51,7 @@ class Rows:
 
     def of(self, groups: Sequence[str]) -> Rows:
         """Divide the same rows by other keys, and by those in order as before."""
-        return Rows(self.frame, [*groups, *self.ordered], self.ordered, in_order=self.in_order)
+        return replace(self, keys=[*groups, *self.ordered])
 
     def key_values(self) -> pl.LazyFrame:
         """One row per group."""
@@ -66,9 +69,16 @@ class Rows:
 
     def reduce(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
         """Aggregate each group of a frame that has the keys."""
-        if not self.keys:
-            return frame.select(**aggregates)
-        return frame.group_by(self.keys).agg(**aggregates)
+        return reduce_groups(frame, self.keys, aggregates)
+
+
+def reduce_groups(
+    frame: pl.LazyFrame, keys: Sequence[str], aggregates: dict[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Aggregate the rows with the same keys, or all without keys."""
+    if not keys:
+        return frame.select(**aggregates)
+    return frame.group_by(keys).agg(**aggregates)
 
 
 def class_counts() -> dict[str, pl.Expr]:

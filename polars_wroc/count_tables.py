@@ -1,0 +1,127 @@
+"""The mergeable state as a table: counts by score, from rows and from other counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from polars_wroc.binning import Binning
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.reading import read_rows
+from polars_wroc.rows import MODEL, FrameT, IntoColumns, deliver
+from polars_wroc.states import STATE_COLUMNS, count, merge, read_states
+
+
+def score_counts(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> FrameT:
+    """Count rows and add up their weights by score: a state that adds up with others.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    bins
+        Instead of each distinct score, count bins of scores: about so many for probabilities,
+        and more for scores that span more powers of two. Their edges do not depend on the data:
+        each range between two powers of two is cut into equal parts, and from 0.5 to 1 that is
+        done with ``1 - score``.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model) and distinct score or bin that has a row, sorted by the
+        ``by`` columns, then by descending score; the missing rows of a group come last, with a
+        null score. After the ``by`` columns (and ``model``) come ``score``, in the type of the
+        score, or with ``bins`` the number of bins that was taken, at least what was asked for
+        (``bins``, Int64), and the lowest and highest score of the bin
+        (``score_low, score_high``). Then come ``n_pos, n_neg, n_missing`` (Int64 rows) and
+        ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
+        class, of their squares and of their cubes).
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for ``bins`` below 1.
+
+    Notes
+    -----
+    States add up with `merge_counts`, in any order and any number; `from_counts` gives the
+    tables. What is exact by score is exact again; from bins an AUC has bounds.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.7, 0.7, 0.1]})
+    >>> wroc.score_counts(df, "y", "s").select("score", "n_pos", "n_neg", "w_pos")
+    shape: (3, 4)
+    ┌───────┬───────┬───────┬───────┐
+    │ score ┆ n_pos ┆ n_neg ┆ w_pos │
+    │ ---   ┆ ---   ┆ ---   ┆ ---   │
+    │ f64   ┆ i64   ┆ i64   ┆ f64   │
+    ╞═══════╪═══════╪═══════╪═══════╡
+    │ 0.9   ┆ 1     ┆ 0     ┆ 1.0   │
+    │ 0.7   ┆ 1     ┆ 1     ┆ 1.0   │
+    │ 0.1   ┆ 0     ┆ 1     ┆ 0.0   │
+    └───────┴───────┴───────┴───────┘
+    """
+    binning = Binning(bins)
+    taken = [*STATE_COLUMNS, MODEL]
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    return deliver(frame, count(rows, binning).table())
+
+
+def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
+    """Add up states of parts of the data to the state of the whole.
+
+    Parameters
+    ----------
+    counts
+        One or several results of `score_counts`, all DataFrames or all LazyFrames, with the same
+        groups and models. Where some are by score and some in bins, or in different numbers of
+        bins, the result has the widest bins.
+    bins
+        Wider bins for the result; None keeps them.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        As from `score_counts` on all the rows at once; sums may differ in the last digits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For something that is no state, and for states of different groups.
+    polars.exceptions.InvalidOperationError
+        At collect, for counts or sums that are null, negative or no number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> monday = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.7]})
+    >>> tuesday = pl.DataFrame({"y": [1, 0], "s": [0.7, 0.1]})
+    >>> parts = [wroc.score_counts(day, "y", "s") for day in (monday, tuesday)]
+    >>> wroc.merge_counts(parts).select("score", "n_pos", "n_neg")
+    shape: (3, 3)
+    ┌───────┬───────┬───────┐
+    │ score ┆ n_pos ┆ n_neg │
+    │ ---   ┆ ---   ┆ ---   │
+    │ f64   ┆ i64   ┆ i64   │
+    ╞═══════╪═══════╪═══════╡
+    │ 0.9   ┆ 1     ┆ 0     │
+    │ 0.7   ┆ 1     ┆ 1     │
+    │ 0.1   ┆ 0     ┆ 1     │
+    └───────┴───────┴───────┘
+    """
+    Binning(bins)
+    return deliver(counts[0], merge(read_states("counts", counts), bins).table())

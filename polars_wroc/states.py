@@ -1,0 +1,137 @@
+"""Tables of counts by score, in and out: checked and laid out here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from polars_wroc.binning import Binning, bins_of, parts_of, score_bin
+from polars_wroc.counts import (
+    COUNTS,
+    HIGH,
+    LOW,
+    SUMS,
+    add_up,
+    check_labels,
+    contributions,
+    rows_of,
+    with_common_score,
+)
+from polars_wroc.inputs import unless
+from polars_wroc.options import reject_type
+from polars_wroc.rows import MODEL, Rows
+
+BINS = "bins"
+_EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
+STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
+
+
+@dataclass(frozen=True)
+class State:
+    """Counts by score: keys, the range of scores, sums, and of bins how many these are."""
+
+    frame: pl.LazyFrame
+    keys: list[str]
+    binned: bool
+    # The keys whose values keep the order in which the caller named them.
+    ordered: list[str] = field(default_factory=list)
+
+    def rows(self, by: Sequence[str]) -> Rows:
+        """Turn the counts into rows of the groups, or of fewer; models stay apart."""
+        models = [key for key in self.keys if key == MODEL]
+        keys = [*by, *models]
+        together = _together(binned=self.binned)
+        beside = [BINS] if self.binned else []
+        added = add_up(
+            self.frame.select(*keys, *beside, LOW, HIGH, *SUMS), [*keys, *beside], together
+        )
+        return rows_of(with_common_score(added, together), keys, models)
+
+    def table(self) -> pl.LazyFrame:
+        """Lay out the counts as users see them."""
+        last = [*(False for _ in self.keys), True]
+        ordered = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
+        scores = [BINS, LOW, HIGH] if self.binned else [pl.col(LOW).alias("score")]
+        return ordered.select(
+            *(pl.col(key).cast(pl.String) if key in self.ordered else key for key in self.keys),
+            *scores,
+            *SUMS,
+        )
+
+
+def count(rows: Rows, binning: Binning) -> State:
+    """Count checked rows."""
+    bin_number = score_bin(pl.col(LOW), binning.parts) if binning else pl.col(LOW)
+    added = check_labels(add_up(contributions(rows), rows.keys, bin_number), rows.keys)
+    if binning:
+        added = added.with_columns(pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS))
+    return State(added, rows.keys, bool(binning), rows.ordered)
+
+
+def merge(states: Sequence[State], bins: int | None) -> State:
+    """Add up states of the same groups, in the widest bins that there are or are asked for."""
+    binned = bins is not None or any(state.binned for state in states)
+    parts = pl.concat([state.frame for state in states], how="diagonal_relaxed")
+    keys = states[0].keys
+    if binned:
+        asked = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
+        widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
+        parts = parts.with_columns(pl.min_horizontal(*widest, asked).alias(BINS))
+    beside = [BINS] if binned else []
+    return State(add_up(parts, [*keys, *beside], _together(binned=binned)), keys, binned)
+
+
+def read_states(argument: str, frames: Sequence[pl.DataFrame | pl.LazyFrame]) -> list[State]:
+    """Check tables of counts, and that they are of the same groups."""
+    if not isinstance(frames, Sequence) or not frames:
+        reject_type(argument, "be one or several tables of `score_counts`", frames)
+    states = [read_state(argument, frame) for frame in frames]
+    first = _types_of_keys(states[0])
+    for number, state in enumerate(states, start=1):
+        types = _types_of_keys(state)
+        if types != first:
+            msg = (
+                f"`{argument}` must all have the same groups; "
+                f"found {first} in the first and {types} in number {number}"
+            )
+            raise ValueError(msg)
+    return states
+
+
+def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame) -> State:
+    """Check that a table is one of counts."""
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        reject_type(argument, "be a table of `score_counts`", frame)
+    schema = frame.lazy().collect_schema()
+    binned = BINS in schema
+    scores = [*_BINNED] if binned else [pl.col("score").alias(name) for name in (LOW, HIGH)]
+    for name in (*(_BINNED if binned else _EXACT), *SUMS):
+        if name not in schema or not schema[name].is_numeric():
+            found = f"{name!r} of type {schema[name]}" if name in schema else f"no {name!r}"
+            msg = f"`{argument}` must be a table of `score_counts`; found {found} in {[*schema]}"
+            raise ValueError(msg)
+    keys = [name for name in schema if name not in STATE_COLUMNS]
+    sums = [_checked_sum(argument, name) for name in SUMS]
+    return State(frame.lazy().select(*keys, *scores, *sums), keys, binned)
+
+
+def _checked_sum(argument: str, name: str) -> pl.Expr:
+    value = pl.col(name).cast(pl.Int64 if name in COUNTS else pl.Float64)
+    good = (value >= 0).fill_null(value=False)
+    if name not in COUNTS:
+        good &= value.is_finite()
+    rule = f"`{argument}` must hold numbers that are finite and zero or more in column {name!r}"
+    return pl.when(unless(good, rule, value)).then(value).alias(name)
+
+
+def _together(*, binned: bool) -> pl.Expr:
+    """Number what is added up."""
+    low = pl.col(LOW)
+    return score_bin(low, parts_of(pl.col(BINS))) if binned else low
+
+
+def _types_of_keys(state: State) -> dict[str, str]:
+    schema = state.frame.select(state.keys).collect_schema()
+    return {name: str(dtype) for name, dtype in sorted(schema.items())}
