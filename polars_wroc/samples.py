@@ -82,8 +82,12 @@ def place_among_all(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame
 
 def place_own(rows: Rows, ordered: pl.LazyFrame) -> pl.LazyFrame:
     """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
+    return with_own(place_among(ordered, rows.keys, rows.observations.signed_weight))
+
+
+def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `MISRANKED`, `AHEAD` and `TIED` to rows that have been placed in their group."""
     around = surroundings()
-    placed = place_among(ordered, rows.keys, rows.observations.signed_weight)
     columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
     return placed.with_columns(**columns)
 
