@@ -59,6 +59,12 @@ class RowCurve(Curve):
 
     placements: Placements
 
+    @property
+    def missing(self) -> pl.Expr:
+        """What the AUC lacks to 1: the mean placement of the positives."""
+        weight, placement = self.placements.pos
+        return self.if_both_classes((weight * placement).sum()) / self.positives
+
 
 def place(rows: Rows, *, score: str = SCORE) -> pl.LazyFrame:
     """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""

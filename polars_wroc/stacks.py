@@ -44,14 +44,16 @@ def stack(rows: Rows, columns: Sequence[str]) -> Stack:
         for name, weight in zip(_SUMS, weights, strict=True)
     }
     totals = {total: pl.col(name).list.last() for name, total in _SUMS.items()}
-    # The engine must not know that they are sorted: it would group them in a slower way.
-    number = -pl.int_range(pl.len(), dtype=pl.Int32).alias(_NUMBER)
-    groups = collect(lists.with_columns(number, **sums).with_columns(**totals))
-    table = groups.lazy().drop(rows.keys).explode(*there, *sums, empty_as_null=False)
-    return Stack(
-        Rows(collect(table).lazy(), [_NUMBER], in_order=True),
-        groups.lazy().select(_NUMBER, *rows.keys),
-    )
+    groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
+    stacked = groups.lazy().drop(rows.keys).explode(*there, *sums, empty_as_null=False)
+    # The engine must not know that numbers are sorted: it would group them in a slower way.
+    table = collect(stacked.with_columns(_unsorted(pl.col(_NUMBER))))
+    keys = groups.lazy().select(_unsorted(pl.col(_NUMBER)), *rows.keys)
+    return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys)
+
+
+def _unsorted(number: pl.Expr) -> pl.Expr:
+    return -number.cast(pl.Int32)
 
 
 def place_stacked(stacked: Rows) -> pl.LazyFrame:

@@ -12,7 +12,7 @@ from polars_wroc.inputs import SCORE
 from polars_wroc.rows import Rows, beside
 
 AUC_CHANGE = "auc_change"
-_AREA, _POSITION, _PART, _STARTS = "__area", "__position", "__part", "__starts"
+_AREA, _PART, _STARTS = "__area", "__part", "__starts"
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
@@ -37,20 +37,19 @@ def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFra
 
     What comes back are cells, and those of the origin only where a row is missing.
     """
-    tp, fp, positives, negatives = (pl.col(name) for name in (TP, FP, POSITIVES, NEGATIVES))
+    tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
     position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
-    points = placed.select(
+    curve = placed.select(*rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP)
+    points = _ends_of_parts(curve, rows.keys, position, max_points).select(
         *rows.keys,
-        position.alias(_POSITION),
         pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
-        tp=tp,
-        fp=fp,
+        "tp",
+        "fp",
         fn=positives - tp,
         tn=negatives - fp,
     )
-    ends = _ends_of_parts(points, rows.keys, pl.col(_POSITION), max_points).drop(_POSITION)
     # Tied rows are one point, of which a part has the first and the last row.
-    return ends.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
+    return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
 
 
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
