@@ -22,7 +22,8 @@ from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
 from polars_wroc.rows import OVERALL, Rows, beside, class_counts, collect, collect_all
 from polars_wroc.rules import Rule
-from polars_wroc.samples import OWN_WEIGHTS, place_own
+from polars_wroc.samples import OWN_WEIGHTS, with_own
+from polars_wroc.stacks import place_stacked, stack
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, beside_own_cluster, summary_of, summary_sums
 from polars_wroc.thinning import AUC_CHANGE, thin_placed, with_auc_change
@@ -109,30 +110,38 @@ def _reduce(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
     aggregates = summary_sums(plan.interval) | reference.sums
-    here = set(everybody.frame.collect_schema())
+    columns = everybody.frame.collect_schema().names()
     # What does not depend on a row's place in its segment adds up over smaller segments.
-    apart = {name: value for name, value in aggregates.items() if here.issuperset(_roots(value))}
+    apart = {
+        name: value for name, value in aggregates.items() if not (_roots(value) - set(columns))
+    }
     smallest = collect(everybody.reduce(everybody.frame, apart)).lazy()
     added = {name: pl.col(name).sum() for name in apart}
     placed = {name: value for name, value in aggregates.items() if name not in apart}
+    used = {WEIGHT, CLUSTER}.union(*(_roots(value) for value in placed.values()))
+    needed = [name for name in columns if name in used]
     tables = []
     for grouping in plan.groupings:
         rows = everybody.of(grouping.keys)
-        in_place = beside_own_cluster(place_own(rows, rows.frame), rows.keys, plan.interval).cache()
-        sums = beside(rows.reduce(smallest, added), rows.reduce(in_place, placed), rows.keys)
+        stacked = stack(rows, needed)
+        number = stacked.rows.keys
+        in_place = with_own(place_stacked(stacked.rows))
+        in_place = beside_own_cluster(in_place, number, plan.interval).cache()
+        own = stacked.named(in_place.group_by(number).agg(**placed))
+        sums = beside(rows.reduce(smallest, added), own, rows.keys)
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
             sums = reference.completed(sums, rows)
-        points = thin_placed(rows, in_place, _CURVE_POINTS)
+        points = stacked.named(thin_placed(stacked.rows, in_place, _CURVE_POINTS))
         tables.append(collect_all([grouping.named(sums), grouping.named(points)]))
         grouping.check_names(tables[-1][0], everybody.ordered)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
 
 
-def _roots(value: pl.Expr) -> list[str]:
-    return value.meta.root_names()
+def _roots(value: pl.Expr) -> set[str]:
+    return set(value.meta.root_names())
 
 
 class _Segments(NamedTuple):

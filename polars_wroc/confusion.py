@@ -233,6 +233,11 @@ class CumulativeSums(NamedTuple):
     ends_tie: pl.Expr
 
 
+def row_before(value: pl.Expr, fill: float) -> pl.Expr:
+    """Look at the row before each row of one group; before the first one there is ``fill``."""
+    return value.shift(1, fill_value=fill)
+
+
 def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
     """Add up the weights of sorted rows; null scores tie with each other."""
     weights = class_weights(signed_weight)

@@ -23,7 +23,12 @@ class Everybody(Rest):
     def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with everybody, whose AUC shares the group's rows."""
         everybody = Sample("all", self.units)
-        steps = [*self.steps, *everybody.steps, _overlap_step(self.own, everybody)]
+        steps = [
+            *self.steps,
+            everybody.shares,
+            *everybody.steps,
+            _overlap_step(self.own, everybody),
+        ]
         return in_columns(sums, steps)
 
     @property

@@ -60,9 +60,7 @@ class Interval:
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to all that `steps` need."""
-        weight, placement = curve.placements.pos
-        missing = curve.if_both_classes((weight * placement).sum()) / curve.positives
-        return self.sums_of(metrics.roc_auc(curve), missing, curve.placements, field)
+        return self.sums_of(metrics.roc_auc(curve), curve.missing, curve.placements, field)
 
     def sums_of(
         self, area: pl.Expr, missing: pl.Expr, placements: Placements, field: Fields

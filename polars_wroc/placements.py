@@ -8,7 +8,7 @@ about the uncertainty of an area starts from these rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from polars_wroc.confusion import (
     by_descending_score,
     class_weights,
     cumulated_list,
+    row_before,
     with_sums,
 )
 from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
@@ -58,6 +59,12 @@ class RowCurve(Curve):
 
     placements: Placements
 
+    @property
+    def missing(self) -> pl.Expr:
+        """What the AUC lacks to 1: the mean placement of the positives."""
+        weight, placement = self.placements.pos
+        return self.if_both_classes((weight * placement).sum()) / self.positives
+
 
 def place(rows: Rows, *, score: str = SCORE) -> pl.LazyFrame:
     """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""
@@ -71,7 +78,7 @@ def place_among(
     """Do as `place` does, for rows in descending order and any weights and groups."""
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
-        return _around_ties(sums.tp, sums.fp, sums.ends_tie)
+        return around_ties(sums.tp, sums.fp, sums.ends_tie)
 
     return with_sums(ordered, keys, signed_weight, columns, score)
 
@@ -81,7 +88,7 @@ def place_list(rows: pl.Expr, *beside: str) -> pl.Expr:
     field = pl.element().struct.field
     tp, fp = field(TP), field(FP)
     columns = {name: field(name) for name in (*beside, WEIGHT)}
-    columns |= _around_ties(tp, fp, field(ENDS_TIE))
+    columns |= around_ties(tp, fp, field(ENDS_TIE))
     return cumulated_list(rows, (*beside, WEIGHT)).list.eval(as_struct(columns))
 
 
@@ -189,12 +196,17 @@ def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return above, below
 
 
-def _around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[str, pl.Expr]:
+def around_ties(
+    tp: pl.Expr,
+    fp: pl.Expr,
+    ends_tie: pl.Expr,
+    row_before: Callable[[pl.Expr, float], pl.Expr] = row_before,
+) -> dict[str, pl.Expr]:
     """Where the curve stands before and after all the rows with a row's score."""
-    starts_tie = ends_tie.shift(1, fill_value=True)
+    starts_tie = row_before(ends_tie, True)  # noqa: FBT003  (what stands there)
 
     def before(cumulative: pl.Expr) -> pl.Expr:
-        return pl.when(starts_tie).then(cumulative.shift(1, fill_value=0.0)).forward_fill()
+        return pl.when(starts_tie).then(row_before(cumulative, 0.0)).forward_fill()
 
     def after(cumulative: pl.Expr) -> pl.Expr:
         return pl.when(ends_tie).then(cumulative).backward_fill()

@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.confusion import by_descending_score
 from polars_wroc.contrasts import Area
 from polars_wroc.rows import Rows, over
-from polars_wroc.samples import Sample, own_sums, place_own
+from polars_wroc.samples import Sample, place_own
 from polars_wroc.staged import Fields, in_columns
 from polars_wroc.variance import Units
 
@@ -81,7 +81,7 @@ class OneGroup(Reference):
     @property
     def sums(self) -> dict[str, pl.Expr]:
         """Sum over a group."""
-        return own_sums(self.units)
+        return Sample("own", self.units).sums()
 
     def picked(self) -> pl.Expr:
         """Mark the group."""

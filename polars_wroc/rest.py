@@ -23,13 +23,11 @@ from polars_wroc.rows import Rows, beside, over
 from polars_wroc.samples import (
     AHEAD,
     ALL_MISRANKED,
-    MISRANKED,
     OTHER,
     TIED,
     Sample,
     add_up_groups,
     among_sums,
-    own_sums,
     place_among_all,
     place_and_keep,
     unit_weight,
@@ -40,6 +38,8 @@ from polars_wroc.variance import CLASSES, Units
 
 # Weights around a row among everybody, squared, alone and times what each row misranks.
 _SQUARES, _TIED_SQUARES, _SQUARES_MISRANKED = "__squares", "__tied_squares", "__squares_misranked"
+# Ends the names of sums over the rest itself.
+_DIRECT = "_direct"
 # A group with more than this share of a class is nearly everybody.
 _NEARLY_ALL = 0.9
 # What a difference of sums may have lost, as a share of its own and of a variance's terms.
@@ -58,7 +58,7 @@ class Rest(Reference):
     @property
     def sums(self) -> dict[str, pl.Expr]:
         """Sum over a group, over its rows among everybody, and over everybody among its rows."""
-        return own_sums(self.units) | among_sums(self.units) | _caused_sums()
+        return self.own.sums() | among_sums(self.units) | _caused_sums()
 
     def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with the rest, which shares no row with it."""
@@ -77,7 +77,8 @@ class Rest(Reference):
     @property
     def steps(self) -> list[Step]:
         """From sums to the AUC of each group and of the rest, and their variances."""
-        return [add_up_groups(self.apart), _rest, *self.own.steps, *self.rest.steps]
+        rest = [_rest, self.rest.shares, *self.rest.steps]
+        return [self.own.masses, add_up_groups(self.apart), *rest, *self.own.steps]
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
         """Add the sums over the rest for groups that are nearly everybody; null for the others."""
@@ -91,11 +92,9 @@ class Rest(Reference):
         )
         ordered = by_descending_score(Rows(others, keys, in_order=rows.in_order))
         placed = place_among(ordered, keys, pl.col(WEIGHT))
-        misranked = placed.with_columns(surroundings().misranked.alias(MISRANKED))
-        direct = misranked.group_by(keys).agg(
-            value.alias(_direct(name.replace("_own", "_rest")))
-            for name, value in own_sums(self.units).items()
-        )
+        direct = placed.group_by(keys).agg(**self.rest.sums())
+        direct = direct.with_columns(**self.rest.masses(pl.col))
+        direct = direct.select(*keys, pl.exclude(keys).name.suffix(_DIRECT))
         groups = [*self.apart, *left_out]
         return sums.join(
             direct,
@@ -113,10 +112,6 @@ def _nearly_everybody(sums: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
     return sums.filter(
         pl.any_horizontal(total > _NEARLY_ALL * over(total.sum(), apart) for total in totals)
     )
-
-
-def _direct(name: str) -> str:
-    return f"{name}_direct"
 
 
 def _place_squares(ordered: pl.LazyFrame, apart: Sequence[str], units: Units) -> pl.LazyFrame:
@@ -172,7 +167,7 @@ def _rest(field: Fields) -> dict[str, pl.Expr]:
             ],
         )
     # Where it was worth the trouble the sums over the rest are there themselves.
-    return {name: pl.coalesce(field(_direct(name)), value) for name, value in columns.items()}
+    return {name: pl.coalesce(field(f"{name}{_DIRECT}"), value) for name, value in columns.items()}
 
 
 def _less(more: Sequence[pl.Expr], less: Sequence[pl.Expr]) -> pl.Expr:

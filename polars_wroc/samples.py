@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.confusion import class_weights, if_both_classes
 from polars_wroc.inputs import WEIGHT
-from polars_wroc.placements import place_among, surroundings
+from polars_wroc.placements import place_among, row_curve, surroundings
 from polars_wroc.rates import is_exact
 from polars_wroc.rows import Rows, over
 from polars_wroc.staged import Fields, Step
@@ -24,7 +24,11 @@ OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 
 @dataclass(frozen=True)
 class Sample:
-    """A set of rows with an AUC: from sums of weights around its rows to a variance."""
+    """A set of rows with an AUC: from sums over its rows to a variance.
+
+    They are of the rows' placements, or where none were made, *masses*: of the weights that
+    the rows misrank, which add up over sets of rows.
+    """
 
     name: str
     units: Units
@@ -36,10 +40,15 @@ class Sample:
         name = f"_{self.name}"
         return Variance(self.units, centre=f"__centre{name}", name=name, rounding=self.rounding)
 
+    def sums(self) -> dict[str, pl.Expr]:
+        """Aggregate rows that have been placed among themselves to all that `steps` need."""
+        curve = row_curve()
+        return self.variance.sums(curve.placements, pl.col) | {self.variance.centre: curve.missing}
+
     @property
     def steps(self) -> list[Step]:
-        """From sums of weights to the mean placement and its variance."""
-        return [self._shares, *self.variance.steps, self._degrees_of_freedom]
+        """From sums to the variance of the mean placement."""
+        return [*self.variance.steps, self._degrees_of_freedom]
 
     @property
     def df(self) -> str:
@@ -54,7 +63,19 @@ class Sample:
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         return {self.df: self.variance.degrees_of_freedom(field)}
 
-    def _shares(self, field: Fields) -> dict[str, pl.Expr]:
+    def masses(self, field: Fields) -> dict[str, pl.Expr]:
+        """Turn shares of the other class into weights; nothing is misranked where it lacks."""
+        pos, neg = (field(self.variance.column("weight", side)) for side in CLASSES)
+        both = pl.when((pos > 0) & (neg > 0))
+        centre = field(self.variance.centre)
+        columns = {f"__wrong_{self.name}": both.then(centre * pos * neg).otherwise(0.0)}
+        for side, other in zip(CLASSES, (neg, pos), strict=True):
+            for power, moment in enumerate(("first", "second"), start=1):
+                mass = field(self.variance.column(moment, side)) * other**power
+                columns[f"__{moment}_mass_{side}_{self.name}"] = both.then(mass).otherwise(0.0)
+        return columns
+
+    def shares(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn weights that a row misranks into shares of the other class.
 
         Null where the products of weights are too small or too large for a number.
@@ -82,8 +103,12 @@ def place_among_all(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame
 
 def place_own(rows: Rows, ordered: pl.LazyFrame) -> pl.LazyFrame:
     """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
+    return with_own(place_among(ordered, rows.keys, rows.observations.signed_weight))
+
+
+def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `MISRANKED`, `AHEAD` and `TIED` to rows that have been placed in their group."""
     around = surroundings()
-    placed = place_among(ordered, rows.keys, rows.observations.signed_weight)
     columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
     return placed.with_columns(**columns)
 
@@ -104,19 +129,6 @@ def unit_weight(units: Units) -> pl.Expr:
 def weights() -> dict[str, pl.Expr]:
     """Weight of a row in each class."""
     return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))
-
-
-def own_sums(units: Units) -> dict[str, pl.Expr]:
-    """Over the rows of a group, from what they misrank among themselves."""
-    columns = {}
-    unit, misranked = unit_weight(units), pl.col(MISRANKED)
-    for side, weight in weights().items():
-        columns[f"__weight_{side}_own"] = weight.sum()
-        columns[f"__squares_{side}_own"] = (weight * unit).sum()
-        columns[f"__cubes_{side}_own"] = (weight * unit * unit).sum()
-        columns[f"__first_mass_{side}_own"] = (weight * unit * misranked).sum()
-        columns[f"__second_mass_{side}_own"] = (weight * unit * misranked * misranked).sum()
-    return columns | {"__wrong_own": (weights()["pos"] * misranked).sum()}
 
 
 def among_sums(units: Units) -> dict[str, pl.Expr]:

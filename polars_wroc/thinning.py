@@ -12,8 +12,7 @@ from polars_wroc.inputs import SCORE
 from polars_wroc.rows import Rows, beside
 
 AUC_CHANGE = "auc_change"
-_AREA, _POSITION, _PART, _PLACE = "__area", "__position", "__part", "__place"
-_ENDS = ("__first_", "__last_")
+_AREA, _PART, _STARTS = "__area", "__part", "__starts"
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
@@ -34,24 +33,23 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
 
 
 def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
-    """Do the same for rows that have been placed, without laying out the whole curve.
+    """Do the same for stacked rows that have been placed, without laying out the whole curve.
 
     What comes back are cells, and those of the origin only where a row is missing.
     """
-    tp, fp, positives, negatives = (pl.col(name) for name in (TP, FP, POSITIVES, NEGATIVES))
+    tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
     position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
-    points = placed.select(
+    curve = placed.select(*rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP)
+    points = _ends_of_parts(curve, rows.keys, position, max_points).select(
         *rows.keys,
-        position.alias(_POSITION),
         pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
-        tp=tp,
-        fp=fp,
+        "tp",
+        "fp",
         fn=positives - tp,
         tn=negatives - fp,
     )
-    ends = _ends_of_parts(points, rows.keys, pl.col(_POSITION), max_points).drop(_POSITION)
     # Tied rows are one point, of which a part has the first and the last row.
-    return ends.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
+    return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
 
 
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
@@ -77,15 +75,13 @@ def _ends_of_parts(
     parts = (max_points - 1) // 2
     # The origin is a part by itself: the curve before it must not share one.
     part = pl.when(~is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
-    names = curve.collect_schema().names()
-    there = [_PLACE, *(name for name in names if name not in keys)]
-    numbered = curve.with_row_index(_PLACE).with_columns(part.cast(pl.Int32).alias(_PART))
-    ends = numbered.group_by([*keys, _PART]).agg(
-        pl.col(there).first().name.prefix(_ENDS[0]), pl.col(there).last().name.prefix(_ENDS[1])
-    )
-    both = {name: pl.concat_list(f"{end}{name}" for end in _ENDS) for name in there}
-    points = ends.select(*keys, **both).explode(there, empty_as_null=False)
-    return points.unique(_PLACE).sort(_PLACE).select(names)
+    numbered = curve.with_columns(part.cast(pl.Int32).alias(_PART))
+    # The curves stand one after another, and each rises along its rows.
+    columns = [pl.col(name) for name in (*keys, _PART)]
+    starts = pl.any_horizontal(column.ne_missing(column.shift(1)) for column in columns)
+    marked = numbered.with_columns(starts.alias(_STARTS))
+    ends = pl.col(_STARTS).shift(-1, fill_value=True)
+    return marked.filter(pl.col(_STARTS) | ends).drop(_PART, _STARTS)
 
 
 def _area(keys: Sequence[str]) -> pl.Expr:

@@ -1,0 +1,71 @@
+"""Rows in memory, those of each group one after another.
+
+Sums along such rows need no window, which would hand each of its columns back to where the rows
+stood: a list for each group is one column of rows once more without a row being moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.confusion import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, class_weights
+from polars_wroc.inputs import SCORE, WEIGHT
+from polars_wroc.placements import around_ties
+from polars_wroc.rows import Rows, beside, collect
+
+_NUMBER, _STARTS = "__number", "__starts"
+_SUMS = {TP: POSITIVES, FP: NEGATIVES}
+
+
+class Stack(NamedTuple):
+    """Rows whose key is the number of their group, and the keys that each number stands for."""
+
+    rows: Rows
+    keys: pl.LazyFrame
+
+    def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Put the keys in the place of the numbers."""
+        return beside(table, self.keys, self.rows.keys).drop(self.rows.keys)
+
+
+def stack(rows: Rows, columns: Sequence[str]) -> Stack:
+    """Bring the rows of each group together, in the order that they have, with these columns.
+
+    Beside them stand the sums of the weights along the group, ties not yet taken together.
+    """
+    there = [SCORE, *(name for name in columns if name != SCORE)]
+    lists = rows.reduce(rows.frame, {name: pl.col(name).implode() for name in there})
+    weights = class_weights(pl.element().fill_null(0.0))
+    sums = {
+        name: pl.col(WEIGHT).list.eval(weight.cum_sum())
+        for name, weight in zip(_SUMS, weights, strict=True)
+    }
+    totals = {total: pl.col(name).list.last() for name, total in _SUMS.items()}
+    groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
+    stacked = groups.lazy().drop(rows.keys).explode(*there, *sums, empty_as_null=False)
+    # The engine must not know that numbers are sorted: it would group them in a slower way.
+    table = collect(stacked.with_columns(_unsorted(pl.col(_NUMBER))))
+    keys = groups.lazy().select(_unsorted(pl.col(_NUMBER)), *rows.keys)
+    return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys)
+
+
+def _unsorted(number: pl.Expr) -> pl.Expr:
+    return -number.cast(pl.Int32)
+
+
+def place_stacked(stacked: Rows) -> pl.LazyFrame:
+    """Add to stacked rows what `row_curve` refers to."""
+    number, score = pl.col(_NUMBER), pl.col(SCORE)
+    first = number.ne_missing(number.shift(1))
+    starts = stacked.frame.with_columns(first.alias(_STARTS))
+    starts_tie = pl.col(_STARTS) | score.ne_missing(score.shift(1))
+    ties = starts.with_columns(starts_tie.shift(-1, fill_value=True).alias(ENDS_TIE))
+
+    def row_before(value: pl.Expr, fill: float) -> pl.Expr:
+        return pl.when(_STARTS).then(fill).otherwise(value.shift(1))
+
+    columns = around_ties(pl.col(TP), pl.col(FP), pl.col(ENDS_TIE), row_before)
+    return ties.with_columns(**columns).drop(_STARTS, ENDS_TIE)
