@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -16,11 +16,11 @@ from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
 from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
-from polars_wroc.inputs import CLUSTER, SCORE, WEIGHT
+from polars_wroc.inputs import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, WEIGHT
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
-from polars_wroc.rows import OVERALL, Rows, beside, class_counts, collect, collect_all
+from polars_wroc.rows import OVERALL, Rows, beside, collect, collect_all
 from polars_wroc.rules import Rule
 from polars_wroc.samples import OWN_WEIGHTS, with_own
 from polars_wroc.stacks import place_stacked, stack
@@ -31,6 +31,7 @@ from polars_wroc.threshold_search import cells_at, common_threshold
 
 _CURVE_POINTS = 200
 _PLACE = "__place"
+_BESIDE_WEIGHT = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES)
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 
 
@@ -59,6 +60,7 @@ def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     """Measure checked rows, whose keys are the attributes and perhaps the model."""
     reference = read_reference(plan.reference, rows, plan.tests.weight_type, plan.tests.min_rows)
     everybody = _in_order(rows, reference)
+    plan = replace(plan, interval=replace(plan.interval, counted=rows.counted))
     cells = _cells(everybody, plan)
     sums, points = _reduce(everybody, plan, reference)
     segments = _Segments(sums.lazy(), points.lazy(), cells, rows.ordered)
@@ -73,14 +75,14 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     attributes = rows.frame.collect_schema()
     # A text takes its place in every window and group: a number does that faster.
     texts = [key for key in rows.keys if attributes[key] == pl.String]
-    beside = [CLUSTER] if CLUSTER in attributes else []
+    beside = [name for name in _BESIDE_WEIGHT if name in attributes]
     compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
         *rows.keys, SCORE, *beside, rows.observations.signed_weight.alias(WEIGHT)
     )
     ordered = by_descending_score(Rows(compact, rows.keys))
     table = collect(reference.among_all(ordered))
-    lacking = table[WEIGHT].null_count()
-    if lacking == table.height:
+    if table[WEIGHT].null_count() == table.height:
+        lacking = table.select(rows.number_of(pl.col(WEIGHT).is_null())).item()
         why = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
         msg = f"`frame` must have rows to audit; found none{why}"
         raise ValueError(msg)
@@ -109,7 +111,7 @@ def _reduce(
     everybody: Rows, plan: AuditPlan, reference: Reference
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
-    aggregates = summary_sums(plan.interval) | reference.sums
+    aggregates = summary_sums(everybody, plan.interval) | reference.sums
     columns = everybody.frame.collect_schema().names()
     # What does not depend on a row's place in its segment adds up over smaller segments.
     apart = {
@@ -204,7 +206,7 @@ class _Segments(NamedTuple):
         metrics = ThresholdMetrics(level, weight_type)
         sums = self.sums.filter(_ATTRIBUTES)
         decided = in_columns(self.cells, metrics.steps)
-        counts = sums.select(*self.keys, *class_counts(), *OWN_WEIGHTS)
+        counts = sums.select(*self.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
         rates = beside(counts, decided, self.keys)
         least = plan.tests.min_rows
         rates = rates.with_columns(

@@ -234,11 +234,12 @@ def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     there = binned.filter(pl.col(SCORE).is_not_null())
     positive, negative = class_weights(pl.col(WEIGHT))
     promised = pl.col(SCORE) * (positive + negative)
-    sums = [value.sum() for value in (positive, positive**2, negative, negative**2, promised)]
+    squares = class_weights(rows.signed_squares)
+    sums = [value.sum() for value in (positive, squares[0], negative, squares[1], promised)]
     return there.group_by(*rows.keys, "bin").agg(
         pl.col(SCORE).min().alias("score_min"),
         pl.col(SCORE).max().alias("score_max"),
-        pl.len().cast(pl.Int64).alias("n"),
+        rows.number_of(pl.col(SCORE).is_not_null()).alias("n"),
         *(total.alias(name) for name, total in zip(_SUMS, sums, strict=True)),
     )
 

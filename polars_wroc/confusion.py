@@ -145,7 +145,7 @@ def curve_frame(
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         steps = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
         if squares:
-            squared = [(weight * weight).cum_sum() for weight in sums.weights]
+            squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
             steps |= dict(zip(_SQUARES, (*squared, *(s.last() for s in squared)), strict=True))
         return steps
 

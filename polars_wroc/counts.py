@@ -13,12 +13,12 @@ import polars as pl
 from polars_wroc.binning import Binning, score_bin
 from polars_wroc.confusion import class_weights
 from polars_wroc.inputs import (
-    COUNT,
-    CUBES,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
     SCORE_LOW,
-    SQUARES,
     WEIGHT,
     ZERO_LABEL,
     unless_mixed,
@@ -136,17 +136,17 @@ def rows_of(state: pl.LazyFrame, keys: list[str], ordered: list[str]) -> Rows:
         weight, squares, cubes = (pl.col(name) for name in sums)
         return pl.struct(
             (sign * weight).alias(WEIGHT),
-            squares.alias(SQUARES),
-            cubes.alias(CUBES),
-            pl.col(count).alias(COUNT),
+            squares.alias(ROW_SQUARES),
+            cubes.alias(ROW_CUBES),
+            pl.col(count).alias(ROW_COUNT),
         )
 
     sides = [
         row(sign, f"n_{side}", *(f"{power}_{side}" for power in ("w", "w2", "w3")))
         for side, sign in zip(CLASSES, (1, -1), strict=True)
     ]
-    nothing = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, SQUARES, CUBES)]
-    missing = pl.struct(*nothing, pl.col("n_missing").alias(COUNT))
+    nothing = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, ROW_SQUARES, ROW_CUBES)]
+    missing = pl.struct(*nothing, pl.col("n_missing").alias(ROW_COUNT))
     apart = state.select(
         *keys,
         SCORE,
@@ -155,4 +155,4 @@ def rows_of(state: pl.LazyFrame, keys: list[str], ordered: list[str]) -> Rows:
         pl.concat_list(*sides, missing).alias(_ROWS),
     ).explode(_ROWS, empty_as_null=False)
     rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)
-    return Rows(rows.filter(pl.col(COUNT) > 0), keys, ordered, counted=True)
+    return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, ordered)

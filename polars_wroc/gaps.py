@@ -30,7 +30,7 @@ from polars_wroc.references import (
     Reference,
     place_in_group,
 )
-from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, class_counts, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.staged import in_columns
 from polars_wroc.threshold_search import cells_at, common_threshold
 from polars_wroc.variance import WeightType, check_weight_type
@@ -188,7 +188,7 @@ def measure_gaps(
     compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
     placed = place_in_group(rows, compared)
     # Sorted, since of several best groups the first one is the reference.
-    sums = rows.reduce(placed, compared.sums | class_counts()).sort(rows.keys)
+    sums = rows.reduce(placed, compared.sums | rows.class_counts()).sort(rows.keys)
     sums = compared.completed(sums, rows)
     cells = None if thresholds is None else cells_at(rows, thresholds)
     return adjusted_gaps(

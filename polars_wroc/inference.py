@@ -38,6 +38,8 @@ class Interval:
     method: Method
     weight_type: WeightType
     clustered: bool = False
+    # Whether a row may stand for several.
+    counted: bool = False
     # Whether Newcombe's interval of an AUC stands in where there is no variance.
     fallback: bool = True
 
@@ -50,7 +52,7 @@ class Interval:
     @property
     def variance(self) -> Variance:
         """The variance of the AUC, in the units that weights and clusters make."""
-        units = units_of(self.weight_type, clustered=self.clustered)
+        units = units_of(self.weight_type, clustered=self.clustered, counted=self.counted)
         return Variance(units, centre=_MISSING)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:

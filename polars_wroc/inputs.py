@@ -35,7 +35,7 @@ WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
 # Of a row that stands for several: how many, and the sums of their squared and cubed weights.
-COUNT, SQUARES, CUBES = "__row_count", "__row_squares", "__row_cubes"
+ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
 # The lowest and highest score of the rows that it stands for.
 SCORE_LOW, SCORE_HIGH = "__score_low", "__score_high"
 

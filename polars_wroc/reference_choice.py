@@ -20,7 +20,7 @@ def read_reference(
     reference: object, rows: Rows, weight_type: WeightType, min_rows: int
 ) -> Reference:
     """Say what the groups of checked rows are compared with."""
-    apart, units = rows.ordered, units_of(weight_type, clustered=False)
+    apart, units = rows.ordered, units_of(weight_type, counted=rows.counted)
     if isinstance(reference, str) and reference == "rest":
         return Rest(apart, units)
     if isinstance(reference, str) and reference == "overall":

@@ -30,11 +30,10 @@ from polars_wroc.samples import (
     among_sums,
     place_among_all,
     place_and_keep,
-    unit_weight,
     weights,
 )
 from polars_wroc.staged import Fields, Step, in_columns
-from polars_wroc.variance import CLASSES, Units
+from polars_wroc.variance import CLASSES, Units, unit_weight
 
 # Weights around a row among everybody, squared, alone and times what each row misranks.
 _SQUARES, _TIED_SQUARES, _SQUARES_MISRANKED = "__squares", "__tied_squares", "__squares_misranked"
@@ -116,7 +115,7 @@ def _nearly_everybody(sums: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
 
 def _place_squares(ordered: pl.LazyFrame, apart: Sequence[str], units: Units) -> pl.LazyFrame:
     around = surroundings()
-    squares = pl.col(WEIGHT) * unit_weight(units)
+    squares = pl.col(WEIGHT) * unit_weight(units, pl.col)
     columns = {_SQUARES: around.misranked, _TIED_SQUARES: around.tied_other}
     ordered = place_and_keep(ordered, apart, squares, columns)
     misranked = squares * pl.col(ALL_MISRANKED)

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias, TypeVar
 import polars as pl
 
 from polars_wroc.inputs import (
+    ROW_COUNT,
+    ROW_SQUARES,
     SCORE,
     WEIGHT,
     ZERO_LABEL,
@@ -29,7 +31,9 @@ OVERALL = "overall"
 class Rows:
     """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
 
-    Rows of weight zero are gone; missing rows are there with a null score and weight.
+    Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
+    stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
+    weights, that score from `SCORE_LOW` to `SCORE_HIGH`.
     """
 
     frame: pl.LazyFrame
@@ -38,9 +42,6 @@ class Rows:
     ordered: list[str] = field(default_factory=list)
     # Whether the rows are in descending order of the score already, the missing ones first.
     in_order: bool = False
-    # Whether a row stands for `COUNT` rows of one class, with the sums `SQUARES` and `CUBES` of
-    # theirs, that score from `SCORE_LOW` to `SCORE_HIGH`.
-    counted: bool = False
 
     @property
     def observations(self) -> Observations:
@@ -48,6 +49,30 @@ class Rows:
         columns = self.frame.collect_schema()
         zero = pl.col(ZERO_LABEL) if ZERO_LABEL in columns else None
         return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
+
+    @property
+    def counted(self) -> bool:
+        """Whether a row may stand for several."""
+        return ROW_COUNT in self.frame.collect_schema()
+
+    @property
+    def signed_squares(self) -> pl.Expr:
+        """The squared weights, negative those of negative rows."""
+        weight = pl.col(WEIGHT)
+        if self.counted:
+            return pl.when(weight > 0).then(ROW_SQUARES).when(weight < 0).then(-pl.col(ROW_SQUARES))
+        return weight * weight.abs()
+
+    def number_of(self, these: pl.Expr) -> pl.Expr:
+        """Count the rows of which something holds."""
+        if self.counted:
+            return pl.when(these).then(ROW_COUNT).otherwise(0).sum()
+        return these.sum().cast(pl.Int64)
+
+    def class_counts(self) -> dict[str, pl.Expr]:
+        """Count the rows of each class."""
+        weight = pl.col(WEIGHT)
+        return {"n_pos": self.number_of(weight > 0), "n_neg": self.number_of(weight < 0)}
 
     def of(self, groups: Sequence[str]) -> Rows:
         """Divide the same rows by other keys, and by those in order as before."""
@@ -79,13 +104,6 @@ def reduce_groups(
     if not keys:
         return frame.select(**aggregates)
     return frame.group_by(keys).agg(**aggregates)
-
-
-def class_counts() -> dict[str, pl.Expr]:
-    """Count the rows of each class."""
-    weight = pl.col(WEIGHT)
-    counts = {"n_pos": (weight > 0).sum(), "n_neg": (weight < 0).sum()}
-    return {name: count.cast(pl.Int64) for name, count in counts.items()}
 
 
 def beside(

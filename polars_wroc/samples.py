@@ -13,7 +13,7 @@ from polars_wroc.placements import place_among, row_curve, surroundings
 from polars_wroc.rates import is_exact
 from polars_wroc.rows import Rows, over
 from polars_wroc.staged import Fields, Step
-from polars_wroc.variance import CLASSES, ROUNDING, Units, Variance
+from polars_wroc.variance import CLASSES, ROUNDING, Units, Variance, unit_weight
 
 # Weights around a row: within its group and among everybody.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
@@ -121,11 +121,6 @@ def place_and_keep(
     return place_among(ordered, keys, weights).select(*before, **columns)
 
 
-def unit_weight(units: Units) -> pl.Expr:
-    """Weight of the independent unit that a row is, or is one of."""
-    return pl.lit(1.0) if units == "frequency" else pl.col(WEIGHT).abs()
-
-
 def weights() -> dict[str, pl.Expr]:
     """Weight of a row in each class."""
     return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))
@@ -134,7 +129,7 @@ def weights() -> dict[str, pl.Expr]:
 def among_sums(units: Units) -> dict[str, pl.Expr]:
     """Over the rows of a group, from what they misrank among everybody."""
     columns = {}
-    unit, misranked, own = unit_weight(units), pl.col(ALL_MISRANKED), pl.col(MISRANKED)
+    unit, misranked, own = unit_weight(units, pl.col), pl.col(ALL_MISRANKED), pl.col(MISRANKED)
     for side, weight in weights().items():
         columns[f"__wrong_{side}_among"] = (weight * misranked).sum()
         columns[f"__first_mass_{side}_among"] = (weight * unit * misranked).sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, class_counts, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import Fields, in_columns
 from polars_wroc.variance import WeightType
 
@@ -138,8 +139,9 @@ def summary(
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
+    interval = replace(interval, counted=rows.counted)
     placed = beside_own_cluster(place(rows), rows.keys, interval)
-    sums = rows.reduce(placed, summary_sums(interval))
+    sums = rows.reduce(placed, summary_sums(rows, interval))
     return rows.arrange(summary_of(sums, interval).select(*rows.keys, *SUMMARY_COLUMNS))
 
 
@@ -152,10 +154,10 @@ def beside_own_cluster(
     return beside_clusters(placed, keys, interval.cluster_sums(row_curve().placements))
 
 
-def summary_sums(interval: Interval) -> dict[str, pl.Expr]:
+def summary_sums(rows: Rows, interval: Interval) -> dict[str, pl.Expr]:
     """Aggregate the placed rows of a group to all that `summary_of` needs."""
     curve = row_curve()
-    return _numbers(curve) | interval.sums(curve, pl.col)
+    return _numbers(rows, curve) | interval.sums(curve, pl.col)
 
 
 def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
@@ -163,12 +165,12 @@ def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
     return in_columns(sums, [*interval.steps, _from_auc])
 
 
-def _numbers(curve: Curve) -> dict[str, pl.Expr]:
+def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
     weight = pl.col(WEIGHT)
     return {
-        "n": (weight != 0).sum().cast(pl.Int64),
-        **class_counts(),
-        "n_missing": weight.null_count().cast(pl.Int64),
+        "n": rows.number_of(weight != 0),
+        **rows.class_counts(),
+        "n_missing": rows.number_of(weight.is_null()),
         "w_pos": curve.positives.fill_null(0.0),
         "w_neg": curve.negatives.fill_null(0.0),
         "ks": metrics.ks(curve),

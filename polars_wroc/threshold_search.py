@@ -89,21 +89,19 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     # Not the checked weight, whose check of a whole group would not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
-    weights = (
-        positive * predicted,
-        negative * predicted,
-        positive * ~predicted,
-        negative * ~predicted,
-    )
-    sums = dict(zip(CELLS, weights, strict=True))
-    sums |= {name: weight**2 for name, weight in zip(SQUARES, weights, strict=True)}
-    sums |= {POSITIVES: positive, NEGATIVES: negative}
+    sums = {POSITIVES: positive, NEGATIVES: negative}
+    for names, weights in (
+        (CELLS, (positive, negative)),
+        (SQUARES, class_weights(rows.signed_squares)),
+    ):
+        decided = [weight * of for of in (predicted, ~predicted) for weight in weights]
+        sums |= dict(zip(names, decided, strict=True))
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
     there = pl.col(WEIGHT).is_not_null()
-    counts = {ROWS_SELECTED: predicted & there, ROWS_REJECTED: ~predicted & there}
-    cells |= {name: rows_of.sum().cast(pl.Int64) for name, rows_of in counts.items()}
+    cells[ROWS_SELECTED] = rows.number_of(predicted & there)
+    cells[ROWS_REJECTED] = rows.number_of(~predicted & there)
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check

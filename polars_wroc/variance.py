@@ -14,12 +14,13 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import options
+from polars_wroc.inputs import ROW_CUBES, ROW_SQUARES, WEIGHT
 from polars_wroc.placements import Placements
 from polars_wroc.rates import effective_number, is_exact
 from polars_wroc.staged import Fields, Step
 
 WeightType: TypeAlias = Literal["probability", "frequency"]
-Units: TypeAlias = Literal["row", "frequency", "cluster"]
+Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 
 CLASSES = ("pos", "neg")
 # Below this share of its largest possible value a sum of weights is one unit's.
@@ -33,13 +34,23 @@ def check_weight_type(weight_type: WeightType) -> None:
     options.option("weight_type", weight_type, get_args(WeightType))
 
 
-def units_of(weight_type: WeightType, *, clustered: bool) -> Units:
-    """Say what is independent of what."""
+def units_of(weight_type: WeightType, *, clustered: bool = False, counted: bool = False) -> Units:
+    """Say what is independent of what, perhaps within rows that stand for several."""
     check_weight_type(weight_type)
     if clustered:
         # Counting a row several times changes nothing in the sum over its cluster.
         return "cluster"
-    return "frequency" if weight_type == "frequency" else "row"
+    if weight_type == "frequency":
+        return "frequency"
+    return "counted" if counted else "row"
+
+
+def unit_weight(units: Units, field: Fields) -> pl.Expr:
+    """Weight of the unit that a row is; where it stands for several, their mean by weight."""
+    if units == "frequency":
+        return pl.lit(1.0)
+    weight = field(WEIGHT).abs()
+    return field(ROW_SQUARES) / weight if units == "counted" else weight
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,7 @@ class Variance:
             values = {
                 "weight": weight,
                 "squares": weight * unit_weight,
-                "cubes": weight * unit_weight * unit_weight,
+                "cubes": self._cubes(weight, unit_weight, field),
                 "first": weight * unit_sum,
                 "second": weight * placement * unit_sum,
             }
@@ -109,9 +120,16 @@ class Variance:
         """Weight of the unit that a row belongs to, and its sum of weighted placements."""
         if self.units == "frequency":
             return pl.lit(1.0), placement
-        if self.units == "row":
-            return weight, weight * placement
-        return field(self.column("unit_weight", side)), field(self.column("unit_sum", side))
+        if self.units == "cluster":
+            return field(self.column("unit_weight", side)), field(self.column("unit_sum", side))
+        own = unit_weight(self.units, field) if self.units == "counted" else weight
+        return own, own * placement
+
+    def _cubes(self, weight: pl.Expr, unit: pl.Expr, field: Fields) -> pl.Expr:
+        """Weight of a row times that of its unit squared."""
+        if self.units == "counted":
+            return pl.when(weight > 0).then(field(ROW_CUBES)).otherwise(0.0)
+        return weight * unit * unit
 
     def _parts(self, field: Fields) -> dict[str, pl.Expr]:
         """What each class contributes.
