@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.groupings import MISSING
+from polars_wroc.groupings import name_of, segment_keys
+from polars_wroc.metric_names import NAMES
 from polars_wroc.rows import MODEL
 
-GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
-NAMES: dict[GapMetric, str] = {
-    "auc": "AUC",
-    "selection_rate": "share selected",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "ppv": "precision",
-    "npv": "negative predictive value",
-}
 REFERENCES = {"rest": "the rest", "overall": "everybody", "best": "the best segment"}
 ADJUSTED = {
     "holm": "p-values adjusted for their number by Holm's method",
@@ -28,7 +20,7 @@ _PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
 # So many sentences are read at a glance.
 _SENTENCES = 8
 # Below this a p-value is not written out.
-_LEAST_P = 0.001
+LEAST_P = 0.001
 _ROWS = "__rows"
 
 
@@ -108,11 +100,6 @@ def untested_attributes(gaps: pl.DataFrame) -> list[str]:
     return untested if len(untested) < count.height else []
 
 
-def name_of(segment: str | None) -> str:
-    """Name a segment; a null is one too."""
-    return MISSING if segment is None else segment
-
-
 def many(count: int, thing: str) -> str:
     """Write a number of things."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
@@ -126,7 +113,7 @@ def quoted(model: str | None) -> str:
 
 def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
     """One row per gap of the table, tested or not."""
-    keys = [name for name in ("attribute", "segment", MODEL) if name in gaps.columns]
+    keys = segment_keys(gaps)
     rows = pl.sum_horizontal("n_pos", "n_neg").alias(_ROWS)
     return pl.concat(
         gaps.select(*keys, rows, pl.lit(rate).alias("rate"), **{p: f"{rate}_{p}" for p in _PARTS})
@@ -162,7 +149,7 @@ def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
         f"By {test['attribute']}{model}, the largest {what} {name_of(test['segment'])}: "
         f"{_side(test['gap'])} than in {REFERENCES[settings['reference']]} "
         f"({100 * settings['level']:g}% interval: {ends}; "
-        f"{p_value} {f'below {_LEAST_P}' if p < _LEAST_P else f'= {p:.3f}'})."
+        f"{p_value} {f'below {LEAST_P}' if p < LEAST_P else f'= {p:.3f}'})."
         f"{'' if test['found'] else ' It may be chance.'}"
     )
 

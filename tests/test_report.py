@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.findings import GapMetric
+from polars_wroc.metric_names import GapMetric
 from polars_wroc.report.gap_specs import gap_specs
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"

@@ -10,7 +10,6 @@ from polars_wroc import options
 from polars_wroc.charts.common import GREY
 from polars_wroc.charts.groups import read_groups
 from polars_wroc.charts.intervals import (
-    AUDIT_KEYS,
     LIMITS,
     PADDING,
     ROW,
@@ -29,6 +28,7 @@ from polars_wroc.charts.intervals import (
     with_texts,
 )
 from polars_wroc.charts.lines import styles
+from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.rows import MODEL, OVERALL
 
 if TYPE_CHECKING:

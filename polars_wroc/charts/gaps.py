@@ -28,7 +28,8 @@ from polars_wroc.charts.intervals import (
     with_level,
     with_texts,
 )
-from polars_wroc.findings import NAMES, GapMetric, is_found
+from polars_wroc.findings import is_found
+from polars_wroc.metric_names import NAMES, GapMetric
 
 if TYPE_CHECKING:
     import altair as alt

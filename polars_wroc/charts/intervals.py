@@ -11,9 +11,9 @@ import polars as pl
 from polars_wroc.charts.common import INK, MAX_ROWS, escape
 from polars_wroc.charts.groups import check_channels, check_colours, values_of
 from polars_wroc.charts.lines import styles
+from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.rows import MODEL
 
-AUDIT_KEYS = ["attribute", "segment"]
 # Columns of the drawn rows that no table has.
 ROW, LIMITS = "__row", "__limits"
 MINUS = "\N{MINUS SIGN}"

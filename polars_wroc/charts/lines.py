@@ -10,6 +10,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
 from polars_wroc.charts.groups import values_of
+from polars_wroc.metric_names import heading
 from polars_wroc.thinning import thin
 
 if TYPE_CHECKING:
@@ -86,14 +87,14 @@ def fpr_axis() -> Any:
     """Lay the false positive rates out from left to right."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.X("fpr:Q", title="False positive rate", **_AXIS)
+    return alt.X("fpr:Q", title=heading("fpr"), **_AXIS)
 
 
 def tpr_axis() -> Any:
     """Lay the true positive rates out from the bottom to the top."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.Y("tpr:Q", title="True positive rate", **_AXIS)
+    return alt.Y("tpr:Q", title=heading("tpr"), **_AXIS)
 
 
 def chance(base: Any) -> Any:

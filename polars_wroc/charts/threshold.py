@@ -25,6 +25,7 @@ from polars_wroc.charts.lines import (
 )
 from polars_wroc.charts.slider import Slider, chosen, slider_of
 from polars_wroc.curves import ROC_COLUMNS
+from polars_wroc.metric_names import NAMES
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -38,9 +39,9 @@ _NUMBERS = {
     "fp": "false positives",
     "fn": "false negatives",
     "tn": "true negatives",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "__ppv": "precision (ppv)",
+    "tpr": NAMES["tpr"],
+    "fpr": NAMES["fpr"],
+    "__ppv": f"{NAMES['ppv']} (ppv)",
     "__selection_rate": "selection rate",
 }
 # The same of weighted rows.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audit_result import Audit
 from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
 from polars_wroc.charts.common import COLOURS, GREY, INK, PALE
-from polars_wroc.findings import NAMES, REFERENCES
+from polars_wroc.findings import REFERENCES
+from polars_wroc.groupings import AUDIT_KEYS
+from polars_wroc.metric_names import NAMES
 from polars_wroc.report.gap_specs import gap_specs
 from polars_wroc.report.packing import packed_rows
 from polars_wroc.rows import MODEL, OVERALL
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 # Colours of a chart that follow the page, which may be dark.
 _INKS = {
@@ -39,8 +43,8 @@ class Figure:
 def auc_figure(audit: Audit, whole: Audit) -> Figure:
     """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
     level = audit.settings["level"]
-    some = audit.segments.select("attribute", "segment").unique().height
-    of_all = whole.segments.select("attribute", "segment").unique().height
+    some = audit.segments.select(AUDIT_KEYS).unique().height
+    of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Of each attribute a few segments are here; its own charts and tables have more."
     chart = auc_chart(audit.segments, level=level)
     return Figure(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.charts.gaps import Drawing, draw, drawing_of
-from polars_wroc.findings import GapMetric
+from polars_wroc.metric_names import GapMetric
 
 # Where a spec has names that come from the rows.
 _NAMES = ("domain", "sort")

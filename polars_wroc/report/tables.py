@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audit_result import Audit
-from polars_wroc.findings import NAMES, REFERENCES, is_found, name_of
+from polars_wroc.findings import LEAST_P, REFERENCES, is_found
+from polars_wroc.groupings import name_of
+from polars_wroc.metric_names import NAMES, heading
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 # The threshold of a curve's origin, which selects nobody.
@@ -22,7 +26,7 @@ _MEASURES = {
     "n_missing": "Missing",
     "w_pos": "Positive weight",
     "w_neg": "Negative weight",
-    "auc": "AUC",
+    "auc": heading("auc"),
     "gini": "Gini",
     "ks": "KS",
     "average_precision": "Average precision",
@@ -32,16 +36,16 @@ _DECISIONS = {
     "model": "Score",
     "threshold": "Threshold",
     "selection_rate": "Selected",
-    "tpr": "True positive rate",
-    "fpr": "False positive rate",
-    "ppv": "Precision",
-    "npv": "Negative predictive value",
+    "tpr": heading("tpr"),
+    "fpr": heading("fpr"),
+    "ppv": heading("ppv"),
+    "npv": heading("npv"),
     "accuracy": "Accuracy",
 }
 _GAPS = {
     "segment": "Segment",
     "model": "Score",
-    "auc_gap": "AUC",
+    "auc_gap": heading("auc"),
     **{f"{rate}_gap": _DECISIONS[rate] for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv")},
 }
 _FAIRNESS = {
@@ -191,5 +195,4 @@ def threshold_text(value: float | None) -> str:
 
 
 def _p_value(value: float) -> str:
-    least = 0.001
-    return f"< {least}" if value < least else f"{value:.3f}"
+    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.3f}"
