@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
 from polars_wroc.charts.common import COLOURS, GREY, INK, PALE
-from polars_wroc.findings import REFERENCES
+from polars_wroc.findings import reference_of
 from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.metric_names import NAMES
 from polars_wroc.report.gap_specs import gap_specs
@@ -64,7 +64,7 @@ def gap_figures(audit: Audit, attribute: str, place: int) -> list[Figure]:
     gaps = audit.gaps.filter(attribute=attribute)
     if gaps.is_empty():
         return []
-    reference = REFERENCES[audit.settings["reference"]]
+    reference = reference_of(audit.settings, attribute)
     measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
     return [
         Figure(

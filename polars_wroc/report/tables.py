@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.findings import LEAST_P, REFERENCES, is_found
+from polars_wroc.findings import LEAST_P, is_found, reference_of
 from polars_wroc.groupings import name_of
 from polars_wroc.metric_names import NAMES, heading
 
@@ -104,7 +104,7 @@ def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
         tables.append(_table(segments, title, _DECISIONS, rates))
     gaps = shown.gaps.filter(attribute=attribute)
     if not gaps.is_empty():
-        title = f"Gaps to {REFERENCES[audit.settings['reference']]}, with {interval}"
+        title = f"Gaps to {reference_of(audit.settings, attribute)}, with {interval}"
         limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
         found = {
             f"{name}_found": is_found(pl.col(f"{name}_p_adjusted"), audit.settings["level"])
