@@ -258,14 +258,19 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
     "benjamini-hochberg": ("y", "s", ["g"], {"adjust": "bh", "threshold": 0.5, **ANY_SIZE}),
     "not adjusted": ("y", "s", ["g"], {"adjust": "none", "threshold": 0.5, **ANY_SIZE}),
     "nearly everybody": ("y", ["s", "t"], ["most", "g"], {"weight": "w", "min_rows": 3}),
-    "one class": ("y", "s", ["one", "g"], {"weight": "w", "threshold": 0.5}),
+    "one class": ("y", "s", ["one", "g"], {"weight": "w", "threshold": 0.5, **ANY_SIZE}),
     "infinite scores": (
         "y",
         ["ends", "s"],
         ["g"],
         {"weight": "w", "threshold": 0.5, **ANY_SIZE},
     ),
-    "two crossed": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "threshold": 0.5}),
+    "two crossed": (
+        "y",
+        ["s", "t"],
+        ["g", "age"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
     "three crossed": (
         "y",
         "s",
