@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc import options
+from polars_wroc.audit_references import AuditReference, read_references
 from polars_wroc.audit_result import Audit
 from polars_wroc.audit_tables import AuditPlan, measure
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
@@ -26,7 +26,6 @@ from polars_wroc.summary import SUMMARY_COLUMNS
 from polars_wroc.thinning import AUC_CHANGE
 from polars_wroc.variance import WeightType
 
-AuditReference: TypeAlias = Literal["rest", "overall", "best"]
 _TAKEN = (
     OVERALL,
     "attribute",
@@ -89,8 +88,10 @@ def audit(
         Whether to audit also all attributes crossed, as one more of them.
     reference, adjust
         What segments are compared with, of the same attribute, and how p-values are adjusted:
-        see `group_gaps`. With ``cluster`` gaps are measured but not tested, and their intervals
-        and those of rates take rows as independent.
+        see `group_gaps`. A mapping as ``{"sex": "m", "age": 30}`` names for an attribute, crossed
+        ones too, the segment that stands for it, by its value or by its name in the result;
+        attributes that it does not name are compared with the rest. With ``cluster`` gaps are
+        measured but not tested, and their intervals and those of rates take rows as independent.
     min_rows
         A segment with fewer rows in a class is measured and marked as small. No number is tested,
         compared in the fairness metrics or taken for the best that has fewer rows behind it: of
@@ -143,7 +144,6 @@ def audit(
     rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=_TAKEN, cluster=cluster
     )
-    options.option("reference", reference, get_args(AuditReference))
     least = options.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
     attributes = [key for key in rows.keys if key not in rows.ordered]
@@ -152,7 +152,8 @@ def audit(
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
         raise ValueError(msg)
     ways = groupings(attributes, intersections=intersections)
-    plan = AuditPlan(ways, reference, choice, interval, metrics, tests)
+    references = read_references(reference, ways, rows.frame.collect_schema())
+    plan = AuditPlan(ways, references, choice, interval, metrics, tests)
     tables = measure(rows, plan)
     if pos_label is not None and not tables.segments["n_pos"].sum():
         msg = f"`pos_label` must be a value of the label; found no row with {pos_label!r}"
@@ -168,7 +169,7 @@ def audit(
         "threshold": threshold,
         "rule": rule or None,
         "cluster": None if cluster is None else _shown(cluster),
-        "reference": reference,
+        "reference": references.settings,
         "level": level,
         "adjust": adjust,
         "method": method,

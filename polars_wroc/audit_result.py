@@ -86,17 +86,14 @@ class Audit:
         """
         # Only a chart should cost the import of Altair.
         from polars_wroc.charts import segments_chart  # noqa: PLC0415
-        from polars_wroc.charts.segments import largest_segments  # noqa: PLC0415
+        from polars_wroc.charts.segments import largest_segments, rows_with  # noqa: PLC0415
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
             msg = f"`attribute` must be one of {known}; found {attribute!r}"
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
-        curves, segments = (
-            table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
-            for table in (self.curves, self.segments)
-        )
+        curves, segments = (rows_with(table, kept) for table in (self.curves, self.segments))
         return segments_chart(curves, segments, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:

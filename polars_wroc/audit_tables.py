@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.audit_references import AuditReferences
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
@@ -40,7 +41,7 @@ class AuditPlan:
     """What to measure, and how."""
 
     groupings: Sequence[Grouping]
-    reference: str
+    references: AuditReferences
     choice: float | Rule | None
     interval: Interval
     metrics: ThresholdMetrics
@@ -58,11 +59,14 @@ class AuditTables(NamedTuple):
 
 def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     """Measure checked rows, whose keys are the attributes and perhaps the model."""
-    reference = read_reference(plan.reference, rows, plan.tests.weight_type, plan.tests.min_rows)
+    reference = read_reference(
+        plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
+    )
     everybody = _in_order(rows, reference)
     plan = replace(plan, interval=replace(plan.interval, counted=rows.counted))
     cells = _cells(everybody, plan)
     sums, points = _reduce(everybody, plan, reference)
+    plan.references.check(sums)
     segments = _Segments(sums.lazy(), points.lazy(), cells, rows.ordered)
     tables = [segments.table(plan), segments.curves(), segments.gaps(plan)]
     if cells is not None:
@@ -192,9 +196,12 @@ class _Segments(NamedTuple):
         """Compare the segments of each attribute with each other; all tests are one family."""
         tests = plan.tests
         groups = Rows(self.sums, self.keys, self.apart)
-        reference = read_reference(plan.reference, groups, tests.weight_type, tests.min_rows)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
-        gaps = gaps_of(sums, self.cells, self.keys, reference, tests)
+        compared = [
+            gaps_of(sums.filter(some), self.cells, self.keys, reference, tests)
+            for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
+        ]
+        gaps = pl.concat(compared, how="diagonal")
         adjusted = adjusted_gaps(gaps, self.keys, self.apart, tests.adjust).sort(_PLACE)
         columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
         return self._with_names(adjusted, columns)

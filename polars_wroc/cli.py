@@ -49,7 +49,7 @@ _THRESHOLD = (
     "min_tpr",
     "max_selection_rate",
 )
-_COMPARED = ("intersections", "reference", "min_rows")
+_COMPARED = ("intersections", "min_rows")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,6 +87,7 @@ def _audit(options: argparse.Namespace) -> None:
     decides = any(value is not None for value in threshold.values())
     gates = [read_gate(text, decides=decides) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
+    compared["reference"] = _reference(options.reference)
     result = audit(
         by=options.by, **_inputs(options), **threshold, **compared, **_uncertainty(options)
     )
@@ -94,6 +95,21 @@ def _audit(options: argparse.Namespace) -> None:
     _show(result, options)
     if failures:
         raise _GateError("; ".join(failures))
+
+
+def _reference(given: Sequence[str]) -> str | dict[str, str]:
+    """Read one kind of reference, or segments by the names of their attributes."""
+    kinds = [text for text in given if "=" not in text]
+    if kinds and len(given) > 1:
+        msg = f"--reference must be one kind, or only as sex=m; found {' and '.join(given)}"
+        raise UsageError(msg)
+    if kinds or not given:
+        return kinds[0] if kinds else "rest"
+    named = [text.partition("=")[::2] for text in given]
+    if len(dict(named)) < len(named):
+        msg = f"--reference must name one segment of an attribute; found {' and '.join(given)}"
+        raise UsageError(msg)
+    return dict(named)
 
 
 def _show(result: Audit, options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, get_args
 
 from polars_wroc import __version__, files
-from polars_wroc.audit import AuditReference
+from polars_wroc.audit_references import ReferenceKind
 from polars_wroc.audit_result import SUFFIXES
 from polars_wroc.bands import BandKind
 from polars_wroc.rules import Criterion
@@ -44,9 +44,11 @@ def build_parser(
     )
     audited.add_argument(
         "--reference",
-        choices=get_args(AuditReference),
-        default="rest",
-        help="what segments are compared with: the rest of them unless something else is said",
+        action="append",
+        metavar="R",
+        default=[],
+        help=f"what segments are compared with: one of {', '.join(get_args(ReferenceKind))}; or "
+        "as sex=m a segment of an attribute, repeatable; the rest unless something else is said",
     )
     audited.add_argument(
         "--min-rows",

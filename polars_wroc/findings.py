@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.groupings import MISSING
+from polars_wroc.groupings import name_of, segment_keys
+from polars_wroc.metric_names import NAMES
 from polars_wroc.rows import MODEL
 
-GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
-NAMES: dict[GapMetric, str] = {
-    "auc": "AUC",
-    "selection_rate": "share selected",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "ppv": "precision",
-    "npv": "negative predictive value",
-}
-REFERENCES = {"rest": "the rest", "overall": "everybody", "best": "the best segment"}
+_REFERENCES = {"rest": "the rest", "overall": "everybody", "best": "the best segment"}
 ADJUSTED = {
     "holm": "p-values adjusted for their number by Holm's method",
     "bh": "p-values adjusted for their number by Benjamini and Hochberg's method",
@@ -28,7 +20,7 @@ _PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
 # So many sentences are read at a glance.
 _SENTENCES = 8
 # Below this a p-value is not written out.
-_LEAST_P = 0.001
+LEAST_P = 0.001
 _ROWS = "__rows"
 
 
@@ -57,7 +49,8 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
             "Nothing could be compared: no gap has enough rows on both of its sides, in a segment "
             "and in what that is compared with, to be tested."
         )
-    reference = REFERENCES[settings["reference"]]
+    named = named_references(settings)
+    reference = "its reference" if named else _REFERENCES[settings["reference"]]
     several = tested.height > 1
     looked = f"{many(tested.height, 'comparison')} of a segment with {reference}"
     how = f"at a level of {1 - settings['level']:.2g}, with {ADJUSTED[settings['adjust']]}"
@@ -70,6 +63,20 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
         )
     finds = "finds" if found == 1 else "find"
     return f"{found:,} of {looked} {finds} a gap that is more than chance, {how}."
+
+
+def reference_of(settings: dict[str, Any], attribute: str) -> str:
+    """Say what the segments of an attribute are compared with."""
+    reference = settings["reference"]
+    if isinstance(reference, str):
+        return _REFERENCES[reference]
+    return str(reference.get(attribute, _REFERENCES["rest"]))
+
+
+def named_references(settings: dict[str, Any]) -> dict[str, str]:
+    """Say of which attributes a segment was named for the others to be compared with."""
+    reference = settings["reference"]
+    return {} if isinstance(reference, str) else reference
 
 
 def gap_findings(gaps: pl.DataFrame, settings: dict[str, Any]) -> list[Finding]:
@@ -108,11 +115,6 @@ def untested_attributes(gaps: pl.DataFrame) -> list[str]:
     return untested if len(untested) < count.height else []
 
 
-def name_of(segment: str | None) -> str:
-    """Name a segment; a null is one too."""
-    return MISSING if segment is None else segment
-
-
 def many(count: int, thing: str) -> str:
     """Write a number of things."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
@@ -126,7 +128,7 @@ def quoted(model: str | None) -> str:
 
 def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
     """One row per gap of the table, tested or not."""
-    keys = [name for name in ("attribute", "segment", MODEL) if name in gaps.columns]
+    keys = segment_keys(gaps)
     rows = pl.sum_horizontal("n_pos", "n_neg").alias(_ROWS)
     return pl.concat(
         gaps.select(*keys, rows, pl.lit(rate).alias("rate"), **{p: f"{rate}_{p}" for p in _PARTS})
@@ -138,11 +140,14 @@ def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
 def _tested(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
     """One row per test, with whether it is ``found``."""
     tests = _tests(gaps).filter(pl.col(_ROWS) > 0)
-    if settings["reference"] == "rest":
+    named = named_references(settings)
+    if named or settings["reference"] == "rest":
         # Of two segments each is the rest of the other: one test.
         apart = [name for name in ("attribute", MODEL, "rate") if name in tests.columns]
         place = pl.int_range(pl.len()).over(apart)
-        tests = tests.filter((place == 0) | (pl.len().over(apart) != 2))  # noqa: PLR2004
+        tests = tests.filter(
+            (place == 0) | (pl.len().over(apart) != 2) | pl.col("attribute").is_in(list(named))  # noqa: PLR2004
+        )
     found = is_found(pl.col("gap_p_adjusted"), settings["level"]).fill_null(value=False)
     return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(found=found)
 
@@ -160,9 +165,9 @@ def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
     p_value = "p" if settings["adjust"] == "none" else "adjusted p"
     return (
         f"By {test['attribute']}{model}, the largest {what} {name_of(test['segment'])}: "
-        f"{_side(test['gap'])} than in {REFERENCES[settings['reference']]} "
+        f"{_side(test['gap'])} than in {reference_of(settings, test['attribute'])} "
         f"({100 * settings['level']:g}% interval: {ends}; "
-        f"{p_value} {f'below {_LEAST_P}' if p < _LEAST_P else f'= {p:.3f}'})."
+        f"{p_value} {f'below {LEAST_P}' if p < LEAST_P else f'= {p:.3f}'})."
         f"{'' if test['found'] else ' It may be chance.'}"
     )
 

@@ -13,9 +13,8 @@ from polars_wroc.audit_result import Audit
 from polars_wroc.enough_rows import has_rows
 from polars_wroc.fairness_metrics import METRICS
 from polars_wroc.gaps import GAP_COLUMNS
-from polars_wroc.groupings import MISSING
+from polars_wroc.groupings import name_of, segment_keys
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, SHARES
-from polars_wroc.rows import MODEL
 from polars_wroc.samples import OWN_WEIGHTS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -56,9 +55,9 @@ class Gate:
                 f"found {self}, which no segment with rows enough has"
             )
             raise ValueError(msg)
-        keys = [key for key in ("attribute", "segment", MODEL) if key in table.columns]
+        keys = segment_keys(table)
         return [
-            f"{self}: {row['shown']:.4g} in {', '.join(_named(row[key]) for key in keys)}"
+            f"{self}: {row['shown']:.4g} in {', '.join(name_of(row[key]) for key in keys)}"
             for row in table.iter_rows(named=True)
             if _COMPARE[self.sign](row["value"], self.limit)
         ]
@@ -80,15 +79,11 @@ class Gate:
         if metric in ("ppv", "npv"):
             metric = "selection_rate"
         weight_type, least = audit.settings["weight_type"], audit.settings["min_rows"]
-        keys = [name for name in ("attribute", "segment", MODEL) if name in audit.gaps.columns]
+        keys = segment_keys(audit.gaps)
         weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
         beside = audit.segments.select(*keys, **weights)
         table = audit.gaps.join(beside, on=keys, nulls_equal=True, maintain_order="left")
         return table.filter(has_rows(metric, weight_type, least))
-
-
-def _named(key: str | None) -> str:
-    return MISSING if key is None else key
 
 
 def read_gate(text: str, *, decides: bool) -> Gate:

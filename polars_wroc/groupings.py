@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.rows import OVERALL
+from polars_wroc.rows import MODEL, OVERALL
 
+AUDIT_KEYS = ["attribute", "segment"]
 MISSING = "(missing)"
 
 
@@ -48,3 +49,13 @@ def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Groupin
     each = [Grouping(), *(Grouping((attribute,)) for attribute in attributes)]
     crossed = [Grouping(tuple(attributes))] if intersections and len(attributes) > 1 else []
     return [*each, *crossed]
+
+
+def segment_keys(table: pl.DataFrame) -> list[str]:
+    """Name the columns of a table of an audit that say of which segment and model a row is."""
+    return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
+
+
+def name_of(segment: str | None) -> str:
+    """Name a segment; a null is one too."""
+    return MISSING if segment is None else segment

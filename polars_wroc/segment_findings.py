@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.findings import many, name_of, quoted, untested_attributes
+from polars_wroc.findings import many, named_references, quoted, untested_attributes
+from polars_wroc.groupings import AUDIT_KEYS, name_of
 from polars_wroc.rows import MODEL, OVERALL
 
 # Names in one sentence that are read at a glance.
@@ -142,12 +143,15 @@ def without_variance(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFra
     if settings["reference"] == "best":
         # The best has no gap to itself.
         unknown = unknown.filter(pl.col("auc") != pl.col("auc_reference"))
+    for attribute, segment in named_references(settings).items():
+        itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
+        unknown = unknown.filter(~itself)
     return _distinct(unknown)
 
 
 def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
     others = segments.filter(pl.col("attribute") != OVERALL)
-    return others.select("attribute", "segment").unique(maintain_order=True)
+    return others.select(AUDIT_KEYS).unique(maintain_order=True)
 
 
 def _listed(segments: pl.DataFrame) -> str:

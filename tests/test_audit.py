@@ -165,9 +165,17 @@ def adjusted_by_hand(gaps: pl.DataFrame, adjust: str, reference: str) -> pl.Data
     """Adjust for all tests of a table; two groups that are each other's rest are one."""
     p_values = [name for name in gaps.columns if name.endswith("_gap_p_value")]
     apart = [name for name in ("attribute", "model") if name in gaps.columns]
-    place, size = pl.int_range(pl.len()).over(apart), pl.len().over(apart)
-    second = (place == 1) & (size == 2) & pl.lit(reference == "rest")
+    there = pl.col("n_pos") + pl.col("n_neg") > 0
+    place, size = there.cum_sum().over(apart), there.sum().over(apart)
+    second = there & (place == 2) & (size == 2) & pl.lit(reference == "rest")
     counted = gaps.select((~second).alias("counted"))["counted"].to_list()
+    of_same = gaps.select(pl.concat_str(apart, separator="\n").alias("same"))["same"].to_list()
+    full = gaps.select(there.alias("there"))["there"].to_list()
+
+    def twin(row: int) -> int:
+        """Find the other segment with rows."""
+        return next(k for k in range(row) if full[k] and of_same[k] == of_same[row])
+
     tests = {
         (row, name): p
         for name in p_values
@@ -185,7 +193,7 @@ def adjusted_by_hand(gaps: pl.DataFrame, adjust: str, reference: str) -> pl.Data
     of_test = dict(zip(tests, adjusted, strict=True))
     columns = {}
     for name in p_values:
-        cells = [(row if counted[row] else row - 1, name) for row in range(gaps.height)]
+        cells = [(row if counted[row] else twin(row), name) for row in range(gaps.height)]
         column = [of_test.get(cell) for cell in cells]
         columns[name.replace("value", "adjusted")] = pl.Series(column, dtype=pl.Float64)
     return gaps.with_columns(**columns)
@@ -217,19 +225,23 @@ def assert_sums_up(
         assert_gaps(*given)
     if "threshold" in options:
         # `fairness` compares groups of any size.
-        free = wroc.audit(frame, label, score, by=by, **options | {"min_rows": 0})
+        free = found
+        if options.get("min_rows") != 0:
+            free = wroc.audit(frame, label, score, by=by, **options | {"min_rows": 0})
         assert_fairness(free, *given[1:])
     return found
 
 
+# Fairness metrics are compared in an audit of segments of any size, which needs to be made anew.
+ANY_SIZE: Options = {"min_rows": 0}
 CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
-    "every type": ("y", "s", ATTRIBUTES, {}),
-    "every type, weights, threshold": ("y", "s", ATTRIBUTES, {"weight": "w", "threshold": 0.5}),
+    "neither weights nor threshold": ("y", "s", ["g", "age"], {}),
+    "every type": ("y", "s", ATTRIBUTES, {"weight": "w", "threshold": 0.5}),
     "scores": ("y", ["t", "s"], ["g", "age"], {"weight": "w", "threshold": 0.5}),
-    "one score in a list": ("y", ["s"], ["g"], {"threshold": 0.5}),
-    "labels of -1 and 1": ("sign", "s", ["g", "age"], {"weight": "w", "threshold": 0}),
-    "positive label": ("text", "s", ["g"], {"pos_label": "bad", "threshold": 0.5}),
-    "negative label": ("y", "s", ["g"], {"pos_label": False, "threshold": 0.5}),
+    "one score in a list": ("y", ["s"], ["g"], {"threshold": 0.5, **ANY_SIZE}),
+    "labels of -1 and 1": ("sign", "s", ["g"], {"weight": "w", "threshold": 0, **ANY_SIZE}),
+    "positive label": ("text", "s", ["g"], {"pos_label": "bad", "threshold": 0.5, **ANY_SIZE}),
+    "negative label": ("y", "s", ["g"], {"pos_label": False, "threshold": 0.5, **ANY_SIZE}),
     "clusters": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "cluster": "c"}),
     "frequencies": (
         "y",
@@ -237,14 +249,34 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
         ["g", "flag"],
         {"weight": "k", "weight_type": "frequency", "threshold": 0.5},
     ),
-    "method and level": ("y", "s", ["g"], {"method": "logit", "level": 0.8, "threshold": 0.5}),
-    "benjamini-hochberg": ("y", "s", ["g", "age"], {"adjust": "bh", "threshold": 0.5}),
-    "not adjusted": ("y", "s", ["g", "age"], {"adjust": "none", "threshold": 0.5}),
+    "method and level": (
+        "y",
+        "s",
+        ["g"],
+        {"method": "logit", "level": 0.8, "threshold": 0.5, **ANY_SIZE},
+    ),
+    "benjamini-hochberg": ("y", "s", ["g"], {"adjust": "bh", "threshold": 0.5, **ANY_SIZE}),
+    "not adjusted": ("y", "s", ["g"], {"adjust": "none", "threshold": 0.5, **ANY_SIZE}),
     "nearly everybody": ("y", ["s", "t"], ["most", "g"], {"weight": "w", "min_rows": 3}),
-    "one class": ("y", "s", ["one", "g"], {"weight": "w", "threshold": 0.5}),
-    "infinite scores": ("y", ["ends", "s"], ["g"], {"weight": "w", "threshold": 0.5}),
-    "two crossed": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "threshold": 0.5}),
-    "three crossed": ("y", "s", ["size", "flag", "kind"], {"weight": "w", "threshold": 0.5}),
+    "one class": ("y", "s", ["one", "g"], {"weight": "w", "threshold": 0.5, **ANY_SIZE}),
+    "infinite scores": (
+        "y",
+        ["ends", "s"],
+        ["g"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
+    "two crossed": (
+        "y",
+        ["s", "t"],
+        ["g", "age"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
+    "three crossed": (
+        "y",
+        "s",
+        ["size", "flag", "kind"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
     "rule": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "criterion": "youden"}),
     "limit": ("y", "s", ["g", "flag"], {"weight": "w", "max_fpr": 0.2}),
 }
@@ -257,20 +289,14 @@ def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> Non
     assert_sums_up(rows, label, score, by, **options, intersections=name in CROSSED)
 
 
-@pytest.mark.parametrize("score", ["s", ["s", "t"]])
-@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
-def test_tables_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
-    assert_sums_up(
-        rows,
-        "y",
-        score,
-        ["g", "most"],
-        weight="w",
-        threshold=0.5,
-        min_rows=5,
-        reference=reference,
-        intersections=True,
-    )
+@pytest.mark.parametrize(
+    ("reference", "score"), [("rest", ["s", "t"]), ("overall", "s"), ("best", ["s", "t"])]
+)
+def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
+    by = ["g", "most"]
+    options: Options = {"weight": "w", "threshold": 0.5, "min_rows": 5, "reference": reference}
+    found = wroc.audit(rows, "y", score, by=by, intersections=True, **options)
+    assert_gaps(found, rows, "y", score, by, options | {"intersections": True})
 
 
 SCORES = [-math.inf, 0.0, 1.0, 2.0, 3.0, math.inf, math.nan, None]
@@ -280,22 +306,25 @@ SCORES = [-math.inf, 0.0, 1.0, 2.0, 3.0, math.inf, math.nan, None]
 def frames(draw: st.DrawFn) -> pl.DataFrame:
     """A few rows, most of them tied, where anything may be missing."""
     values = {
-        "g": st.sampled_from(["a", "b", None]),
+        "g": st.sampled_from(["a", "b", "c", None]),
         "h": st.sampled_from([2, 10]),
         "y": st.sampled_from([0, 0, 0, 1, 1, 1, None]),
         "s": st.sampled_from(SCORES),
+        "t": st.sampled_from(SCORES),
         "w": st.sampled_from([0.0, 1.0, 2.0, 3.0, None]),
     }
     rows = draw(st.lists(st.tuples(*values.values()), min_size=12, max_size=40))
-    types = [pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64]
+    types = [pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Float64]
     schema = dict(zip(values, types, strict=True))
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-@settings(max_examples=5, phases=[Phase.explicit, Phase.generate])
-@given(frames(), st.sampled_from(["rest", "overall", "best"]))
+# Two scores in one audit are two cases for the price of one.
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+@settings(max_examples=1, phases=[Phase.explicit, Phase.generate])
+@given(frame=frames())
 def test_tables_of_few_rows(frame: pl.DataFrame, reference: str) -> None:
     complete = frame.drop_nulls(["y", "s", "w"]).filter(pl.col("s").is_not_nan(), pl.col("w") > 0)
     assume(not complete.is_empty())
     options: Options = {"weight": "w", "threshold": 1.0, "min_rows": 0, "reference": reference}
-    assert_sums_up(frame, "y", "s", ["g", "h"], **options, intersections=True)
+    assert_sums_up(frame, "y", ["s", "t"], ["g", "h"], **options, intersections=True)

@@ -138,14 +138,17 @@ def expected_tests(sizes: dict[str, int], reference: str, min_rows: int) -> list
     return tested
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "a", "b"])
+TWO, FEW = {"a": 200, "b": 40}, {"a": 200, "b": 20, "c": 20}
+MANY, ONE = {"a": 200, "b": 40, "c": 40}, {"a": 200, "b": 100, "c": 20}
+
+
 @pytest.mark.parametrize(
-    "sizes",
+    ("sizes", "reference"),
     [
-        {"a": 200, "b": 40},
-        {"a": 200, "b": 20, "c": 20},
-        {"a": 200, "b": 40, "c": 40},
-        {"a": 200, "b": 100, "c": 20},
+        *((sizes, "rest") for sizes in (TWO, FEW, MANY, ONE)),
+        *((sizes, "overall") for sizes in (TWO, MANY)),
+        *((sizes, "a") for sizes in (FEW, ONE)),
+        *((sizes, "b") for sizes in (TWO, FEW, ONE)),
     ],
 )
 def test_small_groups_and_small_references_are_not_tested(
@@ -196,8 +199,10 @@ def test_groups_without_rows_do_not_make_three_of_two() -> None:
         assert found.filter(n_pos=0).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best", "a"])
-@pytest.mark.parametrize("min_rows", [20, 30, 45])
+@pytest.mark.parametrize(
+    ("reference", "min_rows"),
+    [("rest", 20), ("rest", 45), ("overall", 30), ("best", 30), ("a", 20), ("a", 45)],
+)
 def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
     random = np.random.default_rng(6)
     frame = people({"a": 60, "b": 30, "c": 16}).with_columns(

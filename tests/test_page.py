@@ -217,10 +217,10 @@ def test_words_and_charts_can_be_read(page: Path, chromium: Chromium, scheme: An
 def test_everything_fits_at_1200_and_scrolls_inside_its_region_at_400(
     page: Path, chromium: Chromium
 ) -> None:
-    chromium.open(page, width=1200, until=DRAWN)
-    assert set(chromium.evaluate(SIZES)) == {0}
     for width in (1200, 400):
         chromium.open(page, width=width, until=DRAWN)
+        if width == 1200:
+            assert set(chromium.evaluate(SIZES)) == {0}
         assert chromium.evaluate("document.documentElement.scrollWidth") <= width
     wide = (
         "[...document.querySelectorAll('.wide, .chart')].filter(e => e.scrollWidth > e.clientWidth)"

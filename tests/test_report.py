@@ -7,12 +7,15 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
+from polars_wroc.metric_names import GapMetric
+from polars_wroc.report.gap_specs import gap_specs
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
 
@@ -184,3 +187,31 @@ def test_names_of_expressions() -> None:
     data = pl.DataFrame({"a": ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
     settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), by="a").settings
     assert settings["score"] == ["inverted"]
+
+
+def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> None:
+    """A page draws one of them and says the same of the other rates."""
+    rates: list[GapMetric] = ["selection_rate", "auc", "tpr", "fpr", "ppv", "npv"]
+    # A score that is called like a column of the table of gaps stays what it is.
+    other = wroc.audit(
+        pl.read_parquet(PATIENTS).rename({"score": "selection_rate_gap", "score_b": "Gap in AUC"}),
+        "progressed",
+        ["selection_rate_gap", "Gap in AUC"],
+        by="sex",
+        max_fpr=0.2,
+        level=0.9,
+    )
+    for found, level, metrics in ((result, 0.95, rates[1:2]), (other, 0.9, rates)):
+        gaps = found.gaps.filter(attribute="sex")
+        specs = gap_specs(gaps, metrics, level)
+        assert list(specs) == metrics
+        for metric, spec in specs.items():
+            expected = wroc.gap_chart(gaps, metric=metric, level=level).to_dict()
+            assert unnamed(spec) == unnamed(expected)
+
+
+def unnamed(spec: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what the rows of a spec are called, which is a hash of them."""
+    (rows,) = spec["datasets"].values()
+    panels = [panel | {"data": None} for panel in spec["vconcat"]]
+    return spec | {"datasets": rows, "vconcat": panels, "data": None}

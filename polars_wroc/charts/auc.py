@@ -10,13 +10,13 @@ from polars_wroc import options
 from polars_wroc.charts.common import GREY
 from polars_wroc.charts.groups import read_groups
 from polars_wroc.charts.intervals import (
-    AUDIT_KEYS,
     LIMITS,
     PADDING,
     ROW,
     WIDTH,
     Estimate,
     as_panel,
+    at_pixel,
     channels_of_segments,
     check_rows,
     domain_of,
@@ -28,6 +28,7 @@ from polars_wroc.charts.intervals import (
     with_texts,
 )
 from polars_wroc.charts.lines import styles
+from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.rows import MODEL, OVERALL
 
 if TYPE_CHECKING:
@@ -99,16 +100,16 @@ def auc_chart(
         _domain(table),
     )
     table = with_texts(table, segment, facet, pl.col("n"), auc)
-    if facet is None:
-        chart: alt.LayerChart = _panel(table, color, ", ".join(segment), auc)
-        return chart
-    panels: alt.VConcatChart = panels_of(
-        table, facet, lambda rows: _panel(rows, color, ", ".join(segment), auc)
+    title = ", ".join(segment)
+    chart: alt.LayerChart | alt.VConcatChart = panels_of(
+        table, facet, lambda rows, heading: _panel(rows, color, title, auc, heading)
     )
-    return panels
+    return chart
 
 
-def _panel(table: pl.DataFrame, color: str | None, title: str, shown: Estimate) -> Any:
+def _panel(
+    table: pl.DataFrame, color: str | None, title: str, shown: Estimate, heading: str | None
+) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     kept = [] if color is None else [color]
@@ -119,12 +120,12 @@ def _panel(table: pl.DataFrame, color: str | None, title: str, shown: Estimate) 
         *(alt.Tooltip(f"{name}:Q", format=",") for name in ("n", "n_pos", "n_neg")),
     ]
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    colour = styles(color, table, points=True)["color"] if color else alt.value(GREY)
+    colour = styles(color, table, points=True)["color"] if color else alt.ColorValue(GREY)
     overall = base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, aria=False).encode(
-        x=f"mean({_OVERALL}):Q", color=colour
+        alt.X(f"mean({_OVERALL}):Q"), color=colour
     )
     layers = [overall, interval, *_arrows(base, table, color, shown), point, *texts]
-    return as_panel(layers, table, color, shown)
+    return as_panel(layers, table, color, shown, heading)
 
 
 def _domain(table: pl.DataFrame) -> list[float]:
@@ -137,15 +138,13 @@ def _domain(table: pl.DataFrame) -> list[float]:
 
 def _arrows(base: Any, table: pl.DataFrame, color: str | None, shown: Estimate) -> list[Any]:
     """Point to where an interval goes on that is wider than what is drawn."""
-    import altair as alt  # noqa: PLC0415
-
     low, high = shown.domain
     room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
     colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
     return [
         base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit}")
         .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
-        .encode(x=alt.value(at), color=colour, **y)
+        .encode(at_pixel(at), color=colour, **y)
         for name, side, limit, shape, at, beyond in (
             (shown.low, "<", low - room, "triangle-left", 4, table[shown.low] < low - room),
             (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
@@ -19,6 +20,7 @@ from polars_wroc.charts.intervals import (
     check_rows,
     domain_of,
     groups_in,
+    is_defined,
     layers_of,
     panels_of,
     rows_of,
@@ -26,7 +28,8 @@ from polars_wroc.charts.intervals import (
     with_level,
     with_texts,
 )
-from polars_wroc.findings import NAMES, GapMetric, is_found
+from polars_wroc.findings import is_found
+from polars_wroc.metric_names import NAMES, GapMetric
 
 if TYPE_CHECKING:
     import altair as alt
@@ -92,9 +95,40 @@ def gap_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
+    return draw(drawing_of(gaps, metric, color, facet, level))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn: rows with their columns, the channels, and what the segments are called."""
+
+    table: pl.DataFrame
+    columns: list[str]
+    color: str | None
+    facet: str | None
+    title: str
+    shown: Estimate
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts of a chart that depend on what the gap is of."""
+        gap = self.shown.value
+        columns = [gap, self.shown.low, self.shown.high, _adjusted(gap), is_defined(gap)]
+        return [*columns, self.shown.title, self.shown.description]
+
+
+def drawing_of(
+    gaps: pl.DataFrame | pl.LazyFrame,
+    metric: GapMetric,
+    color: str | None,
+    facet: str | None,
+    level: float,
+) -> Drawing:
+    """Check and name what `gap_chart` draws."""
     options.option("metric", metric, get_args(GapMetric))
     options.number("level", level, low=0, high=1)
-    gap, p_value = f"{metric}_gap", f"{metric}_gap_p_adjusted"
+    gap = f"{metric}_gap"
+    p_value = _adjusted(gap)
     columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)
     table, keys = read_groups("gaps", gaps, columns)
     check_rows("gaps", table)
@@ -116,28 +150,33 @@ def gap_chart(
         .alias(_VERDICT)
     )
     drawn = [*([] if color is None else [color]), ROW, *columns, LIMITS, _VERDICT]
-    if facet is None:
-        chart: alt.LayerChart = _panel(table, drawn, color, ", ".join(segment), shown)
-        return chart
-    panels: alt.VConcatChart = panels_of(
-        table, facet, lambda rows: _panel(rows, drawn, color, ", ".join(segment), shown)
+    return Drawing(table, drawn, color, facet, ", ".join(segment), shown)
+
+
+def draw(drawing: Drawing) -> alt.LayerChart | alt.VConcatChart:
+    """Draw what has been checked."""
+    chart: alt.LayerChart | alt.VConcatChart = panels_of(
+        drawing.table, drawing.facet, lambda rows, heading: _panel(rows, drawing, heading)
     )
-    return panels
+    return chart
 
 
-def _panel(
-    table: pl.DataFrame, drawn: list[str], color: str | None, title: str, shown: Estimate
-) -> Any:
+def _adjusted(gap: str) -> str:
+    return f"{gap}_p_adjusted"
+
+
+def _panel(table: pl.DataFrame, drawing: Drawing, heading: str | None) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    base = alt.Chart(table.select(drawn))
+    color, shown = drawing.color, drawing.shown
+    base = alt.Chart(table.select(drawing.columns))
     tooltip = [
-        *groups_in(color, title),
+        *groups_in(color, drawing.title),
         *(
             alt.Tooltip(f"{column}:Q", title=column, format=shown.number)
             for column in (shown.value, shown.low, shown.high)
         ),
-        alt.Tooltip(f"{shown.value}_p_adjusted:Q", title="adjusted p", format=".3~g"),
+        alt.Tooltip(f"{_adjusted(shown.value)}:Q", title="adjusted p", format=".3~g"),
         alt.Tooltip(f"{_VERDICT}:N", title="verdict"),
         *(alt.Tooltip(f"{name}:Q", format=",") for name in _COUNTS),
     ]
@@ -152,7 +191,7 @@ def _panel(
             filled=False, fill="white", size=70, opacity=1, strokeWidth=2
         ),
     ]
-    zero = base.mark_rule(color=GREY, aria=False).encode(x=alt.datum(0))
+    zero = base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(0))
     defined = base.transform_filter(f"isValid(datum.{_VERDICT})")
     verdict = text_beside(defined, REMARK, alt.Text(f"{_VERDICT}:N"), y)
-    return as_panel([zero, *marks, *texts, verdict], table, color, shown)
+    return as_panel([zero, *marks, *texts, verdict], table, color, shown, heading)

@@ -11,9 +11,9 @@ import polars as pl
 from polars_wroc.charts.common import INK, MAX_ROWS, escape
 from polars_wroc.charts.groups import check_channels, check_colours, values_of
 from polars_wroc.charts.lines import styles
+from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.rows import MODEL
 
-AUDIT_KEYS = ["attribute", "segment"]
 # Columns of the drawn rows that no table has.
 ROW, LIMITS = "__row", "__limits"
 MINUS = "\N{MINUS SIGN}"
@@ -103,30 +103,40 @@ def layers_of(
     styled = styles(color, table, points=True)
     y = rows_of(table, color)
     place = {**y, "tooltip": tooltip}
-    x = alt.X(f"{shown.value}:Q", title=shown.title).axis(tickCount=8)
-    x = x.scale(domain=shown.domain, zero=False, nice=False, padding=PADDING)
+    scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": PADDING}
+    x = alt.X(f"{shown.value}:Q", title=shown.title, axis={"tickCount": 8}, scale=scale)
     interval = base.mark_rule(strokeWidth=2, clip=True).encode(
-        x=f"{shown.low}:Q", x2=f"{shown.high}:Q", color=styled["color"], **place
+        alt.X(f"{shown.low}:Q"), alt.X2(f"{shown.high}:Q"), color=styled["color"], **place
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
     number = alt.Text(f"{shown.value}:Q", format=shown.number)
     texts = [
-        text_beside(base.transform_filter(f"isValid(datum.{shown.value})"), _NUMBER, number, y),
+        text_beside(base.transform_filter(is_defined(shown.value)), _NUMBER, number, y),
         text_beside(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts
+
+
+def is_defined(column: str) -> str:
+    """Ask whether a row has a number there."""
+    return f"isValid(datum.{column})"
+
+
+def at_pixel(at: int) -> Any:
+    """Place a mark so far right of the panel's left edge."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.XValue(at)  # type: ignore[no-untyped-call]
 
 
 def rows_of(table: pl.DataFrame, color: str | None) -> dict[str, Any]:
     """Give each segment a row, and each of its models a line in it."""
     import altair as alt  # noqa: PLC0415
 
-    place: dict[str, Any] = {
-        "y": alt.Y(f"{ROW}:N", title=None, sort=None)
-        .axis(labelLimit=320, ticks=False, domain=False)
-        # Named, since Vega-Lite leaves out a segment for which nothing is drawn.
-        .scale(domain=values_of(table, ROW))
-    }
+    axis = {"labelLimit": 320, "ticks": False, "domain": False}
+    # Named, since Vega-Lite leaves out a segment for which nothing is drawn.
+    scale = {"domain": tuple(values_of(table, ROW))}
+    place: dict[str, Any] = {"y": alt.Y(f"{ROW}:N", title=None, sort=None, axis=axis, scale=scale)}
     if color is not None:
         place["yOffset"] = alt.YOffset(f"{escape(color)}:N", sort=values_of(table, color))
     return place
@@ -134,11 +144,9 @@ def rows_of(table: pl.DataFrame, color: str | None) -> dict[str, Any]:
 
 def text_beside(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
     """Write a text for each row right of the panel, where no line can cross it."""
-    import altair as alt  # noqa: PLC0415
-
     # Said by the marks already.
     written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)
-    return written.encode(x=alt.value(at), text=text, **y)
+    return written.encode(at_pixel(at), text=text, **y)
 
 
 def groups_in(color: str | None, title: str) -> list[Any]:
@@ -152,27 +160,35 @@ def groups_in(color: str | None, title: str) -> list[Any]:
     ]
 
 
-def as_panel(layers: list[Any], table: pl.DataFrame, color: str | None, shown: Estimate) -> Any:
+def as_panel(
+    layers: list[Any], table: pl.DataFrame, color: str | None, shown: Estimate, heading: str | None
+) -> Any:
     """Lay marks over each other, with a line of room for each model of a segment."""
     import altair as alt  # noqa: PLC0415
 
     models = 1 if color is None else table[color].n_unique()
     step = alt.Step(_STEP if models == 1 else _MODEL_STEP)
-    return alt.layer(*layers).properties(width=WIDTH, height=step, description=shown.description)
+    # Given to the panel when it is made: each later change copies all of its layers.
+    title: Any = alt.Undefined
+    if heading is not None:
+        title = alt.TitleParams(heading, anchor="start", fontSize=12)
+    return alt.layer(*layers, width=WIDTH, height=step, description=shown.description, title=title)
 
 
-def panels_of(table: pl.DataFrame, facet: str, panel: Callable[[pl.DataFrame], Any]) -> Any:
-    """Stack a panel for each value, with the same scales."""
+def panels_of(
+    table: pl.DataFrame, facet: str | None, panel: Callable[[pl.DataFrame, str | None], Any]
+) -> Any:
+    """Draw one panel, or stack one for each value under its name, with the same scales."""
     import altair as alt  # noqa: PLC0415
 
+    if facet is None:
+        return panel(table, None)
     # Not a facet: Vega-Lite warns about the rows that differ between its panels.
     panels = [
-        panel(table.filter(pl.col(facet) == value)).properties(
-            title=alt.TitleParams(value, anchor="start", fontSize=12)
-        )
-        for value in values_of(table, facet)
+        panel(table.filter(pl.col(facet) == value), value) for value in values_of(table, facet)
     ]
-    return alt.vconcat(*panels, spacing=8).resolve_scale(x="shared", color="shared", shape="shared")
+    scales = alt.ScaleResolveMap(x="shared", color="shared", shape="shared")
+    return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales))
 
 
 def with_level(title: str, level: float | None) -> str:

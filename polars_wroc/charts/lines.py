@@ -10,6 +10,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
 from polars_wroc.charts.groups import values_of
+from polars_wroc.metric_names import heading
 from polars_wroc.thinning import thin
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 POINT = "__point"
 COUNTS = ("tp", "fp", "fn", "tn")
 _FEWEST = 3
+_AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": {"grid": True}}
 # Letters of a caption as wide as one panel.
 _LETTERS = 48
 
@@ -61,7 +63,7 @@ def styles(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     if color is None:
-        return {"color": alt.value(COLOURS[0])}
+        return {"color": alt.ColorValue(COLOURS[0])}
     values = values_of(table, color)
     stroke: dict[str, Any] = {
         "symbolType": "stroke",
@@ -85,14 +87,14 @@ def fpr_axis() -> Any:
     """Lay the false positive rates out from left to right."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.X("fpr:Q", title="False positive rate").scale(domain=[0, 1]).axis(grid=True)
+    return alt.X("fpr:Q", title=heading("fpr"), **_AXIS)
 
 
 def tpr_axis() -> Any:
     """Lay the true positive rates out from the bottom to the top."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.Y("tpr:Q", title="True positive rate").scale(domain=[0, 1]).axis(grid=True)
+    return alt.Y("tpr:Q", title=heading("tpr"), **_AXIS)
 
 
 def chance(base: Any) -> Any:
@@ -100,7 +102,7 @@ def chance(base: Any) -> Any:
     import altair as alt  # noqa: PLC0415
 
     return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
-        x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1)
+        alt.XDatum(0), alt.YDatum(0), alt.X2Datum(1), alt.Y2Datum(1)
     )
 
 
@@ -138,23 +140,30 @@ def arrange(
     import altair as alt  # noqa: PLC0415
 
     options.whole_number("columns", columns, low=1)
-    chart = alt.layer(*layers).properties(width=PANEL, height=PANEL)
-    in_row = 1
-    if facet is not None:
-        values = values_of(table, facet)
-        in_row = min(columns, len(values))
-        chart = chart.facet(
-            facet=alt.Facet(f"{escape(facet)}:N", title=facet, sort=values), columns=in_row
-        )
-        # An axis that panels share stands below all rows, and below what is written there.
-        if own_axes or len(values) % in_row:
-            chart = chart.resolve_axis(x="independent")
-    outer: Chart = chart.properties(description=description)
-    if not note:
-        return outer
-    wrapped = wrap(note, _LETTERS * in_row)
+    values = [] if facet is None else values_of(table, facet)
+    in_row = max(min(columns, len(values)), 1)
+    # Given to a chart when it is made: each later change copies all of its layers.
+    size = {"width": PANEL, "height": PANEL}
+    outer: dict[str, Any] = {"description": description}
+    if note:
+        outer["title"] = _caption(note, in_row)
+    if facet is None:
+        chart: Chart = alt.layer(*layers, **size, **outer)
+        return chart
+    # An axis that panels share stands below all rows, and below what is written there.
+    if own_axes or len(values) % in_row:
+        outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
+    panel = alt.Facet(f"{escape(facet)}:N", title=facet, sort=values)
+    panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
+    return panels
+
+
+def _caption(note: str, panels: int) -> Any:
+    """Write a line under a row of panels, or several where it is too long."""
+    import altair as alt  # noqa: PLC0415
+
+    wrapped = wrap(note, _LETTERS * panels)
     text = wrapped if len(wrapped) > 1 else note
-    caption = alt.TitleParams(
+    return alt.TitleParams(
         text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
     )
-    return outer.properties(title=caption)

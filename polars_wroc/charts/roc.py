@@ -98,7 +98,9 @@ def roc_chart(
     base = alt.Chart(points.select(*drawn, POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y))
     fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(color, table)
     rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
-    line = base.mark_line(clip=True, strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q", **styled)
+    line = base.mark_line(clip=True, strokeWidth=2).encode(
+        fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled
+    )
     # Invisible points catch the pointer along the line.
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(
         fpr, tpr, tooltip=tooltip(drawn, rates)
@@ -106,7 +108,7 @@ def roc_chart(
     labels = (
         base.transform_filter(f"isValid(datum.{_LABEL})")
         .mark_text(align="right", baseline="bottom", fontSize=11, color=INK)
-        .encode(x=alt.datum(0.98), y=f"{_LABEL_Y}:Q", text=f"{_LABEL}:N")
+        .encode(alt.XDatum(0.98), alt.Y(f"{_LABEL_Y}:Q"), text=alt.Text(f"{_LABEL}:N"))
     )
     layers = [chance(base), line, hover, labels]
     if band:

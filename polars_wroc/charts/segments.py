@@ -9,6 +9,7 @@ import polars as pl
 from polars_wroc.charts.roc import roc_chart
 from polars_wroc.charts.threshold import threshold_chart
 from polars_wroc.curves import ROC_COLUMNS
+from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.rows import OVERALL
 
 if TYPE_CHECKING:
@@ -52,14 +53,18 @@ def largest_segments(
     segments: pl.DataFrame, most: int, first: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Name so many segments of each attribute: those that come ``first``, then by their rows."""
-    keys = ["attribute", "segment"]
-    named = segments.group_by(keys, maintain_order=True).agg(pl.col("n").max())
+    named = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(pl.col("n").max())
     chosen = segments.clear() if first is None else first
-    chosen = chosen.select(keys).unique().with_columns(preferred=1)
-    named = named.join(chosen, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    chosen = chosen.select(AUDIT_KEYS).unique().with_columns(preferred=1)
+    named = named.join(chosen, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left")
     preferred = pl.col("preferred").fill_null(0)
     ranked = named.sort(preferred, "n", descending=True, maintain_order=True)
-    return ranked.group_by("attribute", maintain_order=True).head(most).select(keys)
+    return ranked.group_by("attribute", maintain_order=True).head(most).select(AUDIT_KEYS)
+
+
+def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """Keep the rows of a table with these keys, of which a null is one too."""
+    return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:

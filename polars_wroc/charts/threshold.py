@@ -25,6 +25,7 @@ from polars_wroc.charts.lines import (
 )
 from polars_wroc.charts.slider import Slider, chosen, slider_of
 from polars_wroc.curves import ROC_COLUMNS
+from polars_wroc.metric_names import NAMES
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -38,9 +39,9 @@ _NUMBERS = {
     "fp": "false positives",
     "fn": "false negatives",
     "tn": "true negatives",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "__ppv": "precision (ppv)",
+    "tpr": NAMES["tpr"],
+    "fpr": NAMES["fpr"],
+    "__ppv": f"{NAMES['ppv']} (ppv)",
     "__selection_rate": "selection rate",
 }
 # The same of weighted rows.
@@ -128,7 +129,7 @@ def threshold_chart(
     shapes = styles(color, table, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
     shown = tooltip(drawn, {"fpr": "fpr", "tpr": "tpr"})
-    line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q", **lines)
+    line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **lines)
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(fpr, tpr, tooltip=shown)
     at = _at_threshold(base)
     point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
@@ -139,7 +140,8 @@ def threshold_chart(
         value=slider.start,
         bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
     )
-    layers = [chance(base), line, hover, point, *_headings(at, lines, shapes)]
+    # The whole chart takes over a parameter of its first layer.
+    layers = [chance(base).add_params(param), line, hover, point, *_headings(at, lines, shapes)]
     whole = _are_whole(points)
     layers += _numbers(
         at, _count_format(points, whole=whole), weighted=not whole if weighted is None else weighted
@@ -148,11 +150,7 @@ def threshold_chart(
         "ROC curves with the point, the counts and the rates at the threshold that a slider "
         f"chooses, which starts at {slider.start:g}"
     )
-    chart = arrange(
-        layers, table, facet, columns, description=description, note=note, own_axes=True
-    )
-    with_slider: Chart = chart.add_params(param)
-    return with_slider
+    return arrange(layers, table, facet, columns, description=description, note=note, own_axes=True)
 
 
 def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataFrame, str | None]:
@@ -217,14 +215,14 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
     y = alt.Y(f"{_PLACE}:Q")
     return [
         placed.mark_rule(strokeWidth=2, aria=False).encode(
-            x=alt.datum(0), x2=alt.datum(0.1), y=y, **lines
+            alt.XDatum(0), y, x2=alt.X2Datum(0.1), **lines
         ),
         placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
-            x=alt.datum(0.05), y=y, **shapes
+            alt.XDatum(0.05), y, **shapes
         ),
         placed.mark_text(
             align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK
-        ).encode(x=alt.datum(0.13), y=y, text=f"{_KEY}:N"),
+        ).encode(alt.XDatum(0.13), y, text=alt.Text(f"{_KEY}:N")),
     ]
 
 
@@ -265,7 +263,7 @@ def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
     mark = {"baseline": "middle", "fontSize": 11, "color": INK}
     return [
         rows.mark_text(align=align, **mark).encode(
-            x=alt.X(f"{x}:Q"), y=alt.Y("__y:Q"), text=f"{text}:N"
+            alt.X(f"{x}:Q"), alt.Y("__y:Q"), text=alt.Text(f"{text}:N")
         )
         for align, x, text in (("left", "__left", "__text"), ("right", "__right", "__shown"))
     ]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audit_result import Audit
-from polars_wroc.charts import auc_chart, gap_chart, segments_chart, segments_threshold_chart
+from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
 from polars_wroc.charts.common import COLOURS, GREY, INK, PALE
-from polars_wroc.findings import NAMES, REFERENCES
+from polars_wroc.findings import reference_of
+from polars_wroc.groupings import AUDIT_KEYS
+from polars_wroc.metric_names import NAMES
+from polars_wroc.report.gap_specs import gap_specs
 from polars_wroc.report.packing import packed_rows
 from polars_wroc.rows import MODEL, OVERALL
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 # Colours of a chart that follow the page, which may be dark.
 _INKS = {
@@ -38,13 +43,16 @@ class Figure:
 def auc_figure(audit: Audit, whole: Audit) -> Figure:
     """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
     level = audit.settings["level"]
-    some = audit.segments.select("attribute", "segment").unique().height
-    of_all = whole.segments.select("attribute", "segment").unique().height
+    some = audit.segments.select(AUDIT_KEYS).unique().height
+    of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Of each attribute a few segments are here; its own charts and tables have more."
     chart = auc_chart(audit.segments, level=level)
     return Figure(
         "chart-auc",
-        _spec(chart, "AUC of everybody and of each segment. The same numbers are in the tables."),
+        _spec(
+            _drawn(chart),
+            "AUC of everybody and of each segment. The same numbers are in the tables.",
+        ),
         f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
         "The dashed line is everybody's AUC; an arrow says that the interval of a segment with few "
         f"rows goes on.{left_out if some < of_all else ''}",
@@ -56,20 +64,20 @@ def gap_figures(audit: Audit, attribute: str, place: int) -> list[Figure]:
     gaps = audit.gaps.filter(attribute=attribute)
     if gaps.is_empty():
         return []
-    reference = REFERENCES[audit.settings["reference"]]
+    reference = reference_of(audit.settings, attribute)
+    measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
     return [
         Figure(
             f"gap-{place}" if rate == "auc" else f"gap-{place}-{rate}",
             _spec(
-                gap_chart(gaps, metric=rate, level=audit.settings["level"]),
-                f"Gap in {name} of each segment by {attribute} to {reference}. "
+                spec,
+                f"Gap in {NAMES[rate]} of each segment by {attribute} to {reference}. "
                 "The same numbers are in the table of gaps.",
             ),
-            f"How much higher or lower the {name} of each segment is than that of {reference}; the "
-            "line is no gap. A filled point on a thick line is more than chance.",
+            f"How much higher or lower the {NAMES[rate]} of each segment is than that of "
+            f"{reference}; the line is no gap. A filled point on a thick line is more than chance.",
         )
-        for rate, name in NAMES.items()
-        if f"{rate}_gap" in gaps.columns
+        for rate, spec in gap_specs(gaps, measured, audit.settings["level"]).items()
     ]
 
 
@@ -78,7 +86,7 @@ def curves_figure(audit: Audit, attribute: str, place: int) -> Figure:
     chart = segments_chart(audit.curves, audit.segments, attribute)
     return Figure(
         f"chart-{place}",
-        _spec(chart, f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
+        _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
         "ROC curves: the share of positives found against the share of negatives flagged, as the "
         "threshold falls. The thin straight line is a score that knows nothing. Point at a curve "
         "for thresholds and counts.",
@@ -103,7 +111,8 @@ def slider_figures(audit: Audit, attribute: str, place: int, caption: str) -> li
                 Figure(
                     f"slider-{place}" if model is None else f"slider-{place}-{number}",
                     _spec(
-                        chart, f"ROC curves{score}{_by(attribute)}, with a slider of thresholds."
+                        _drawn(chart),
+                        f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
                     ),
                     f"{'' if model is None else f'Score {model}. '}{caption}",
                 )
@@ -115,9 +124,13 @@ def _by(attribute: str) -> str:
     return " of everybody" if attribute == OVERALL else f" of the segments by {attribute}"
 
 
-def _spec(chart: Any, description: str) -> dict[str, Any]:
+def _drawn(chart: Any) -> dict[str, Any]:
     # Checked by the tests of the charts; for a page it would take most of the time.
     spec: dict[str, Any] = chart.to_dict(validate=False)
+    return spec
+
+
+def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
     data = {name: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
     # The page reads its own colours; a spec names the version of its grammar, which is no address.
     spec = _in_inks(spec)

@@ -8,13 +8,12 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.audit_result import Audit
 from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.report.figures import (
     Figure,
@@ -41,6 +40,9 @@ from polars_wroc.segment_findings import (
     untested_findings,
 )
 from polars_wroc.thinning import AUC_CHANGE
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 # What rounding alone may do to an AUC.
 _NOTHING = 1e-12

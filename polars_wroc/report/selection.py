@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audit_result import Audit
 from polars_wroc.charts.common import COLOURS
 from polars_wroc.charts.lines import thinned
-from polars_wroc.charts.segments import largest_segments
+from polars_wroc.charts.segments import largest_segments, rows_with
 from polars_wroc.findings import is_found
 from polars_wroc.rows import MODEL
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 # Segments of an attribute that are in its tables, and that have a panel of their own.
 TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
@@ -52,13 +55,9 @@ def with_points(audit: Audit) -> tuple[Audit, int]:
 
 def _of(audit: Audit, kept: pl.DataFrame) -> Audit:
     """Keep the rows with these keys in all tables."""
-    return replace(
-        audit,
-        **{
-            name: table.join(
-                kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left"
-            )
-            for name in ("segments", "curves", "gaps")
-            if set(kept.columns) <= set((table := getattr(audit, name)).columns)
-        },
-    )
+    tables: dict[str, Any] = {
+        name: rows_with(table, kept)
+        for name in ("segments", "curves", "gaps")
+        if set(kept.columns) <= set((table := getattr(audit, name)).columns)
+    }
+    return replace(audit, **tables)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audit_result import Audit
-from polars_wroc.findings import NAMES, REFERENCES, is_found, name_of
+from polars_wroc.findings import LEAST_P, is_found, reference_of
+from polars_wroc.groupings import name_of
+from polars_wroc.metric_names import NAMES, heading
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 # The threshold of a curve's origin, which selects nobody.
@@ -22,7 +26,7 @@ _MEASURES = {
     "n_missing": "Missing",
     "w_pos": "Positive weight",
     "w_neg": "Negative weight",
-    "auc": "AUC",
+    "auc": heading("auc"),
     "gini": "Gini",
     "ks": "KS",
     "average_precision": "Average precision",
@@ -32,16 +36,16 @@ _DECISIONS = {
     "model": "Score",
     "threshold": "Threshold",
     "selection_rate": "Selected",
-    "tpr": "True positive rate",
-    "fpr": "False positive rate",
-    "ppv": "Precision",
-    "npv": "Negative predictive value",
+    "tpr": heading("tpr"),
+    "fpr": heading("fpr"),
+    "ppv": heading("ppv"),
+    "npv": heading("npv"),
     "accuracy": "Accuracy",
 }
 _GAPS = {
     "segment": "Segment",
     "model": "Score",
-    "auc_gap": "AUC",
+    "auc_gap": heading("auc"),
     **{f"{rate}_gap": _DECISIONS[rate] for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv")},
 }
 _FAIRNESS = {
@@ -100,7 +104,7 @@ def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
         tables.append(_table(segments, title, _DECISIONS, rates))
     gaps = shown.gaps.filter(attribute=attribute)
     if not gaps.is_empty():
-        title = f"Gaps to {REFERENCES[audit.settings['reference']]}, with {interval}"
+        title = f"Gaps to {reference_of(audit.settings, attribute)}, with {interval}"
         limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
         found = {
             f"{name}_found": is_found(pl.col(f"{name}_p_adjusted"), audit.settings["level"])
@@ -191,5 +195,4 @@ def threshold_text(value: float | None) -> str:
 
 
 def _p_value(value: float) -> str:
-    least = 0.001
-    return f"< {least}" if value < least else f"{value:.3f}"
+    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.3f}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audit_result import Audit
+from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.report.tables import DASH, threshold_text
 from polars_wroc.rows import MODEL, OVERALL
 from polars_wroc.segment_findings import empty_segments, one_class_segments, small_segments
+
+if TYPE_CHECKING:
+    from polars_wroc.audit_result import Audit
 
 _RULES = {
     "youden": "the largest difference of true and false positive rate",
@@ -79,7 +82,7 @@ def facts(audit: Audit) -> list[Fact]:
 def _segments_fact(segments: pl.DataFrame) -> Fact:
     others = (
         segments.filter(pl.col("attribute") != OVERALL)
-        .select("attribute", "segment")
+        .select(AUDIT_KEYS)
         .unique(maintain_order=True)
     )
     counts = others.group_by("attribute", maintain_order=True).len().rows()
