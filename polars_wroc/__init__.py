@@ -25,6 +25,7 @@ from polars_wroc.charts import (
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
 from polars_wroc.count_tables import merge_counts, score_counts
+from polars_wroc.counted import Counts, from_counts
 from polars_wroc.cross_groups import cross_auc
 from polars_wroc.curves import confusion_curve, roc_curve
 from polars_wroc.decomposition import auc_decomposition
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "CostPartialAUC",
+    "Counts",
     "PartialAUC",
     "abroca_test",
     "auc_chart",
@@ -84,6 +86,7 @@ __all__ = [
     "equalized_thresholds",
     "fairness",
     "fpr_at_tpr",
+    "from_counts",
     "gain_curve",
     "gap_chart",
     "gini",

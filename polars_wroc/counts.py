@@ -129,7 +129,9 @@ def _too_many(keys: Sequence[str]) -> pl.Expr:
     return (within > pl.col(_ALLOWED)).fill_null(value=False)
 
 
-def rows_of(state: pl.LazyFrame, keys: list[str], ordered: list[str]) -> Rows:
+def rows_of(
+    state: pl.LazyFrame, keys: list[str], ordered: list[str], *, binned: bool = True
+) -> Rows:
     """Turn a state into rows, one for each class that a score or bin has rows of."""
 
     def row(sign: int, count: str, *sums: str) -> pl.Expr:
@@ -150,8 +152,7 @@ def rows_of(state: pl.LazyFrame, keys: list[str], ordered: list[str]) -> Rows:
     apart = state.select(
         *keys,
         SCORE,
-        pl.col(LOW).alias(SCORE_LOW),
-        pl.col(HIGH).alias(SCORE_HIGH),
+        *([pl.col(LOW).alias(SCORE_LOW), pl.col(HIGH).alias(SCORE_HIGH)] if binned else []),
         pl.concat_list(*sides, missing).alias(_ROWS),
     ).explode(_ROWS, empty_as_null=False)
     rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)

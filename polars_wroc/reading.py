@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.binning import Binning
+from polars_wroc.counts import COUNTS, collapse
 from polars_wroc.inputs import (
     CLUSTER,
     LABEL,
@@ -25,6 +27,7 @@ from polars_wroc.inputs import (
 )
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows
+from polars_wroc.states import State
 
 
 def require_groups(by: object, rule: str = "name the groups to compare") -> None:
@@ -34,7 +37,7 @@ def require_groups(by: object, rule: str = "name the groups to compare") -> None
 
 
 def read_rows(
-    frame: pl.DataFrame | pl.LazyFrame,
+    frame: pl.DataFrame | pl.LazyFrame | State,
     label: IntoColumn,
     score: IntoColumns,
     weight: IntoColumn | None,
@@ -43,12 +46,16 @@ def read_rows(
     *,
     result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
+    binning: Binning | None = None,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
     Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
-    are the names that a group column must not take.
+    are the names that a group column must not take. With a ``binning`` rows stand for those in
+    a bin, and so do they where the frame holds counts.
     """
+    if isinstance(frame, State):
+        return _read_counts(frame, by, result_columns)
     columns = _read(frame, label, score, weight, by, cluster, result_columns)
     selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
     if columns.several:
@@ -65,7 +72,20 @@ def read_rows(
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
     observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
-    return Rows(observed, keys, [MODEL] if columns.several else [])
+    rows = Rows(observed, keys, [MODEL] if columns.several else [])
+    if not binning:
+        return rows
+    if cluster is not None:
+        msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
+        raise ValueError(msg)
+    return collapse(rows, binning)
+
+
+def _read_counts(state: State, by: IntoColumns | None, result_columns: Sequence[str]) -> Rows:
+    groups = state.frame.select(key for key in state.keys if key != MODEL)
+    keys = {} if by is None else _named_keys(by, groups)
+    _check_key_names(keys, result_columns)
+    return state.rows(keys)
 
 
 def read_paired_rows(
@@ -98,13 +118,21 @@ def read_paired_rows(
 
 
 def missing_values(
-    frame: pl.DataFrame | pl.LazyFrame,
+    frame: pl.DataFrame | pl.LazyFrame | State,
     label: IntoColumn,
     score: IntoColumns,
     weight: IntoColumn | None,
     by: IntoColumns,
 ) -> pl.LazyFrame:
-    """Count the rows that lack a value, a NaN score included: one row with a column for each."""
+    """Count the rows that lack a value, a NaN score included: one row with a column for each.
+
+    Counts tell this of groups only.
+    """
+    if isinstance(frame, State):
+        keys = _named_keys(by, frame.frame.select(frame.keys))
+        rows_of = pl.sum_horizontal(COUNTS)
+        lacking = {name: rows_of.filter(key.is_null()).sum() for name, key in keys.items()}
+        return frame.frame.select(**lacking)
     columns = _read(frame, label, score, weight, by, None, ())
     counted = {LABEL: columns.label.column.null_count()}
     for name, typed in zip(columns.models, columns.scores, strict=True):
@@ -164,7 +192,7 @@ def _read(
         )
         raise TypeError(msg)
     lazy = frame.lazy()
-    keys = named_columns("by", by, lazy) if by is not None else {}
+    keys = {} if by is None else _named_keys(by, lazy)
     models = named_columns("score", score, lazy)
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
     _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
@@ -180,7 +208,7 @@ def _read(
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
-        *(_one_zero(column, lazy).alias(name) for name, column in keys.items()),
+        *(column.alias(name) for name, column in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
     if weight is not None:
@@ -227,6 +255,11 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
                 raise ValueError(msg)
             columns[name] = column if len(names) == 1 else pl.col(name)
     return columns
+
+
+def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
+    columns = named_columns("by", by, frame)
+    return {name: _one_zero(column, frame) for name, column in columns.items()}
 
 
 def _one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:

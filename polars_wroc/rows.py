@@ -12,6 +12,7 @@ from polars_wroc.inputs import (
     ROW_COUNT,
     ROW_SQUARES,
     SCORE,
+    SCORE_LOW,
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
@@ -32,8 +33,8 @@ class Rows:
     """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
 
     Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
-    stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
-    weights, that score from `SCORE_LOW` to `SCORE_HIGH`.
+    stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers
+    of their weights; those in a bin score from `SCORE_LOW` to `SCORE_HIGH`.
     """
 
     frame: pl.LazyFrame
@@ -54,6 +55,11 @@ class Rows:
     def counted(self) -> bool:
         """Whether a row may stand for several."""
         return ROW_COUNT in self.frame.collect_schema()
+
+    @property
+    def binned(self) -> bool:
+        """Whether a row may stand for rows of several scores."""
+        return SCORE_LOW in self.frame.collect_schema()
 
     @property
     def signed_squares(self) -> pl.Expr:
@@ -127,9 +133,9 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 
 def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     """Hand a result back as the kind of frame that came in."""
-    if isinstance(frame, pl.LazyFrame):
-        return plan
-    return collect(plan)
+    if isinstance(frame, pl.DataFrame):
+        return collect(plan)
+    return plan
 
 
 def collect(plan: pl.LazyFrame) -> pl.DataFrame:

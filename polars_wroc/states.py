@@ -38,16 +38,15 @@ class State:
     # The keys whose values keep the order in which the caller named them.
     ordered: list[str] = field(default_factory=list)
 
-    def rows(self, by: Sequence[str]) -> Rows:
-        """Turn the counts into rows of the groups, or of fewer; models stay apart."""
+    def rows(self, by: dict[str, pl.Expr]) -> Rows:
+        """Turn the counts into rows of groups that are made of theirs; models stay apart."""
         models = [key for key in self.keys if key == MODEL]
-        keys = [*by, *models]
-        together = _together(binned=self.binned)
+        keys, together = [*by, *models], _together(binned=self.binned)
         beside = [BINS] if self.binned else []
-        added = add_up(
-            self.frame.select(*keys, *beside, LOW, HIGH, *SUMS), [*keys, *beside], together
-        )
-        return rows_of(with_common_score(added, together), keys, models)
+        groups = [expression.alias(name) for name, expression in by.items()]
+        parts = self.frame.select(*groups, *models, *beside, LOW, HIGH, *SUMS)
+        added = with_common_score(add_up(parts, [*keys, *beside], together), together)
+        return rows_of(added, keys, models, binned=self.binned)
 
     def table(self) -> pl.LazyFrame:
         """Lay out the counts as users see them."""
