@@ -17,8 +17,7 @@ from polars_wroc.inputs import (
     ROW_CUBES,
     ROW_SQUARES,
     SCORE,
-    SCORE_HIGH,
-    SCORE_LOW,
+    SEVERAL_SCORES,
     WEIGHT,
     ZERO_LABEL,
     unless_mixed,
@@ -82,49 +81,57 @@ def collapse(rows: Rows, binning: Binning) -> Rows:
     parts, keys = contributions(rows), rows.keys
     if binning.tolerance is None:
         bin_number = score_bin(pl.col(LOW), binning.parts)
-        state = with_common_score(add_up(parts, keys, bin_number), bin_number)
+        state = with_common_score(add_up(parts, keys, bin_number), rows.ordered, bin_number)
     else:
-        state = _divide(parts, keys, binning, binning.tolerance)
+        state = _divide(parts, rows, binning, binning.tolerance)
     return rows_of(check_labels(state, keys), keys, rows.ordered)
 
 
-def with_common_score(state: pl.LazyFrame, together: pl.Expr) -> pl.LazyFrame:
-    """Give a bin the same score in all groups, so that they can be compared with each other."""
-    return state.with_columns(pl.col(LOW).min().over(together).alias(SCORE))
-
-
-def _divide(
-    parts: pl.LazyFrame, keys: Sequence[str], binning: Binning, tolerance: float
+def with_common_score(
+    state: pl.LazyFrame, models: Sequence[str], together: pl.Expr
 ) -> pl.LazyFrame:
+    """Give a bin the same score in all groups of a model, and say whether it has others too."""
+    of_bin = [*(pl.col(name) for name in models), together]
+    low, high = pl.col(LOW).min(), pl.col(HIGH).max()
+    several = (low < high).fill_null(value=False)
+    return state.with_columns(
+        low.over(of_bin).alias(SCORE), several.over(of_bin).alias(SEVERAL_SCORES)
+    )
+
+
+def _divide(parts: pl.LazyFrame, rows: Rows, binning: Binning, tolerance: float) -> pl.LazyFrame:
     """Add up in bins, and more finely where the AUC of a group would be less sure than that.
 
     The bins with the most pairs are divided into finer ones, and of those again some into
     scores, until the pairs left within bins are at most the ``tolerance`` of all pairs. What is
     divided in one group is so in all: they can be added up.
     """
+    keys, on = rows.keys, [*rows.ordered, _BIN]
     kept = []
     allowed = None
     for fineness in (binning.parts, binning.finer_parts):
         bin_number = score_bin(pl.col(LOW), fineness)
-        state = with_common_score(add_up(parts, keys, bin_number), bin_number)
+        state = with_common_score(add_up(parts, keys, bin_number), rows.ordered, bin_number)
         if allowed is None:
             pairs = pl.col("w_pos").sum() * pl.col("w_neg").sum()
             allowed = reduce_groups(state, keys, {_ALLOWED: tolerance / 2 * pairs})
-        marked = beside(state, allowed, keys).with_columns(bin_number.alias(_BIN))
-        marked = marked.with_columns(_too_many(keys).any().over(_BIN).alias(_DIVIDED))
+        marked = beside(state, allowed, keys).with_columns(
+            bin_number.alias(_BIN), _too_many(keys).alias(_DIVIDED)
+        )
+        # Not in one: a window inside another is one along the other's rows.
+        marked = marked.with_columns(pl.col(_DIVIDED).any().over(on))
         kept.append(marked.filter(~pl.col(_DIVIDED)).drop(_BIN, _DIVIDED, _ALLOWED))
-        divided = marked.filter(_DIVIDED).select(_BIN).unique()
-        parts = parts.with_columns(bin_number.alias(_BIN)).join(divided, on=_BIN, how="semi")
+        divided = marked.filter(_DIVIDED).select(on).unique()
+        parts = parts.with_columns(bin_number.alias(_BIN)).join(divided, on=on, how="semi")
         parts = parts.drop(_BIN)
-    return pl.concat(
-        [*kept, add_up(parts, keys, pl.col(LOW)).with_columns(pl.col(LOW).alias(SCORE))]
-    )
+    scores = add_up(parts, keys, pl.col(LOW))
+    return pl.concat([*kept, with_common_score(scores, rows.ordered, pl.col(LOW))])
 
 
 def _too_many(keys: Sequence[str]) -> pl.Expr:
     """Mark the bins with the most pairs: all the others have no more than what is allowed."""
     pairs = pl.col("w_pos") * pl.col("w_neg")
-    unsure = pl.when(pl.col(LOW) < pl.col(HIGH)).then(pairs).otherwise(0.0)
+    unsure = pl.when(SEVERAL_SCORES).then(pairs).otherwise(0.0)
     within = unsure.cum_sum().over(keys or pl.lit(1), order_by=unsure)
     return (within > pl.col(_ALLOWED)).fill_null(value=False)
 
@@ -152,7 +159,7 @@ def rows_of(
     apart = state.select(
         *keys,
         SCORE,
-        *([pl.col(LOW).alias(SCORE_LOW), pl.col(HIGH).alias(SCORE_HIGH)] if binned else []),
+        *([SEVERAL_SCORES] if binned else []),
         pl.concat_list(*sides, missing).alias(_ROWS),
     ).explode(_ROWS, empty_as_null=False)
     rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)

@@ -12,7 +12,7 @@ from polars_wroc.inputs import (
     ROW_COUNT,
     ROW_SQUARES,
     SCORE,
-    SCORE_LOW,
+    SEVERAL_SCORES,
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
@@ -34,7 +34,7 @@ class Rows:
 
     Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
     stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers
-    of their weights; those in a bin score from `SCORE_LOW` to `SCORE_HIGH`.
+    of their weights, and for those in a bin, which may have `SEVERAL_SCORES`.
     """
 
     frame: pl.LazyFrame
@@ -59,7 +59,7 @@ class Rows:
     @property
     def binned(self) -> bool:
         """Whether a row may stand for rows of several scores."""
-        return SCORE_LOW in self.frame.collect_schema()
+        return SEVERAL_SCORES in self.frame.collect_schema()
 
     @property
     def signed_squares(self) -> pl.Expr:

@@ -1,0 +1,31 @@
+"""What a curve may be where only bins of scores are known: never below one curve or above another.
+
+Rows in a bin with several scores may be in any order. If all its negatives come first the curve
+runs along the bottom of the bin's rectangle and then up, and along its top if they come last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.confusion import Curve
+from polars_wroc.inputs import SEVERAL_SCORES
+
+
+class CurveBounds(NamedTuple):
+    """The lowest and the highest curve, for areas over false positive rates."""
+
+    low: Curve
+    high: Curve
+
+
+def curve_bounds(curve: Curve) -> CurveBounds:
+    """Bound the curve of rows that have been placed."""
+    several = pl.when(SEVERAL_SCORES)
+    return CurveBounds(
+        low=replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr)),
+        high=replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before)),
+    )
