@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audit_references import AuditReferences
+from polars_wroc.bounds import AUC_BOUNDS
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
@@ -17,7 +18,7 @@ from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
 from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
-from polars_wroc.inputs import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, WEIGHT
+from polars_wroc.inputs import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, SCORE_HIGH, WEIGHT
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
@@ -26,13 +27,13 @@ from polars_wroc.rules import Rule
 from polars_wroc.samples import OWN_WEIGHTS, with_own
 from polars_wroc.stacks import place_stacked, stack
 from polars_wroc.staged import in_columns
-from polars_wroc.summary import SUMMARY_COLUMNS, beside_own_cluster, summary_of, summary_sums
+from polars_wroc.summary import beside_own_cluster, summary_columns, summary_of, summary_sums
 from polars_wroc.thinning import AUC_CHANGE, thin_placed, with_auc_change
 from polars_wroc.threshold_search import cells_at, common_threshold
 
 _CURVE_POINTS = 200
 _PLACE = "__place"
-_BESIDE_WEIGHT = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES)
+_BESIDE_WEIGHT = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH)
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 
 
@@ -172,7 +173,7 @@ class _Segments(NamedTuple):
         """Lay out the summary of each segment and its decisions."""
         enough = has_rows("auc", plan.tests.weight_type, plan.tests.min_rows)
         table = summary_of(self.sums, plan.interval).with_columns(small=~enough)
-        columns = [*SUMMARY_COLUMNS, "small"]
+        columns = [*summary_columns(self.sums), "small"]
         if self.cells is not None:
             decisions = in_columns(self.cells, plan.metrics.steps)
             table = beside(table, decisions.select(*self.keys, *plan.metrics.columns), self.keys)
@@ -211,7 +212,8 @@ class _Segments(NamedTuple):
         assert self.cells is not None
         level, weight_type = plan.tests.level, plan.tests.weight_type
         metrics = ThresholdMetrics(level, weight_type)
-        sums = self.sums.filter(_ATTRIBUTES)
+        # The bounds of an AUC have the names that its limits have there.
+        sums = self.sums.filter(_ATTRIBUTES).drop(AUC_BOUNDS, strict=False)
         decided = in_columns(self.cells, metrics.steps)
         counts = sums.select(*self.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
         rates = beside(counts, decided, self.keys)

@@ -11,8 +11,13 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc import metrics
 from polars_wroc.confusion import Curve
-from polars_wroc.inputs import SEVERAL_SCORES
+from polars_wroc.inputs import SCORE, SCORE_HIGH
+from polars_wroc.placements import place, row_curve
+from polars_wroc.rows import Rows
+
+AUC_BOUNDS = ("auc_low", "auc_high")
 
 
 class CurveBounds(NamedTuple):
@@ -24,8 +29,19 @@ class CurveBounds(NamedTuple):
 
 def curve_bounds(curve: Curve) -> CurveBounds:
     """Bound the curve of rows that have been placed."""
-    several = pl.when(SEVERAL_SCORES)
+    several = pl.when(pl.col(SCORE) < pl.col(SCORE_HIGH))
     return CurveBounds(
         low=replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr)),
         high=replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before)),
     )
+
+
+def auc_bound_sums() -> dict[str, pl.Expr]:
+    """Aggregate the placed rows of a group to what its AUC is between."""
+    bounds = zip(AUC_BOUNDS, curve_bounds(row_curve()), strict=True)
+    return {name: metrics.roc_auc(bound) for name, bound in bounds}
+
+
+def auc_bounds(rows: Rows) -> pl.LazyFrame:
+    """Lay out what the AUC of each group is between."""
+    return rows.arrange(rows.reduce(place(rows), auc_bound_sums()))

@@ -9,8 +9,9 @@ import polars as pl
 
 from polars_wroc import metrics
 from polars_wroc.binning import Binning
-from polars_wroc.bounds import curve_bounds
+from polars_wroc.bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.confusion import Curve
+from polars_wroc.counts import collapse
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
@@ -32,7 +33,6 @@ SUMMARY_COLUMNS = (
     "average_precision",
     "inverted",
 )
-BOUND_COLUMNS = ("auc_low", "auc_high")
 
 
 def summary(
@@ -144,11 +144,10 @@ def summary(
         weight,
         by,
         pos_label,
-        result_columns=(*SUMMARY_COLUMNS, *BOUND_COLUMNS),
+        result_columns=(*SUMMARY_COLUMNS, *AUC_BOUNDS),
         cluster=cluster,
-        binning=Binning(bins, tolerance),
     )
-    return deliver(frame, summarise(rows, interval))
+    return deliver(frame, summarise(collapse(rows, Binning(bins, tolerance)), interval))
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
@@ -156,13 +155,13 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     interval = replace(interval, counted=rows.counted)
     placed = beside_own_cluster(place(rows), rows.keys, interval)
     sums = rows.reduce(placed, summary_sums(rows, interval))
-    columns = summary_columns(rows)
+    columns = summary_columns(sums)
     return rows.arrange(summary_of(sums, interval).select(*rows.keys, *columns))
 
 
-def summary_columns(rows: Rows) -> list[str]:
-    """Name the columns that the summary of such rows has after their keys."""
-    return [*SUMMARY_COLUMNS, *(BOUND_COLUMNS if rows.binned else [])]
+def summary_columns(sums: pl.LazyFrame) -> list[str]:
+    """Name the columns that `summary_of` has from such sums."""
+    return [*SUMMARY_COLUMNS, *(name for name in AUC_BOUNDS if name in sums.collect_schema())]
 
 
 def beside_own_cluster(
@@ -179,8 +178,7 @@ def summary_sums(rows: Rows, interval: Interval) -> dict[str, pl.Expr]:
     curve = row_curve()
     sums = _numbers(rows, curve) | interval.sums(curve, pl.col)
     if rows.binned:
-        bounds = zip(BOUND_COLUMNS, curve_bounds(curve), strict=True)
-        sums |= {name: metrics.roc_auc(bound) for name, bound in bounds}
+        sums |= auc_bound_sums()
     return sums
 
 
