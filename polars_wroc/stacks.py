@@ -45,15 +45,12 @@ def stack(rows: Rows, columns: Sequence[str]) -> Stack:
     }
     totals = {total: pl.col(name).list.last() for name, total in _SUMS.items()}
     groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
-    stacked = groups.lazy().drop(rows.keys).explode(*there, *sums, empty_as_null=False)
-    # The engine must not know that numbers are sorted: it would group them in a slower way.
-    table = collect(stacked.with_columns(_unsorted(pl.col(_NUMBER))))
-    keys = groups.lazy().select(_unsorted(pl.col(_NUMBER)), *rows.keys)
-    return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys)
-
-
-def _unsorted(number: pl.Expr) -> pl.Expr:
-    return -number.cast(pl.Int32)
+    # In lists, since numbers that the engine takes for sorted are grouped in a slower way.
+    numbers = pl.col(_NUMBER).repeat_by(pl.col(SCORE).list.len())
+    lists = groups.lazy().with_columns(numbers).drop(rows.keys)
+    stacked = lists.explode(pl.exclude(totals), empty_as_null=False)
+    keys = groups.lazy().select(_NUMBER, *rows.keys)
+    return Stack(Rows(collect(stacked).lazy(), [_NUMBER], in_order=True), keys)
 
 
 def place_stacked(stacked: Rows) -> pl.LazyFrame:
