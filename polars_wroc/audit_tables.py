@@ -123,12 +123,12 @@ def _reduce(
         wanted = aggregates if grouping.keys else of_segment
         placed = {name: value for name, value in wanted.items() if name not in apart}
         own, points = _place_segments(rows, placed, plan.interval)
-        sums = beside(rows.reduce(smallest, added), own, rows.keys)
+        sums = beside(rows.reduce(smallest, added), own.lazy(), rows.keys)
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
             sums = reference.completed(sums, rows)
-        tables.append(collect_all([grouping.named(sums), grouping.named(points)]))
+        tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
         grouping.check_names(tables[-1][0], everybody.ordered)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
@@ -136,18 +136,16 @@ def _reduce(
 
 def _place_segments(
     rows: Rows, sums: dict[str, pl.Expr], interval: Interval
-) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in their segments; reduce each to the sums and to the points of a curve."""
     used = {CLUSTER}.union(*(_roots(value) for value in sums.values()))
     stacked = stack(rows, [name for name in rows.frame.collect_schema() if name in used])
-    number = stacked.rows.keys
     in_place = with_own(place_stacked(stacked.rows))
-    in_place = beside_own_cluster(in_place, number, interval).cache()
-    tables = (
-        stacked.rows.reduce(in_place, sums),
-        thin_placed(stacked.rows, in_place, _CURVE_POINTS),
-    )
-    return stacked.named(tables[0]), stacked.named(tables[1])
+    in_place = beside_own_cluster(in_place, stacked.rows.keys, interval)
+    summed = stacked.rows.reduce(in_place, sums)
+    points = thin_placed(stacked.rows, in_place, _CURVE_POINTS)
+    # One after the other: the little that they share costs less than to keep it for both.
+    return collect(stacked.named(summed)), collect(stacked.named(points))
 
 
 def _roots(value: pl.Expr) -> set[str]:
