@@ -116,35 +116,43 @@ def _reduce(
     everybody: Rows, plan: AuditPlan, reference: Reference
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
-    aggregates = summary_sums(everybody, plan.interval) | reference.sums
-    columns = everybody.frame.collect_schema().names()
+    of_segment = summary_sums(everybody, plan.interval)
+    aggregates = of_segment | reference.sums
+    known = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
-    apart = {
-        name: value for name, value in aggregates.items() if not (_roots(value) - set(columns))
-    }
+    apart = {name: value for name, value in aggregates.items() if _roots(value) <= known}
     smallest = collect(everybody.reduce(everybody.frame, apart)).lazy()
     added = {name: pl.col(name).sum() for name in apart}
-    placed = {name: value for name, value in aggregates.items() if name not in apart}
-    used = {WEIGHT, CLUSTER}.union(*(_roots(value) for value in placed.values()))
-    needed = [name for name in columns if name in used]
     tables = []
     for grouping in plan.groupings:
         rows = everybody.of(grouping.keys)
-        stacked = stack(rows, needed)
-        number = stacked.rows.keys
-        in_place = with_own(place_stacked(stacked.rows))
-        in_place = beside_own_cluster(in_place, number, plan.interval).cache()
-        own = stacked.named(in_place.group_by(number).agg(**placed))
-        sums = beside(rows.reduce(smallest, added), own, rows.keys)
+        # Everybody is compared with nobody.
+        wanted = aggregates if grouping.keys else of_segment
+        placed = {name: value for name, value in wanted.items() if name not in apart}
+        own, points = _place_segments(rows, placed, plan.interval)
+        sums = beside(rows.reduce(smallest, added), own.lazy(), rows.keys)
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
             sums = reference.completed(sums, rows)
-        points = stacked.named(thin_placed(stacked.rows, in_place, _CURVE_POINTS))
-        tables.append(collect_all([grouping.named(sums), grouping.named(points)]))
+        tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
         grouping.check_names(tables[-1][0], everybody.ordered)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
+
+
+def _place_segments(
+    rows: Rows, sums: dict[str, pl.Expr], interval: Interval
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Place the rows in their segments; reduce each to the sums and to the points of a curve."""
+    used = {CLUSTER}.union(*(_roots(value) for value in sums.values()))
+    stacked = stack(rows, [name for name in rows.frame.collect_schema() if name in used])
+    in_place = with_own(place_stacked(stacked.rows))
+    in_place = beside_own_cluster(in_place, stacked.rows.keys, interval)
+    summed = stacked.rows.reduce(in_place, sums)
+    points = thin_placed(stacked.rows, in_place, _CURVE_POINTS)
+    # One after the other: the little that they share costs less than to keep it for both.
+    return collect(stacked.named(summed)), collect(stacked.named(points))
 
 
 def _roots(value: pl.Expr) -> set[str]:
