@@ -65,7 +65,8 @@ def test_bins_end_at_powers_of_two_and_their_parts(bits: int) -> None:
 )
 def test_bins_are_at_least_as_many_as_asked_for(bins: int, parts: int) -> None:
     assert Binning(bins).parts == parts
-    assert Binning(bins, 0.1).finer_parts == min(parts << 8, 1 << 48)
+    assert Binning(bins, 0.0).finer_parts == min(parts << 8, 1 << 48)
+    assert Binning(bins, 1.0).finer_parts == min(parts << 1, 1 << 48)
 
 
 def adversarial(random: np.random.Generator, cases: int) -> dict[str, Floats]:
