@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs import (
     ROW_COUNT,
+    ROW_CUBES,
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
@@ -83,6 +84,14 @@ class Rows:
         if self.counted:
             return pl.when(weight > 0).then(ROW_SQUARES).when(weight < 0).then(-pl.col(ROW_SQUARES))
         return weight * weight.abs()
+
+    @property
+    def signed_cubes(self) -> pl.Expr:
+        """The cubed weights, negative those of negative rows."""
+        weight = pl.col(WEIGHT)
+        if self.counted:
+            return pl.when(weight > 0).then(ROW_CUBES).when(weight < 0).then(-pl.col(ROW_CUBES))
+        return weight * weight * weight
 
     def number_of(self, these: pl.Expr) -> pl.Expr:
         """Count the rows of which something holds."""

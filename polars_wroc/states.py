@@ -14,6 +14,7 @@ from polars_wroc.counts import (
     LOW,
     SUMS,
     add_up,
+    add_up_in_bins,
     check_labels,
     contributions,
     rows_of,
@@ -62,11 +63,12 @@ class State:
 
 def count(rows: Rows, binning: Binning) -> State:
     """Count checked rows."""
-    bin_number = score_bin(pl.col(LOW), binning.parts) if binning else pl.col(LOW)
-    added = check_labels(add_up(contributions(rows), rows.keys, bin_number), rows.keys)
     if binning:
-        added = added.with_columns(pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS))
-    return State(added, rows.keys, bool(binning), rows.ordered)
+        bins = pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS)
+        added = add_up_in_bins(rows, binning, binning.parts).with_columns(bins)
+    else:
+        added = add_up(contributions(rows), rows.keys, pl.col(LOW))
+    return State(check_labels(added, rows.keys), rows.keys, bool(binning), rows.ordered)
 
 
 def merge(states: Sequence[State], bins: int | None) -> State:
