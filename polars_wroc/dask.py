@@ -91,13 +91,25 @@ def score_counts(
 
     Examples
     --------
+    >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> from distributed import Client, LocalCluster
+    >>> from distributed import Client
     >>> from polars_wroc.dask import score_counts
-    >>> with LocalCluster(threads_per_worker=1) as cluster, Client(cluster) as client:
-    ...     counts = score_counts(client, "days/*.parquet", "y", "s", by="g", bins=4096)
-    ... # doctest: +SKIP
-    >>> wroc.from_counts(counts).audit(by="g").save("report.html")  # doctest: +SKIP
+    >>> days = [
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.7]}),
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1]}),
+    ... ]
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     counts = score_counts(client, days, "y", "s")
+    >>> wroc.from_counts(counts).summary().select("n", "auc")
+    shape: (1, 2)
+    ┌─────┬───────┐
+    │ n   ┆ auc   │
+    │ --- ┆ ---   │
+    │ i64 ┆ f64   │
+    ╞═════╪═══════╡
+    │ 4   ┆ 0.875 │
+    └─────┴───────┘
     """
     frames = _frames(client, parts)
     plans = [
@@ -153,11 +165,24 @@ def summary(
 
     Examples
     --------
-    >>> from distributed import Client, LocalCluster
+    >>> import polars as pl
+    >>> from distributed import Client
     >>> from polars_wroc.dask import summary
-    >>> with LocalCluster(threads_per_worker=1) as cluster, Client(cluster) as client:
-    ...     summary(client, "days/*.parquet", "y", "s", weight="w", by="g")
-    ... # doctest: +SKIP
+    >>> days = [
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.7]}),
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1]}),
+    ... ]
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     table = summary(client, days, "y", "s")
+    >>> table.select("n", "auc")
+    shape: (1, 2)
+    ┌─────┬───────┐
+    │ n   ┆ auc   │
+    │ --- ┆ ---   │
+    │ i64 ┆ f64   │
+    ╞═════╪═══════╡
+    │ 4   ┆ 0.875 │
+    └─────┴───────┘
     """
     interval = Interval(level, method, weight_type)
     options.whole_number("rows_per_range", rows_per_range, low=1)

@@ -113,7 +113,7 @@ def read_parts(
 ) -> list[Rows]:
     """Lay out the rows of each part of the data, and check that all have the same groups."""
     listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
-    if not isinstance(listed, Sequence) or not listed:
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         options.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
     parts = [
         read_rows(f, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS)
