@@ -31,6 +31,8 @@ class Binning:
 
     bins: int | None
     tolerance: float | None = None
+    # Scores at which a bin begins whatever the others do.
+    cuts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -53,6 +55,14 @@ class Binning:
     def finer_parts(self) -> int:
         """Into how many parts it is cut where those are too wide."""
         return min(self.parts << _FINER_BITS, 1 << _MOST_BITS)
+
+    def number(self, score: pl.Expr, parts: int) -> pl.Expr:
+        """Number the bin of each score between these cuts."""
+        number = score_bin(score, parts)
+        if not self.cuts:
+            return number
+        beyond = pl.sum_horizontal((score >= cut).cast(pl.Int64) for cut in self.cuts)
+        return number * (len(self.cuts) + 1) + beyond
 
 
 def bins_of(parts: int) -> int:

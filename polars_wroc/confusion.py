@@ -131,6 +131,7 @@ def curve_frame(
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
     `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`.
     """
+    rows = rows.cut_at([pl.lit(threshold) for threshold in thresholds])
     groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
