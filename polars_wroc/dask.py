@@ -28,6 +28,7 @@ from polars_wroc.score_ranges import (
     Span,
     cut_ranges,
     merge_tallies,
+    rows_by_score,
     summary_of_ranges,
     tally,
     together,
@@ -191,10 +192,13 @@ def summary(
     tallies = client.map(_tally, rows, pure=False)
     counts = _add_up(client, merge_tallies, tallies, keys)
     ranges = cut_ranges(counts, keys, rows_per_range)
-    known = [each for each in ranges if each.known is not None]
     unknown = [each for each in ranges if each.known is None]
     measured = _measure_all(client, rows, unknown, interval)
-    sums = [collect(each.sums(each.known_rows(keys), interval)) for each in known]
+    sums = [
+        collect(each.sums(rows_by_score(each.known.lazy(), keys), interval))
+        for each in ranges
+        if each.known is not None
+    ]
     sums += client.gather(measured)
     return collect(summary_of_ranges(sums, rows[0], interval))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from polars_wroc.score_ranges import (
     Span,
     cut_ranges,
     merge_tallies,
+    rows_by_score,
     span_of,
     summary_of_ranges,
     tally,
@@ -28,7 +30,7 @@ from polars_wroc.variance import WeightType
 # Some two gigabytes while they are sorted.
 ROWS_PER_RANGE = 10_000_000
 
-Frames = pl.DataFrame | pl.LazyFrame | Sequence[pl.DataFrame | pl.LazyFrame]
+Frames: TypeAlias = pl.DataFrame | pl.LazyFrame | Sequence[pl.DataFrame | pl.LazyFrame]
 
 
 def summary_in_ranges(
@@ -74,7 +76,8 @@ def summary_in_ranges(
     many rows, and the weight above and below each, which is all that a range needs to know of
     the others. Counts, weights and the sums behind an AUC, its variance and the average precision
     add up over ranges, and KS is the largest. Many rows with few different scores take no second
-    pass at all. `polars_wroc.dask.summary` does the same on a cluster, all ranges at once.
+    pass at all. Rows that belong together may score apart, so that there is no ``cluster``.
+    `polars_wroc.dask.summary` does the same on a cluster, all ranges at once.
 
     Examples
     --------
@@ -138,7 +141,7 @@ def _tally_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:
 def _rows_in(each: ScoreRange, parts: Sequence[Rows], spans: Sequence[Span]) -> Rows:
     """Take the rows of a range from the parts that have any."""
     if each.known is not None:
-        return each.known_rows(parts[0].keys)
+        return rows_by_score(each.known.lazy(), parts[0].keys)
     within = [
         each.span.of(part).frame
         for part, span in zip(parts, spans, strict=True)

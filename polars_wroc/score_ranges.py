@@ -9,7 +9,7 @@ equally many rows are between; rows with one score are never apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -71,12 +71,7 @@ class ScoreRange:
     span: Span
     above: pl.DataFrame
     below: pl.DataFrame
-    known: pl.DataFrame | None = field(default=None)
-
-    def known_rows(self, keys: list[str]) -> Rows:
-        """Take the counts of the range for its rows."""
-        assert self.known is not None
-        return _rows_by_score(self.known.lazy(), keys)
+    known: pl.DataFrame | None = None
 
     def sums(self, rows: Rows, interval: Interval) -> pl.LazyFrame:
         """Sum over the rows of the range what `add_ranges` adds up."""
@@ -178,8 +173,9 @@ def _part_of_curve() -> RowCurve:
 
 def _by_score(rows: Rows) -> Rows:
     """Let all rows of a class with one score be one row."""
-    return _rows_by_score(add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.keys)
+    return rows_by_score(add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.keys)
 
 
-def _rows_by_score(state: pl.LazyFrame, keys: list[str]) -> Rows:
+def rows_by_score(state: pl.LazyFrame, keys: list[str]) -> Rows:
+    """Take counts by score for the rows that they count."""
     return rows_of(state.with_columns(pl.col(LOW).alias(SCORE)), keys, [], binned=False)

@@ -75,7 +75,7 @@ def test_summary(
     client: Client, files: Path, whole: pl.DataFrame, score: str | list[str], by: str | None
 ) -> None:
     table = dask.summary(
-        client, str(files / "*.parquet"), "y", score, weight="w", by=by, rows_per_range=1500
+        client, str(files / "*.parquet"), "y", score, weight="w", by=by, rows_per_range=500
     )
     assert_same(table, wroc.summary(whole, "y", score, weight="w", by=by))
 

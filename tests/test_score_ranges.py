@@ -148,6 +148,29 @@ def test_few_scores_take_no_second_look() -> None:
     assert all(each.known is not None for each in ranges)
 
 
+@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+def test_a_score_of_many_rows_among_others_is_counted(
+    weight_type: Literal["probability", "frequency"],
+) -> None:
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "y": random.random(900) < 0.5,
+            "s": np.where(random.random(900) < 0.7, 3.0, 3 + random.random(900) / 10),
+            "w": random.lognormal(size=900),
+        }
+    )
+    (part,) = read_parts("frames", frame, "y", "s", "w", None, None)
+    spans = [each.span for each in cut_ranges(collect(tally(part)), [], 100)]
+    (counted,) = (span for span in spans if span.counted)
+    assert counted.low == 3
+    assert counted.of(part).frame.collect().height < 200
+    table = wroc.summary_in_ranges(
+        thirds(frame), "y", "s", weight="w", weight_type=weight_type, rows_per_range=100
+    )
+    assert_same(table, wroc.summary(frame, "y", "s", weight="w", weight_type=weight_type))
+
+
 def test_parts_in_ranges_are_read_where_they_have_scores(people: pl.DataFrame) -> None:
     reads = []
 
