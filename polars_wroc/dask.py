@@ -112,12 +112,12 @@ def score_counts(
     │ 4   ┆ 0.875 │
     └─────┴───────┘
     """
-    frames = _frames(client, parts)
+    _check(client)
     plans = [
         count_tables.score_counts(
             frame, label, score, weight=weight, by=by, pos_label=pos_label, bins=bins
         )
-        for frame in frames
+        for frame in _frames(parts)
     ]
     counts = client.map(collect, plans, pure=False)
     return _add_up(client, count_tables.merge_counts, counts)
@@ -185,9 +185,10 @@ def summary(
     │ 4   ┆ 0.875 │
     └─────┴───────┘
     """
+    _check(client)
     interval = Interval(level, method, weight_type)
     options.whole_number("rows_per_range", rows_per_range, low=1)
-    rows = read_parts("parts", _frames(client, parts), label, score, weight, by, pos_label)
+    rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     keys = rows[0].keys
     tallies = client.map(_tally, rows, pure=False)
     counts = _add_up(client, merge_tallies, tallies, keys)
@@ -253,10 +254,13 @@ def _add_up(
     return table
 
 
-def _frames(client: Client, parts: Parts) -> list[pl.LazyFrame]:
+def _check(client: Client) -> None:
+    if not isinstance(client, Client) or client.asynchronous:
+        options.reject_type("client", "be a distributed.Client that is not asynchronous", client)
+
+
+def _frames(parts: Parts) -> list[pl.LazyFrame]:
     """Lay out each part as a plan, of files one plan each."""
-    if not isinstance(client, Client):
-        options.reject_type("client", "be a distributed.Client", client)
     listed = [parts] if isinstance(parts, Part) else parts
     if not isinstance(listed, Sequence) or not listed:
         options.reject_type("parts", "be one or several LazyFrames or names of files", parts)
