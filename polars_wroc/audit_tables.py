@@ -9,7 +9,6 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audit_references import AuditReferences
-from polars_wroc.bounds import AUC_BOUNDS
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
@@ -18,7 +17,16 @@ from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
 from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
-from polars_wroc.inputs import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, SCORE_HIGH, WEIGHT
+from polars_wroc.inputs import (
+    CLUSTER,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SCORE_HIGH,
+    SEVERAL_SCORES,
+    WEIGHT,
+)
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
@@ -80,7 +88,10 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     attributes = rows.frame.collect_schema()
     # A text takes its place in every window and group: a number does that faster.
     texts = [key for key in rows.keys if attributes[key] == pl.String]
-    beside = [name for name in _BESIDE_WEIGHT if name in attributes]
+    beside: list[str | pl.Expr] = [name for name in _BESIDE_WEIGHT if name in attributes]
+    if rows.binned:
+        # A bin of one score in each group may have several in a segment of them.
+        beside.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
     compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
         *rows.keys, SCORE, *beside, rows.observations.signed_weight.alias(WEIGHT)
     )
@@ -220,8 +231,7 @@ class _Segments(NamedTuple):
         assert self.cells is not None
         level, weight_type = plan.tests.level, plan.tests.weight_type
         metrics = ThresholdMetrics(level, weight_type)
-        # The bounds of an AUC have the names that its limits have there.
-        sums = self.sums.filter(_ATTRIBUTES).drop(AUC_BOUNDS, strict=False)
+        sums = self.sums.filter(_ATTRIBUTES)
         decided = in_columns(self.cells, metrics.steps)
         counts = sums.select(*self.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
         rates = beside(counts, decided, self.keys)

@@ -19,6 +19,7 @@ from polars_wroc.inputs import (
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
+    SEVERAL_SCORES,
     WEIGHT,
     ZERO_LABEL,
     unless_mixed,
@@ -178,11 +179,9 @@ def rows_of(
     ]
     nothing = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, ROW_SQUARES, ROW_CUBES)]
     missing = pl.struct(*nothing, pl.col("n_missing").alias(ROW_COUNT))
-    apart = state.select(
-        *keys,
-        SCORE,
-        *([SCORE_HIGH] if binned else []),
-        pl.concat_list(*sides, missing).alias(_ROWS),
-    ).explode(_ROWS, empty_as_null=False)
+    several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
+    scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
+    apart = state.select(*keys, *scores, pl.concat_list(*sides, missing).alias(_ROWS))
+    apart = apart.explode(_ROWS, empty_as_null=False)
     rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)
     return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, ordered)

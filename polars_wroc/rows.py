@@ -35,7 +35,8 @@ class Rows:
 
     Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
     stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers
-    of their weights, and in a bin for those that score up to `SCORE_HIGH`.
+    of their weights, and in a bin for those that score up to `SCORE_HIGH`, if they have
+    `SEVERAL_SCORES` at all.
     """
 
     frame: pl.LazyFrame
