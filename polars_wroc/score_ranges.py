@@ -82,8 +82,11 @@ class ScoreRange:
         """Place the rows of the range among those of all ranges."""
         here = by_descending_score(rows).with_columns(pl.lit(value=False).alias(_AROUND))
         # A weight above or below the range moves the rows in it as all rows there would.
-        parts = [_marks(self.above, rows.keys), here, _marks(self.below, rows.keys)]
-        everything = pl.concat(parts, how="diagonal_relaxed")
+        above, below = (
+            around.lazy().with_columns(pl.lit(value=True).alias(_AROUND))
+            for around in (self.above, self.below)
+        )
+        everything = pl.concat([above, here, below], how="diagonal_relaxed")
         placed = place_among(everything, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
         return placed.filter(~pl.col(_AROUND)).drop(_AROUND)
 
@@ -109,12 +112,12 @@ def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -
         ranges.append(
             ScoreRange(
                 Span(low, high, counted=rows > _TOO_MANY * rows_per_range),
-                above=weights.filter(pl.col(_RANGE) < number),
-                below=weights.filter(pl.col(_RANGE) > number),
+                above=_around(weights.filter(pl.col(_RANGE) < number), keys),
+                below=_around(weights.filter(pl.col(_RANGE) > number), keys),
                 known=numbered.filter(of_range).select(counts.columns) if known else None,
             )
         )
-    nothing = weights.clear()
+    nothing = _around(weights, keys).clear()
     return ranges or [ScoreRange(Span(None, None), nothing, nothing, counts)]
 
 
@@ -157,12 +160,12 @@ def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
     return bins.with_columns(pl.struct(stretch, before // rows_per_range).rle_id().alias(_RANGE))
 
 
-def _marks(weights: pl.DataFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Lay out the weights of each class in a group as a row each."""
+def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Lay out the weight of each class in a group as a row."""
     total = reduce_groups(weights.lazy(), keys, {n: pl.col(n).sum() for n in ("w_pos", "w_neg")})
     sides = [pl.col("w_pos"), -pl.col("w_neg")]
     rows = pl.concat([total.select(*keys, side.alias(WEIGHT)) for side in sides])
-    return rows.filter(pl.col(WEIGHT) != 0).with_columns(pl.lit(value=True).alias(_AROUND))
+    return collect(rows.filter(pl.col(WEIGHT) != 0))
 
 
 def _part_of_curve() -> RowCurve:
