@@ -89,16 +89,21 @@ def read_states(argument: str, frames: Sequence[pl.DataFrame | pl.LazyFrame]) ->
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     states = [read_state(argument, frame) for frame in frames]
-    first = _types_of_keys(states[0])
-    for number, state in enumerate(states, start=1):
-        types = _types_of_keys(state)
+    check_same_keys(argument, states)
+    return states
+
+
+def check_same_keys(argument: str, parts: Sequence[State | Rows]) -> None:
+    """Check that parts of the data have the same groups."""
+    first = _types_of_keys(parts[0])
+    for number, part in enumerate(parts, start=1):
+        types = _types_of_keys(part)
         if types != first:
             msg = (
                 f"`{argument}` must all have the same groups; "
                 f"found {first} in the first and {types} in number {number}"
             )
             raise ValueError(msg)
-    return states
 
 
 def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame) -> State:
@@ -133,6 +138,6 @@ def _together(*, binned: bool) -> pl.Expr:
     return score_bin(low, parts_of(pl.col(BINS))) if binned else low
 
 
-def _types_of_keys(state: State) -> dict[str, str]:
-    schema = state.frame.select(state.keys).collect_schema()
+def _types_of_keys(part: State | Rows) -> dict[str, str]:
+    schema = part.frame.select(part.keys).collect_schema()
     return {name: str(dtype) for name, dtype in sorted(schema.items())}
