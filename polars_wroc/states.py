@@ -82,18 +82,23 @@ def merge(states: Sequence[State], bins: int | None) -> State:
     return State(add_up(parts, [*keys, *beside], _together(binned=binned)), keys, binned)
 
 
-def read_states(argument: str, frames: Sequence[pl.DataFrame | pl.LazyFrame]) -> list[State]:
-    """Check tables of counts, and that they are of the same groups."""
+def read_states(
+    argument: str,
+    frames: Sequence[pl.DataFrame | pl.LazyFrame],
+    names: Sequence[str] | None = None,
+) -> list[State]:
+    """Check tables of counts, and that they are of the same groups; they may have names."""
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     states = [read_state(argument, frame) for frame in frames]
+    called = names or ["the first", *(f"number {number}" for number in range(2, len(states) + 1))]
     first = _types_of_keys(states[0])
-    for number, state in enumerate(states, start=1):
+    for name, state in zip(called, states, strict=True):
         types = _types_of_keys(state)
         if types != first:
             msg = (
                 f"`{argument}` must all have the same groups; "
-                f"found {first} in the first and {types} in number {number}"
+                f"found {first} in {called[0]} and {types} in {name}"
             )
             raise ValueError(msg)
     return states
