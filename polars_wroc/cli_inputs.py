@@ -72,9 +72,14 @@ def merged(options: argparse.Namespace) -> pl.LazyFrame:
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
     """Say what went wrong, and which of several files is to blame if one is."""
+    said = sentence_of(error) or files.first_line(error)
     sources = files.each_file(options.files)
-    blamed = _blame(sources, options, error) if len(sources) > 1 else None
-    return blamed or sentence_of(error) or files.first_line(error)
+    if not options.counts:
+        try:
+            files.check_sources(sources)
+        except ValueError:
+            return said
+    return (_blame(sources, options, error) if len(sources) > 1 else None) or said
 
 
 def _rows(options: argparse.Namespace) -> dict[str, Any]:

@@ -6,15 +6,18 @@ import errno
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from glob import glob
 from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
 
+# Columns that came later than the first file are no reason to refuse it.
+_scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": pl.scan_parquet,
-    ".pq": pl.scan_parquet,
+    ".parquet": _scan_parquet,
+    ".pq": _scan_parquet,
     ".arrow": pl.scan_ipc,
     ".ipc": pl.scan_ipc,
     ".feather": pl.scan_ipc,
@@ -40,15 +43,7 @@ def first_line(error: Exception) -> str:
 
 def scan(sources: Sequence[str]) -> pl.LazyFrame:
     """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
-    suffixes = {_suffix(source) for source in sources}
-    if len(suffixes) > 1:
-        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
-        raise ValueError(msg)
-    for source in sources:
-        if not _is_address(source) and not _matches(source):
-            msg = f"`files` must exist; found no {source!r}"
-            raise ValueError(msg)
-    (suffix,) = suffixes
+    suffix = check_sources(sources)
     frame = _SCANS[suffix](list(sources))
     try:
         frame.collect_schema()
@@ -59,6 +54,20 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
         msg = f"`files` must hold rows; found none in {', '.join(sources)}"
         raise ValueError(msg)
     return frame
+
+
+def check_sources(sources: Sequence[str]) -> str:
+    """Return the suffix of files that exist, if they are of one format."""
+    suffixes = {_suffix(source) for source in sources}
+    if len(suffixes) > 1:
+        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
+        raise ValueError(msg)
+    for source in sources:
+        if not _is_address(source) and not _matches(source):
+            msg = f"`files` must exist; found no {source!r}"
+            raise ValueError(msg)
+    (suffix,) = suffixes
+    return suffix
 
 
 def unreadable(sources: Sequence[str], error: Exception) -> str:
@@ -83,25 +92,25 @@ def say_rows(sources: Sequence[str]) -> bool:
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
     target = Path(path).resolve()
-    partial = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
-    _partial.add(partial)
+    part = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
+    _partial.add(part)
     try:
-        save(partial)
-        partial.replace(target)
+        save(part)
+        part.replace(target)
     except (OSError, pl.exceptions.PolarsError) as error:
         if _code(error) not in _NO_ROOM:
             raise
         msg = f"`path` must be a file that can be written; found {str(path)!r}: {first_line(error)}"
         raise OSError(msg) from error
     finally:
-        partial.unlink(missing_ok=True)
-        _partial.discard(partial)
+        part.unlink(missing_ok=True)
+        _partial.discard(part)
 
 
 def discard_partial() -> None:
     """Remove what is not written to its end."""
-    for partial in [*_partial]:
-        partial.unlink(missing_ok=True)
+    for part in [*_partial]:
+        part.unlink(missing_ok=True)
 
 
 def _code(error: Exception) -> int | None:
@@ -118,7 +127,8 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
     savers: dict[str, Callable[[Path], object]] = {
         ".parquet": table.write_parquet,
         ".csv": table.write_csv,
-        ".json": table.write_json,
+        # Where a disk is full, Polars says nothing of it.
+        ".json": lambda part: part.write_text(table.write_json(), encoding="utf-8"),
     }
     check_target(path, TABLE_SUFFIXES)
     write(path, savers[suffix])
@@ -170,7 +180,7 @@ def _files_of(source: str) -> list[str]:
     folder = Path(source)
     if not folder.is_dir():
         return _matches(source) or [source]
-    return sorted(str(path) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path) for path in folder.rglob("[!.]*.parquet"))
 
 
 def _matches(source: str) -> list[str]:
