@@ -7,6 +7,7 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from polars_wroc import cli_commands, cli_inputs, files
 from polars_wroc.cli_parser import UsageError, build_parser
@@ -49,7 +50,8 @@ def _run(options: argparse.Namespace) -> int:
         _complain(str(error))
         return GATE_FAILED
     except BrokenPipeError:
-        _give_up_output()
+        # Whoever read the output has seen enough; say nothing more at the end either.
+        _silence(sys.stdout)
     except (*cli_inputs.ERRORS, ImportError) as error:
         return _complain(cli_inputs.describe(error, options))
     return DONE
@@ -66,13 +68,14 @@ def _carry_out(options: argparse.Namespace) -> None:
 def _clean(progress: Progress | None) -> None:
     if progress:
         progress.stop()
+    # Polars goes on until the very end, and would complain of the files that it misses.
+    _silence(sys.stderr)
     files.discard_partial()
     remove_spilled()
 
 
-def _give_up_output() -> None:
-    """Whoever read the output has seen enough; say nothing more at the end either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _silence(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(message: str) -> int:

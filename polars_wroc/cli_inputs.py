@@ -22,7 +22,7 @@ from polars_wroc.states import merge, read_state, read_states
 from polars_wroc.summary import summary
 
 Name = Literal["audit", "summary", "roc_curve"]
-_FUNCTIONS: dict[Name, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "audit": audit,
     "summary": summary,
     "roc_curve": roc_curve,

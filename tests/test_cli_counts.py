@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
+from polars_wroc import cli_inputs
 from polars_wroc.cli import main
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -141,6 +143,25 @@ def test_counts_in_wider_bins(rows: pl.DataFrame) -> None:
     counts = wroc.score_counts(rows, "y", "s", weight="w", bins=32)
     expected = wroc.from_counts(counts).summary()
     assert_frame_equal(pl.read_parquet("auc.parquet"), expected, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("command", ["audit", "auc", "curve"])
+@pytest.mark.parametrize("bins", [None, 16])
+def test_bins_of_rows_are_asked_for_only_when_given(
+    command: str, bins: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = {"audit": "audit", "auc": "summary", "curve": "roc_curve"}[command]
+    function = getattr(wroc, name)
+    asked: list[object] = []
+
+    def called(frame: pl.LazyFrame, *, bins: object = "nothing", **more: Any) -> object:
+        asked.append(bins)
+        return function(frame, **more)
+
+    monkeypatch.setitem(cli_inputs._FUNCTIONS, name, called)
+    call = [command, "rows.parquet", *COLUMNS, "--by", "sex", "-o", "x.csv"]
+    assert main([*call, *([] if bins is None else ["--bins", str(bins)])]) == 0
+    assert asked == ["nothing" if bins is None else bins]
 
 
 @pytest.mark.parametrize(
