@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import os
 import sys
 from collections.abc import Sequence
@@ -34,11 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _complain(str(error))
     name_spill_folder()
-    atexit.register(remove_spilled)
     wanted = options.progress and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
     with stoppable(lambda: _clean(options.progress)):
-        return _run(options)
+        code = _run(options)
+        if arguments is None:
+            # Only where the process ends here too: Polars needs the folder as long as it goes on.
+            remove_spilled()
+    return code
 
 
 def _run(options: argparse.Namespace) -> int:

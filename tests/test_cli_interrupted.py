@@ -29,7 +29,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def counting(
-    rows: Path, folder: Path, budget: int | None = None, **variables: str
+    rows: Path, folder: Path, *, times: int = 1, budget: int | None = None, **variables: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start to write counts in a folder, with another one for what is spilled."""
     (folder / "out").mkdir()
@@ -37,7 +37,7 @@ def counting(
     (folder / "out" / "x.parquet").write_bytes(b"of yesterday")
     outside = {name: value for name, value in os.environ.items() if name != "POLARS_OOC_SPILL_DIR"}
     memory = {} if budget is None else {"POLARS_OOC_MEMORY_BUDGET_MB": str(budget)}
-    call = ["counts", str(rows), "--label", "y", "--score", "s", "--by", "g"]
+    call = ["counts", *[str(rows)] * times, "--label", "y", "--score", "s", "--by", "g"]
     with subprocess.Popen(  # noqa: S603  (our own code)
         [sys.executable, "-m", "polars_wroc", *call, "-o", str(folder / "out" / "x.parquet")],
         env={**outside, "TMPDIR": str(folder / "spilled"), **memory, **variables},
@@ -76,7 +76,7 @@ def test_stopped_while_memory_is_short(
     number: signal.Signals, code: int, own: bool, rows: Path, tmp_path: Path
 ) -> None:
     chosen = {"POLARS_OOC_SPILL_DIR": str(tmp_path / "chosen")} if own else {}
-    with counting(rows, tmp_path, budget=50, **chosen) as process:
+    with counting(rows, tmp_path, times=4, budget=50, **chosen) as process:
         spilled = tmp_path / ("chosen" if own else "spilled")
         wait_for(lambda: bool(names(spilled)), process)
         process.send_signal(number)
