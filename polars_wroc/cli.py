@@ -32,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cli_inputs.check_columns(options)
     except UsageError as error:
         return _complain(str(error))
-    name_spill_folder()
     wanted = options.progress and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
     with stoppable(lambda: _clean(options.progress)):
+        name_spill_folder()
         code = _run(options)
         if arguments is None:
             # Only where the process ends here too: Polars needs the folder as long as it goes on.

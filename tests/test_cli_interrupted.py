@@ -78,7 +78,7 @@ def test_stopped_while_memory_is_short(
     chosen = {"POLARS_OOC_SPILL_DIR": str(tmp_path / "chosen")} if own else {}
     with counting(rows, tmp_path, times=4, budget=50, **chosen) as process:
         spilled = tmp_path / ("chosen" if own else "spilled")
-        wait_for(lambda: bool(names(spilled)), process)
+        wait_for(lambda: any(spilled.rglob("*.ipc")), process)
         process.send_signal(number)
         assert process.communicate() == (b"", b"")
     assert process.returncode == code
@@ -92,7 +92,7 @@ def test_nothing_spilled_stays_after_the_end(rows: Path, tmp_path: Path) -> None
     few = tmp_path / "few.parquet"
     pl.scan_parquet(rows).head(400_000).sink_parquet(few)
     with counting(few, tmp_path, budget=20) as process:
-        wait_for(lambda: bool(names(tmp_path / "spilled")), process)
+        wait_for(lambda: any((tmp_path / "spilled").rglob("*.ipc")), process)
         _, errors = process.communicate()
     assert (process.returncode, errors) == (0, b"")
     counts = pl.read_parquet(tmp_path / "out" / "x.parquet")
