@@ -35,6 +35,8 @@ def build_parser(
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     audited = _command(commands, "audit", runs, "each segment of each attribute, as a report")
+    _add_columns(audited)
+    _add_counts(audited)
     _add_by(audited, "an attribute")
     _add_threshold(audited)
     audited.add_argument(
@@ -70,16 +72,34 @@ def build_parser(
     _add_output(audited, SUFFIXES, prints_json=True)
 
     measured = _command(commands, "auc", runs, "one line of numbers per group")
+    _add_columns(measured)
+    _add_counts(measured)
     _add_by(measured, "a group column")
     _add_uncertainty(measured)
     _add_output(measured, files.TABLE_SUFFIXES, prints_json=True)
 
     drawn = _command(commands, "curve", runs, "ROC curves, as a table or a chart")
+    _add_columns(drawn)
+    _add_counts(drawn)
     _add_by(drawn, "a group column")
     drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
     drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
     _add_uncertainty(drawn)
     _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
+
+    counted = _command(
+        commands, "counts", runs, "counts of rows by score, which add up and stand for the rows"
+    )
+    counted.set_defaults(counts=False)
+    _add_columns(counted)
+    _add_by(counted, "a group column")
+    _add_bins(counted, "of about N bins of scores instead of each score")
+    _add_output(counted, files.TABLE_SUFFIXES, prints_json=True, required=True)
+
+    merged = _command(commands, "merge", runs, "counts of several files added up")
+    merged.set_defaults(counts=True)
+    _add_bins(merged, "in about N bins of scores, if they are not in wider ones")
+    _add_output(merged, files.TABLE_SUFFIXES, prints_json=True, required=True)
     return parser
 
 
@@ -93,17 +113,38 @@ def _command(
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="Parquet, Arrow, CSV or NDJSON; glob, folder, URL"
     )
-    parser.add_argument("--label", required=True, metavar="L", help="column of the outcomes")
+    parser.add_argument(
+        "--no-progress",
+        dest="progress",
+        action="store_false",
+        help="no line about the rows read, which a terminal shows while work takes long",
+    )
+    return parser
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--label", metavar="L", help="column of the outcomes")
     parser.add_argument(
         "--score",
-        required=True,
         action="append",
         metavar="S",
         help="column of a score, higher meaning more positive; repeatable",
     )
     parser.add_argument("--weight", metavar="W", help="column of the row weights")
     parser.add_argument("--pos-label", metavar="X", help="the label's positive value")
-    return parser
+
+
+def _add_counts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--counts",
+        action="store_true",
+        help="the files are counts, not rows: they are added up, and name label and score already",
+    )
+    _add_bins(parser, "work with about N bins of scores: fast and small, with bounds of each AUC")
+
+
+def _add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
+    parser.add_argument("--bins", type=int, metavar="N", help=help_text)
 
 
 def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
@@ -152,13 +193,17 @@ def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_output(
-    parser: argparse.ArgumentParser, suffixes: Sequence[str], *, prints_json: bool
+    parser: argparse.ArgumentParser,
+    suffixes: Sequence[str],
+    *,
+    prints_json: bool,
+    required: bool = False,
 ) -> None:
     listed = ", ".join(suffixes)
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        required=not prints_json,
+        required=required or not prints_json,
         help=f"{listed}; - prints JSON" if prints_json else listed,
     )

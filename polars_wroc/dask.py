@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_wroc import count_tables, options
-from polars_wroc.files import files_of, scan
+from polars_wroc.files import each_file, scan
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.range_summary import ROWS_PER_RANGE, read_parts
@@ -267,7 +267,7 @@ def _frames(parts: Parts) -> list[pl.LazyFrame]:
     frames: list[pl.LazyFrame] = []
     for part in listed:
         if isinstance(part, str | Path):
-            frames += [scan([name]) for name in files_of(str(part))]
+            frames += [scan([name]) for name in each_file([str(part)])]
         elif isinstance(part, pl.DataFrame | pl.LazyFrame):
             frames.append(part.lazy())
         else:

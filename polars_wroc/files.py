@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from glob import glob
 from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
 
+# Columns that came later than the first file are no reason to refuse it.
+_scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": pl.scan_parquet,
-    ".pq": pl.scan_parquet,
+    ".parquet": _scan_parquet,
+    ".pq": _scan_parquet,
     ".arrow": pl.scan_ipc,
     ".ipc": pl.scan_ipc,
     ".feather": pl.scan_ipc,
@@ -19,11 +25,15 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".ndjson": pl.scan_ndjson,
     ".jsonl": pl.scan_ndjson,
 }
-# Without rows these formats have no types either.
+# Without rows these formats have no types either, and they do not say how many rows they have.
 _UNTYPED = (".csv", ".ndjson", ".jsonl")
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")
+
+# What is being written, under names that nobody else looks for.
+_partial: set[Path] = set()
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
 def first_line(error: Exception) -> str:
@@ -33,42 +43,82 @@ def first_line(error: Exception) -> str:
 
 def scan(sources: Sequence[str]) -> pl.LazyFrame:
     """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
-    suffixes = {_suffix(source) for source in sources}
-    if len(suffixes) > 1:
-        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
-        raise ValueError(msg)
-    for source in sources:
-        local = "://" not in source
-        if local and not Path(source).exists() and not glob(source, recursive=True):  # noqa: PTH207
-            msg = f"`files` must exist; found no {source!r}"
-            raise ValueError(msg)
-    (suffix,) = suffixes
+    suffix = check_sources(sources)
     frame = _SCANS[suffix](list(sources))
     try:
         frame.collect_schema()
+        empty = suffix in _UNTYPED and frame.head(1).collect().is_empty()
     except (OSError, pl.exceptions.PolarsError) as error:
-        msg = f"`files` must be readable; found {', '.join(sources)}: {first_line(error)}"
-        raise ValueError(msg) from error
-    if suffix in _UNTYPED and frame.head(1).collect().is_empty():
+        raise ValueError(unreadable(sources, error)) from error
+    if empty:
         msg = f"`files` must hold rows; found none in {', '.join(sources)}"
         raise ValueError(msg)
     return frame
 
 
-def files_of(source: str) -> list[str]:
-    """Name each file of a glob, or else the source itself."""
-    return sorted(glob(source, recursive=True)) or [source]  # noqa: PTH207
+def check_sources(sources: Sequence[str]) -> str:
+    """Return the suffix of files that exist, if they are of one format."""
+    suffixes = {_suffix(source) for source in sources}
+    if len(suffixes) > 1:
+        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
+        raise ValueError(msg)
+    for source in sources:
+        if not _is_address(source) and not _matches(source):
+            msg = f"`files` must exist; found no {source!r}"
+            raise ValueError(msg)
+    (suffix,) = suffixes
+    return suffix
+
+
+def unreadable(sources: Sequence[str], error: Exception) -> str:
+    """Say that files cannot be read."""
+    return f"`files` must be readable; found {', '.join(sources)}: {first_line(error)}"
+
+
+def each_file(sources: Sequence[str]) -> list[str]:
+    """List the single files of globs and folders; a cloud address is not looked into."""
+    return [
+        file
+        for source in sources
+        for file in ([source] if _is_address(source) else _files_of(source))
+    ]
+
+
+def say_rows(sources: Sequence[str]) -> bool:
+    """Whether files say how many rows they have, so that this need not be counted."""
+    return not any(_suffix(source) in _UNTYPED for source in sources)
 
 
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
     target = Path(path).resolve()
-    partial = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
+    part = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
+    _partial.add(part)
     try:
-        save(partial)
-        partial.replace(target)
+        save(part)
+        part.replace(target)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if _code(error) not in _NO_ROOM:
+            raise
+        msg = f"`path` must be a file that can be written; found {str(path)!r}: {first_line(error)}"
+        raise OSError(msg) from error
     finally:
-        partial.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+        _partial.discard(part)
+
+
+def discard_partial() -> None:
+    """Remove what is not written to its end."""
+    for part in [*_partial]:
+        part.unlink(missing_ok=True)
+
+
+def _code(error: Exception) -> int | None:
+    """Return the number of the system's error, which Polars tells in words."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else None
 
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
@@ -77,10 +127,24 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
     savers: dict[str, Callable[[Path], object]] = {
         ".parquet": table.write_parquet,
         ".csv": table.write_csv,
-        ".json": table.write_json,
+        # Where a disk is full, Polars says nothing of it.
+        ".json": lambda part: part.write_text(table.write_json(), encoding="utf-8"),
     }
     check_target(path, TABLE_SUFFIXES)
     write(path, savers[suffix])
+
+
+def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:
+    """Write the result of a plan as `save_table` does, without holding it where that can be."""
+    sinks: dict[str, Callable[[Path], object]] = {
+        ".parquet": plan.sink_parquet,
+        ".csv": plan.sink_csv,
+    }
+    sink = sinks.get(check_target(path, TABLE_SUFFIXES))
+    if sink is None:
+        save_table(plan.collect(), path)
+    else:
+        write(path, sink)
 
 
 def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str] = ()) -> str:
@@ -92,6 +156,9 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
         raise ValueError(msg)
     if not target.parent.is_dir():
         msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
+        raise ValueError(msg)
+    if not os.access(target.parent, os.W_OK):
+        msg = f"`path` must be in a folder that can be written; found {str(target.parent)!r}"
         raise ValueError(msg)
     if target.is_dir():
         msg = f"`path` must be a file; found the folder {str(path)!r}"
@@ -105,12 +172,30 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
 def _reads(source: str, target: Path) -> bool:
     """Whether a source, which may be a folder or a pattern, holds the target."""
     named = Path(source).resolve()
-    matches = (Path(match).resolve() for match in glob(source, recursive=True))  # noqa: PTH207
+    matches = (Path(match).resolve() for match in _matches(source))
     return target == named or (named.is_dir() and named in target.parents) or target in matches
 
 
+def _files_of(source: str) -> list[str]:
+    folder = Path(source)
+    if not folder.is_dir():
+        return _matches(source) or [source]
+    return sorted(str(path) for path in folder.rglob("[!.]*.parquet"))
+
+
+def _matches(source: str) -> list[str]:
+    """Find the files that a name or a pattern stands for."""
+    if Path(source).exists():
+        return [source]
+    return sorted(glob(source, recursive=True))  # noqa: PTH207  (patterns with folders in front)
+
+
+def _is_address(source: str) -> bool:
+    return "://" in source
+
+
 def _suffix(source: str) -> str:
-    if "://" not in source and Path(source).is_dir():
+    if not _is_address(source) and Path(source).is_dir():
         return ".parquet"
     suffix = Path(source).suffix.lower()
     if suffix not in _SCANS:

@@ -84,24 +84,32 @@ def merge(states: Sequence[State], bins: int | None) -> State:
     return State(add_up(parts, [*keys, *beside], _together(binned=binned)), keys, binned)
 
 
-def read_states(argument: str, frames: Sequence[pl.DataFrame | pl.LazyFrame]) -> list[State]:
-    """Check tables of counts, and that they are of the same groups."""
+def read_states(
+    argument: str,
+    frames: Sequence[pl.DataFrame | pl.LazyFrame],
+    names: Sequence[str] | None = None,
+) -> list[State]:
+    """Check tables of counts, and that they are of the same groups; they may have names."""
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     states = [read_state(argument, frame) for frame in frames]
-    check_same_keys(argument, states)
+    check_same_keys(argument, states, names)
     return states
 
 
-def check_same_keys(argument: str, parts: Sequence[State | Rows]) -> None:
+def check_same_keys(
+    argument: str, parts: Sequence[State | Rows], names: Sequence[str] | None = None
+) -> None:
     """Check that parts of the data have the same groups."""
+    places = (f"number {number}" for number in range(2, len(parts) + 1))
+    called = names or ["the first", *places]
     first = _types_of_keys(parts[0])
-    for number, part in enumerate(parts, start=1):
+    for name, part in zip(called, parts, strict=True):
         types = _types_of_keys(part)
         if types != first:
             msg = (
                 f"`{argument}` must all have the same groups; "
-                f"found {first} in the first and {types} in number {number}"
+                f"found {first} in {called[0]} and {types} in {name}"
             )
             raise ValueError(msg)
 

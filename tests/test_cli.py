@@ -172,7 +172,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["auc"], "the following arguments are required: FILE, --label, --score"),
+        (["auc"], "the following arguments are required: FILE"),
         (["frob"], "invalid choice: 'frob'"),
         (["auc", "none.parquet", *COLUMNS], "`files` must exist; found no 'none.parquet'"),
         (["auc", "rows.xls", *COLUMNS], "`files` must end in one of"),

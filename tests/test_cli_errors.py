@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,8 +46,8 @@ def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) 
 
 def assert_refused(
     call: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Check that a call says one line and leaves the folder as it was."""
+) -> str:
+    """Check that a call says one line, which is returned, and leaves the folder as it was."""
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert main(call) == 2
     out, err = capsys.readouterr()
@@ -53,6 +57,7 @@ def assert_refused(
     assert err.count("\n") == 1
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before
+    return err
 
 
 @pytest.mark.parametrize("output", [[], ["-o", "-"], HTML, ["-o", "segments.csv"]])
@@ -122,6 +127,133 @@ def test_bad_files(
     (folder / file).write_bytes(content(folder / "rows.parquet"))
     output = {"audit": "x.html", "auc": "x.json", "curve": "x.svg"}[command]
     assert_refused([command, file, *COLUMNS, "-o", output], message, folder, capsys)
+
+
+def save_half(rows: pl.DataFrame, path: Path) -> None:
+    """Write the first half of a file."""
+    rows.write_parquet(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def save_lines(*lines: str) -> Callable[[pl.DataFrame, Path], object]:
+    """Write many good lines, then others."""
+    good = ["y,s,g", *["1,2.5,a"] * 999]
+    return lambda _, path: path.write_text("\n".join([*good, *lines]))
+
+
+UNREADABLE = "`files` must be readable; found bad."
+ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
+    "truncated": ("bad.parquet", save_half, UNREADABLE),
+    "empty": ("bad.parquet", lambda _, path: path.touch(), UNREADABLE),
+    "column missing": (
+        "bad.parquet",
+        lambda rows, path: rows.drop("s").write_parquet(path),
+        "`score` must name a column of the frame; found no column 's' among ",
+    ),
+    "another type": (
+        "bad.parquet",
+        lambda rows, path: rows.cast({"s": pl.Int64}).write_parquet(path),
+        "`files` must all have the same columns; found 's' of ",
+    ),
+    "text": (
+        "bad.parquet",
+        lambda rows, path: rows.cast({"s": pl.String}).write_parquet(path),
+        "`score` must be numeric; found column 's' of type String, in bad.parquet",
+    ),
+    "bad label": (
+        "bad.parquet",
+        lambda rows, path: rows.with_columns(y=pl.lit(2, pl.Int64)).write_parquet(path),
+        "come with `pos_label`; column 'y' holds 2.0, in bad.parquet",
+    ),
+    "late text": ("bad.csv", save_lines("0,high,b"), UNREADABLE),
+    "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), UNREADABLE),
+    "other header": (
+        "bad.csv",
+        lambda _, path: path.write_text("y,s\n1,2.5\n"),
+        "`by` must name a column of the frame; found no column 'g' among ['y', 's'], in bad.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["auc", "audit", "counts"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("name", ONE_BAD)
+def test_the_one_bad_file_of_several_is_named(
+    name: str,
+    place: int,
+    command: str,
+    rows: pl.DataFrame,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad, save, message = ONE_BAD[name]
+    suffix = Path(bad).suffix
+    good = [f"{letter}{suffix}" for letter in "ac"]
+    for path in good:
+        used = rows.select("y", "s", "g")
+        used.write_csv(path) if suffix == ".csv" else rows.write_parquet(path)
+    save(rows, folder / bad)
+    call = [command, *good[:place], bad, *good[place:], *COLUMNS, "-o", "x.csv"]
+    assert bad in assert_refused(call, message, folder, capsys)
+
+
+def test_columns_that_are_not_used_may_be_there_or_not(rows: pl.DataFrame, folder: Path) -> None:
+    rows.with_columns(more=1).write_parquet(folder / "more.parquet")
+    rows.select("y", "s", "g").write_parquet(folder / "less.parquet")
+    files = ["more.parquet", "rows.parquet", "less.parquet"]
+    for sources in (files, files[::-1]):
+        assert main(["auc", *sources, *COLUMNS, "-o", "x.csv"]) == 0
+        assert pl.read_csv("x.csv")["n"].sum() == 240
+
+
+def test_a_mistake_in_every_file_is_not_blamed_on_one(
+    rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.write_parquet(folder / "more.parquet")
+    for label, message in (("no", "'one_class']\n"), ("two", "column 'two' holds 2.0\n")):
+        call = ["auc", "rows.parquet", "more.parquet", "--label", label, "--score", "s"]
+        assert_refused(call, message, folder, capsys)
+
+
+@pytest.mark.parametrize("command", ["auc", "audit", "curve", "counts"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "html"])
+def test_full_disk(
+    command: str, suffix: str, rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if suffix == "html" and command in ("auc", "counts"):
+        suffix = "csv"
+    rows.write_parquet(folder / "more.parquet")
+    call = [command, "rows.parquet", "more.parquet", *COLUMNS, "-o", f"x.{suffix}"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        message = f"`path` must be a file that can be written; found 'x.{suffix}': "
+        assert_refused(call, message, folder, capsys)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "-"]])
+def test_standard_output_that_is_full(output: list[str], folder: Path) -> None:
+    call = [sys.executable, "-m", "polars_wroc", "auc", "rows.parquet", *COLUMNS, *output]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(  # noqa: S603  (our own code)
+            call, stdout=full, stderr=subprocess.PIPE, cwd=folder, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("polars-wroc: standard output must be writable; found ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_folder_that_cannot_be_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "kept").mkdir()
+    # The superuser may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "kept")
+    message = "`path` must be in a folder that can be written; found 'kept'"
+    call = ["audit", "rows.parquet", *COLUMNS, "-o", "kept/x.html"]
+    assert_refused(call, message, folder, capsys)
 
 
 def test_table_without_rows(

@@ -1,0 +1,176 @@
+"""From the files of a command to the functions of what they hold: rows, or counts of rows."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import polars as pl
+
+from polars_wroc import files
+from polars_wroc.audit import audit
+from polars_wroc.cli_parser import UsageError
+from polars_wroc.count_tables import score_counts
+from polars_wroc.counted import from_counts
+from polars_wroc.curves import roc_curve
+from polars_wroc.inputs import SCORE, WEIGHT, sentence_of
+from polars_wroc.progress import Progress
+from polars_wroc.reading import read_rows
+from polars_wroc.states import merge, read_state, read_states
+from polars_wroc.summary import summary
+
+Name = Literal["audit", "summary", "roc_curve"]
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "audit": audit,
+    "summary": summary,
+    "roc_curve": roc_curve,
+}
+# What names columns of rows.
+_COLUMNS = ("label", "score", "weight", "pos_label", "cluster")
+# What a file may be to blame for.
+ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
+
+
+def check_columns(options: argparse.Namespace) -> None:
+    """Check that columns are named for rows, and for rows only."""
+    given = [name for name in _COLUMNS if getattr(options, name, None)]
+    lacking = [name for name in ("label", "score") if name not in given]
+    if not options.counts and lacking:
+        flags = ", ".join(f"--{name}" for name in lacking)
+        msg = f"the following arguments are required: {flags}; without them only with --counts"
+        raise UsageError(msg)
+    if options.counts and given:
+        flag = f"--{given[0].replace('_', '-')}"
+        msg = f"{flag} names a column of rows; with --counts there are none, only counts"
+        raise UsageError(msg)
+
+
+def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
+    """Find functions of this package by their names, applied to what the files hold."""
+    if options.counts:
+        return partial(getattr, from_counts(merged(options)))
+    arguments = _rows(options)
+    if options.bins is not None:
+        arguments["bins"] = options.bins
+    return lambda name: partial(_FUNCTIONS[name], **arguments)
+
+
+def counted(options: argparse.Namespace) -> pl.LazyFrame:
+    """Count rows by score."""
+    counts: pl.LazyFrame = score_counts(**_rows(options), by=options.by or None, bins=options.bins)
+    return counts
+
+
+def merged(options: argparse.Namespace) -> pl.LazyFrame:
+    """Add up the counts in all files."""
+    sources = files.each_file(options.files)
+    frames = [_watched([source], options.progress) for source in sources]
+    return merge(read_states("files", frames, sources), options.bins).table()
+
+
+def describe(error: Exception, options: argparse.Namespace) -> str:
+    """Say what went wrong, and which of several files is to blame if one is."""
+    said = sentence_of(error) or files.first_line(error)
+    sources = files.each_file(options.files)
+    if not options.counts:
+        try:
+            files.check_sources(sources)
+        except ValueError:
+            return said
+    return (_blame(sources, options, error) if len(sources) > 1 else None) or said
+
+
+def _rows(options: argparse.Namespace) -> dict[str, Any]:
+    frame = _watched(options.files, options.progress)
+    return {"frame": frame, **_columns(options, frame)}
+
+
+def _columns(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+    scores = options.score
+    return {
+        "label": options.label,
+        "score": scores if len(scores) > 1 else scores[0],
+        "weight": options.weight,
+        "pos_label": _pos_label(frame, options.label, options.pos_label),
+    }
+
+
+def _watched(sources: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
+    frame = files.scan(sources)
+    return progress.watch(frame, known=files.say_rows(sources)) if progress else frame
+
+
+def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
+    """Read the text of --pos-label as a value of the label's type."""
+    dtype = frame.collect_schema().get(label)
+    if text is None or dtype is None or not (dtype.is_numeric() or dtype == pl.Boolean):
+        return text
+    words = {"true": True, "false": False}
+    try:
+        return words[text.lower()] if dtype == pl.Boolean else float(text)
+    except (KeyError, ValueError):
+        msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
+        raise ValueError(msg) from None
+
+
+def _blame(sources: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
+    """Look for the file with a fault that others do not have."""
+    thorough = isinstance(error, pl.exceptions.PolarsError)
+    first_fault: str | None = None
+    for number, source in enumerate(sources):
+        fault = _fault(source, options, thorough=thorough)
+        if number == 0:
+            first_fault = fault
+        elif fault is None and first_fault is not None:
+            return first_fault
+        elif fault is not None and first_fault is None:
+            return fault
+    return None if first_fault or options.counts else _difference(sources)
+
+
+def _fault(source: str, options: argparse.Namespace, *, thorough: bool) -> str | None:
+    """Say what is wrong with one file, down to its last row if that is asked for."""
+    try:
+        frame = files.scan([source])
+        checked = _checked(frame, options)
+    except ERRORS as error:
+        said = files.first_line(error)
+        return said if source in said else f"{said}, in {source}"
+    if not thorough:
+        return None
+    try:
+        checked.collect()
+    except ERRORS as error:
+        sentence = sentence_of(error)
+        return f"{sentence}, in {source}" if sentence else files.unreadable([source], error)
+    return None
+
+
+def _checked(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame:
+    """Plan to look at every value that matters."""
+    if options.counts:
+        return read_state("files", frame).frame.select(pl.all().count())
+    given = _columns(options, frame)
+    rows = read_rows(frame, **given, by=options.by or None, result_columns=())
+    return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
+
+
+def _total(*names: str) -> pl.Expr:
+    return pl.sum_horizontal(pl.col(name).cast(pl.Float64).sum() for name in names)
+
+
+def _difference(sources: Sequence[str]) -> str | None:
+    """Say which file has other columns than the first."""
+    schemas = {source: dict(files.scan([source]).collect_schema()) for source in sources}
+    first = sources[0]
+    for source, schema in schemas.items():
+        for name in {**schemas[first], **schema}:
+            types = [str(schemas[file].get(name, "no type")) for file in (first, source)]
+            if types[0] != types[1]:
+                return (
+                    "`files` must all have the same columns; "
+                    f"found {name!r} of {types[0]} in {first} and of {types[1]} in {source}"
+                )
+    return None
