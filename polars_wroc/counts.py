@@ -47,15 +47,14 @@ def contributions(rows: Rows) -> pl.LazyFrame:
     if ZERO_LABEL in rows.frame.collect_schema():
         zero = pl.col(ZERO_LABEL)
         tallies |= {_ZEROS: (weight < 0) & zero, _MINUSES: (weight < 0) & ~zero}
-    weights = class_weights(weight.fill_null(0.0))
-    powers = [side_weight**power for power in (1, 2, 3) for side_weight in weights]
+    powers = (weight, rows.signed_squares, rows.signed_cubes)
+    sums = [side for power in powers for side in class_weights(power.fill_null(0.0))]
     return rows.frame.select(
         *rows.keys,
         pl.col(SCORE).alias(LOW),
         pl.col(SCORE).alias(HIGH),
-        # Not a sum of truths, which counts no further than four billion.
-        *(tally.fill_null(value=False).cast(pl.Int64).alias(n) for n, tally in tallies.items()),
-        *(power.alias(name) for name, power in zip(WEIGHT_SUMS, powers, strict=True)),
+        *(rows.sizes(tally).alias(name) for name, tally in tallies.items()),
+        *(each.alias(name) for name, each in zip(WEIGHT_SUMS, sums, strict=True)),
     )
 
 
