@@ -58,9 +58,9 @@ def score_counts(
     frame
         DataFrame or LazyFrame; or a frame of another engine that
         `Narwhals <https://narwhals-dev.github.io/narwhals>`_ has: a relation of DuckDB, a table of
-        Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame, Dask or pandas, a
-        table of PyArrow. That engine groups and adds up its rows itself, in one query for each
-        score column, and only the groups leave it.
+        Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of
+        PyArrow. That engine groups and adds up its rows itself, in one query for each score column,
+        and only the groups leave it.
     label, score, weight, by, pos_label
         As for `summary`; names of columns only, where the frame is not of Polars.
     bins
@@ -72,7 +72,7 @@ def score_counts(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        A DataFrame where the frame is not of Polars.
+        Of the kind of the frame; a DataFrame for one that is not of Polars.
         One row per group (and model) and distinct score or bin that has a row, sorted by the
         ``by`` columns, then by descending score; the missing rows of a group come last, with a
         null score. After the ``by`` columns (and ``model``) come ``score``, in the type of the
