@@ -46,6 +46,7 @@ from polars_wroc.hull_areas import h_measure, roc_hull_auc
 from polars_wroc.influence import roc_influence
 from polars_wroc.multiclass import roc_auc_multiclass
 from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
+from polars_wroc.partial_tables import partial_aucs
 from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
@@ -98,6 +99,7 @@ __all__ = [
     "operating_points",
     "partial_auc",
     "partial_auc_ci",
+    "partial_aucs",
     "pr_auc",
     "pr_chart",
     "pr_curve",

@@ -10,8 +10,11 @@ from polars_wroc import options
 from polars_wroc.audit_references import AuditReference, read_references
 from polars_wroc.audit_result import Audit
 from polars_wroc.audit_tables import AuditPlan, measure
+from polars_wroc.binning import Binning
+from polars_wroc.bounds import AUC_BOUNDS
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.contrasts import Adjust, check_options
+from polars_wroc.counts import collapse
 from polars_wroc.curves import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS
 from polars_wroc.gaps import GAP_COLUMNS, GapTests
@@ -32,6 +35,7 @@ _TAKEN = (
     "segment",
     "small",
     *SUMMARY_COLUMNS,
+    *AUC_BOUNDS,
     *METRIC_COLUMNS,
     *GAP_COLUMNS,
     *RATE_GAP_COLUMNS,
@@ -66,6 +70,8 @@ def audit(
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
+    bins: int | None = None,
+    tolerance: float | None = None,
 ) -> Audit:
     """Measure a score for everybody and for each segment of each attribute.
 
@@ -97,6 +103,9 @@ def audit(
         compared in the fairness metrics or taken for the best that has fewer rows behind it: of
         each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv.
         A row with a frequency is as many rows as that says.
+    bins, tolerance
+        Measure rows in bins of scores, in one pass and little memory, or in three passes so many
+        that AUCs are as sure as that: see `summary`. Segments then have ``auc_low, auc_high``.
 
     Returns
     -------
@@ -142,7 +151,14 @@ def audit(
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
     metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=_TAKEN, cluster=cluster
+        frame,
+        label,
+        score,
+        weight,
+        by,
+        pos_label,
+        result_columns=_TAKEN,
+        cluster=cluster,
     )
     least = options.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
@@ -153,6 +169,8 @@ def audit(
         raise ValueError(msg)
     ways = groupings(attributes, intersections=intersections)
     references = read_references(reference, ways, rows.frame.collect_schema())
+    binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
+    rows = collapse(rows, binning, [way.keys for way in ways])
     plan = AuditPlan(ways, references, choice, interval, metrics, tests)
     tables = measure(rows, plan)
     if pos_label is not None and not tables.segments["n_pos"].sum():
@@ -175,6 +193,8 @@ def audit(
         "method": method,
         "weight_type": weight_type,
         "min_rows": min_rows,
+        "bins": bins,
+        "tolerance": tolerance,
         "polars_wroc": version("polars-wroc"),
     }
     names = {LABEL: settings["label"], ROW_WEIGHT: settings["weight"]}

@@ -17,7 +17,16 @@ from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
 from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
-from polars_wroc.inputs import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, WEIGHT
+from polars_wroc.inputs import (
+    CLUSTER,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SCORE_HIGH,
+    SEVERAL_SCORES,
+    WEIGHT,
+)
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
@@ -26,13 +35,13 @@ from polars_wroc.rules import Rule
 from polars_wroc.samples import OWN_WEIGHTS, with_own
 from polars_wroc.stacks import place_stacked, stack
 from polars_wroc.staged import in_columns
-from polars_wroc.summary import SUMMARY_COLUMNS, beside_own_cluster, summary_of, summary_sums
+from polars_wroc.summary import beside_own_cluster, summary_columns, summary_of, summary_sums
 from polars_wroc.thinning import AUC_CHANGE, thin_placed, with_auc_change
 from polars_wroc.threshold_search import cells_at, common_threshold
 
 _CURVE_POINTS = 200
 _PLACE = "__place"
-_BESIDE_WEIGHT = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES)
+_BESIDE_WEIGHT = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH)
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 
 
@@ -79,7 +88,10 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     attributes = rows.frame.collect_schema()
     # A text takes its place in every window and group: a number does that faster.
     texts = [key for key in rows.keys if attributes[key] == pl.String]
-    beside = [name for name in _BESIDE_WEIGHT if name in attributes]
+    beside: list[str | pl.Expr] = [name for name in _BESIDE_WEIGHT if name in attributes]
+    if rows.binned:
+        # A bin of one score in each group may have several in a segment of them.
+        beside.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
     compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
         *rows.keys, SCORE, *beside, rows.observations.signed_weight.alias(WEIGHT)
     )
@@ -115,35 +127,43 @@ def _reduce(
     everybody: Rows, plan: AuditPlan, reference: Reference
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
-    aggregates = summary_sums(everybody, plan.interval) | reference.sums
-    columns = everybody.frame.collect_schema().names()
+    of_segment = summary_sums(everybody, plan.interval)
+    aggregates = of_segment | reference.sums
+    known = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
-    apart = {
-        name: value for name, value in aggregates.items() if not (_roots(value) - set(columns))
-    }
+    apart = {name: value for name, value in aggregates.items() if _roots(value) <= known}
     smallest = collect(everybody.reduce(everybody.frame, apart)).lazy()
     added = {name: pl.col(name).sum() for name in apart}
-    placed = {name: value for name, value in aggregates.items() if name not in apart}
-    used = {WEIGHT, CLUSTER}.union(*(_roots(value) for value in placed.values()))
-    needed = [name for name in columns if name in used]
     tables = []
     for grouping in plan.groupings:
         rows = everybody.of(grouping.keys)
-        stacked = stack(rows, needed)
-        number = stacked.rows.keys
-        in_place = with_own(place_stacked(stacked.rows))
-        in_place = beside_own_cluster(in_place, number, plan.interval).cache()
-        own = stacked.named(in_place.group_by(number).agg(**placed))
-        sums = beside(rows.reduce(smallest, added), own, rows.keys)
+        # Everybody is compared with nobody.
+        wanted = aggregates if grouping.keys else of_segment
+        placed = {name: value for name, value in wanted.items() if name not in apart}
+        own, points = _place_segments(rows, placed, plan.interval)
+        sums = beside(rows.reduce(smallest, added), own.lazy(), rows.keys)
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
             sums = reference.completed(sums, rows)
-        points = stacked.named(thin_placed(stacked.rows, in_place, _CURVE_POINTS))
-        tables.append(collect_all([grouping.named(sums), grouping.named(points)]))
+        tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
         grouping.check_names(tables[-1][0], everybody.ordered)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
+
+
+def _place_segments(
+    rows: Rows, sums: dict[str, pl.Expr], interval: Interval
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Place the rows in their segments; reduce each to the sums and to the points of a curve."""
+    used = {CLUSTER}.union(*(_roots(value) for value in sums.values()))
+    stacked = stack(rows, [name for name in rows.frame.collect_schema() if name in used])
+    in_place = with_own(place_stacked(stacked.rows))
+    in_place = beside_own_cluster(in_place, stacked.rows.keys, interval)
+    summed = stacked.rows.reduce(in_place, sums)
+    points = thin_placed(stacked.rows, in_place, _CURVE_POINTS)
+    # One after the other: the little that they share costs less than to keep it for both.
+    return collect(stacked.named(summed)), collect(stacked.named(points))
 
 
 def _roots(value: pl.Expr) -> set[str]:
@@ -172,7 +192,7 @@ class _Segments(NamedTuple):
         """Lay out the summary of each segment and its decisions."""
         enough = has_rows("auc", plan.tests.weight_type, plan.tests.min_rows)
         table = summary_of(self.sums, plan.interval).with_columns(small=~enough)
-        columns = [*SUMMARY_COLUMNS, "small"]
+        columns = [*summary_columns(self.sums), "small"]
         if self.cells is not None:
             decisions = in_columns(self.cells, plan.metrics.steps)
             table = beside(table, decisions.select(*self.keys, *plan.metrics.columns), self.keys)

@@ -19,8 +19,10 @@ DEFAULT_BINS = 4096
 _HALVINGS = 16
 # Bits of the fraction of a float64. Numbers of bins outgrow an integer when told by all of them.
 _FRACTION_BITS, _MOST_BITS = 52, 48
-# How much finer bins are divided.
+# How much finer bins are divided, at most: more of them take more memory than scores.
 _FINER_BITS = 8
+# What the bounds of an AUC are apart, about, where a probability has so many bins.
+_WIDTH_TIMES_BINS = 4.0
 # The biased exponents of a half and of one.
 _HALF, _ONE = 1022, 1023
 
@@ -31,6 +33,8 @@ class Binning:
 
     bins: int | None
     tolerance: float | None = None
+    # Scores at which a bin begins whatever the others do.
+    cuts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -51,8 +55,20 @@ class Binning:
 
     @property
     def finer_parts(self) -> int:
-        """Into how many parts it is cut where those are too wide."""
-        return min(self.parts << _FINER_BITS, 1 << _MOST_BITS)
+        """Into how many parts it is cut where those are too wide for the tolerance."""
+        width = _WIDTH_TIMES_BINS / bins_of(self.parts)
+        # Half of the tolerance is for what is not divided.
+        excess = 2 * width / max(self.tolerance or 0, width / (1 << _FINER_BITS))
+        finer = min(max(math.ceil(math.log2(excess)), 1), _FINER_BITS)
+        return min(self.parts << finer, 1 << _MOST_BITS)
+
+    def number(self, score: pl.Expr, parts: int) -> pl.Expr:
+        """Number the bin of each score between these cuts."""
+        number = score_bin(score, parts)
+        if not self.cuts:
+            return number
+        beyond = pl.sum_horizontal((score >= cut).cast(pl.Int64) for cut in self.cuts)
+        return number * (len(self.cuts) + 1) + beyond
 
 
 def bins_of(parts: int) -> int:

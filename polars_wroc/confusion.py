@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs import SCORE, WEIGHT
+from polars_wroc.inputs import SCORE, SEVERAL_SCORES, WEIGHT
 from polars_wroc.rows import Rows
 from polars_wroc.staged import as_struct
 
@@ -129,8 +129,10 @@ def curve_frame(
     The first row of each group is the origin, where nothing is predicted positive.
     ``thresholds`` get a row each whether or not a row of the data scores just that. After
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
-    `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`.
+    `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
+    `SEVERAL_SCORES`.
     """
+    rows = rows.cut_at([pl.lit(threshold) for threshold in thresholds])
     groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
@@ -164,6 +166,7 @@ def curve_frame(
             POSITIVES,
             NEGATIVES,
             *(_SQUARES if squares else []),
+            *([SEVERAL_SCORES] if rows.binned else []),
         )
     )
 

@@ -164,4 +164,5 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     └───────┴───────┴───────┘
     """
     Binning(bins)
-    return deliver(counts[0], merge(read_states("counts", counts), bins).table())
+    states = read_states("counts", counts)
+    return deliver(counts[0], merge(states, bins).table())

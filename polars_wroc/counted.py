@@ -18,6 +18,7 @@ from polars_wroc.decomposition import auc_decomposition
 from polars_wroc.fair_thresholds import equalized_thresholds
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
+from polars_wroc.partial_tables import partial_aucs
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.rows import collect
@@ -67,6 +68,7 @@ class Counts:
     cost_curve = _of_counts(cost_curve)
     tpr_at_fpr = _of_counts(tpr_at_fpr)
     fpr_at_tpr = _of_counts(fpr_at_tpr)
+    partial_aucs = _of_counts(partial_aucs)
     operating_points = _of_counts(threshold_choice.operating_points)
     threshold_metrics = _of_counts(thresholds.threshold_metrics)
     calibration_curve = _of_counts(calibration_curve)

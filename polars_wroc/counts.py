@@ -10,15 +10,16 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.binning import Binning, score_bin
+from polars_wroc.binning import Binning
 from polars_wroc.confusion import class_weights
 from polars_wroc.inputs import (
+    CLUSTER,
     ROW_COUNT,
     ROW_CUBES,
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
-    SCORE_LOW,
+    SEVERAL_SCORES,
     WEIGHT,
     ZERO_LABEL,
     unless_mixed,
@@ -33,8 +34,8 @@ COUNTS = ("n_pos", "n_neg", "n_missing")
 WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in CLASSES)
 SUMS = (*COUNTS, *WEIGHT_SUMS)
 _BIN, _ROWS = "__bin", "__rows"
-# Whether a bin is divided, and how many pairs may be left in the others.
-_DIVIDED, _ALLOWED = "__divided", "__allowed"
+# How many pairs may be left in bins.
+_ALLOWED = "__allowed"
 # Rows labelled 0, and rows labelled -1, which must not be in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
@@ -76,56 +77,85 @@ def check_labels(state: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     return state.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
 
 
-def collapse(rows: Rows, binning: Binning) -> Rows:
-    """Let all rows of a class in one bin be one row."""
+def collapse(
+    rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]] | None = None
+) -> Rows:
+    """Let all rows of a class in one bin be one row, unless scores are not to be binned.
+
+    A tolerance holds for the groups that the keys make, or each of the ``groupings`` of them.
+    """
+    if not binning:
+        return rows
+    if CLUSTER in rows.frame.collect_schema():
+        msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
+        raise ValueError(msg)
     parts, keys = contributions(rows), rows.keys
     if binning.tolerance is None:
-        bin_number = score_bin(pl.col(LOW), binning.parts)
-        state = with_common_score(add_up(parts, keys, bin_number), bin_number)
+        bin_number = binning.number(pl.col(LOW), binning.parts)
+        state = with_common_score(add_up(parts, keys, bin_number), rows.ordered, bin_number)
     else:
-        state = _divide(parts, keys, binning, binning.tolerance)
+        groups = [key for key in keys if key not in rows.ordered]
+        state = _divide(parts, rows, binning, [groups] if groupings is None else groupings)
     return rows_of(check_labels(state, keys), keys, rows.ordered)
 
 
-def with_common_score(state: pl.LazyFrame, together: pl.Expr) -> pl.LazyFrame:
-    """Give a bin the same score in all groups, so that they can be compared with each other."""
-    return state.with_columns(pl.col(LOW).min().over(together).alias(SCORE))
+def with_common_score(
+    state: pl.LazyFrame, models: Sequence[str], together: pl.Expr
+) -> pl.LazyFrame:
+    """Give a bin the same scores in all groups of a model: they can be added up and compared."""
+    of_bin = [*(pl.col(name) for name in models), together]
+    low, high = pl.col(LOW).min(), pl.col(HIGH).max()
+    return state.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
 
 
 def _divide(
-    parts: pl.LazyFrame, keys: Sequence[str], binning: Binning, tolerance: float
+    parts: pl.LazyFrame, rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]
 ) -> pl.LazyFrame:
-    """Add up in bins, and more finely where the AUC of a group would be less sure than that.
+    """Add up in bins, and more finely where the AUC of a group would not be sure enough.
 
     The bins with the most pairs are divided into finer ones, and of those again some into
-    scores, until the pairs left within bins are at most the ``tolerance`` of all pairs. What is
+    scores, until the pairs left within bins are at most the tolerance of all pairs. What is
     divided in one group is so in all: they can be added up.
     """
-    kept = []
-    allowed = None
+    on = [*rows.ordered, _BIN]
+    ways = [[*grouping, *rows.ordered] for grouping in groupings]
+    kept: list[pl.LazyFrame] = []
+    allowed: list[pl.LazyFrame] = []
     for fineness in (binning.parts, binning.finer_parts):
-        bin_number = score_bin(pl.col(LOW), fineness)
-        state = with_common_score(add_up(parts, keys, bin_number), bin_number)
-        if allowed is None:
-            pairs = pl.col("w_pos").sum() * pl.col("w_neg").sum()
-            allowed = reduce_groups(state, keys, {_ALLOWED: tolerance / 2 * pairs})
-        marked = beside(state, allowed, keys).with_columns(bin_number.alias(_BIN))
-        marked = marked.with_columns(_too_many(keys).any().over(_BIN).alias(_DIVIDED))
-        kept.append(marked.filter(~pl.col(_DIVIDED)).drop(_BIN, _DIVIDED, _ALLOWED))
-        divided = marked.filter(_DIVIDED).select(_BIN).unique()
-        parts = parts.with_columns(bin_number.alias(_BIN)).join(divided, on=_BIN, how="semi")
+        bin_number = binning.number(pl.col(LOW), fineness)
+        state = with_common_score(add_up(parts, rows.keys, bin_number), rows.ordered, bin_number)
+        # Computed once: sums may differ in the last digits, and a bin is divided or it is not.
+        state = state.with_columns(bin_number.alias(_BIN)).cache()
+        if not allowed:
+            allowed = [_allowed(state, way, binning) for way in ways]
+        divided = pl.concat(
+            _too_many_pairs(state, way, most).select(on)
+            for way, most in zip(ways, allowed, strict=True)
+        )
+        divided = divided.unique().cache()
+        kept.append(state.join(divided, on=on, how="anti").drop(_BIN))
+        parts = parts.with_columns(bin_number.alias(_BIN)).join(divided, on=on, how="semi")
         parts = parts.drop(_BIN)
-    return pl.concat(
-        [*kept, add_up(parts, keys, pl.col(LOW)).with_columns(pl.col(LOW).alias(SCORE))]
-    )
+    scores = add_up(parts, rows.keys, pl.col(LOW))
+    return pl.concat([*kept, with_common_score(scores, rows.ordered, pl.col(LOW))])
 
 
-def _too_many(keys: Sequence[str]) -> pl.Expr:
-    """Mark the bins with the most pairs: all the others have no more than what is allowed."""
+def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:
+    """Say how many pairs may be left within bins after each of two rounds."""
+    assert binning.tolerance is not None
+    pairs = pl.col("w_pos").sum() * pl.col("w_neg").sum()
+    return reduce_groups(state, keys, {_ALLOWED: binning.tolerance / 2 * pairs})
+
+
+def _too_many_pairs(
+    state: pl.LazyFrame, keys: Sequence[str], allowed: pl.LazyFrame
+) -> pl.LazyFrame:
+    """Keep the bins with the most pairs: all the others have no more than what is allowed."""
+    several = pl.col(SCORE) < pl.col(SCORE_HIGH)
+    sums = state.filter(several).group_by(*keys, _BIN).agg(pl.col("w_pos", "w_neg").sum())
     pairs = pl.col("w_pos") * pl.col("w_neg")
-    unsure = pl.when(pl.col(LOW) < pl.col(HIGH)).then(pairs).otherwise(0.0)
-    within = unsure.cum_sum().over(keys or pl.lit(1), order_by=unsure)
-    return (within > pl.col(_ALLOWED)).fill_null(value=False)
+    within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)
+    return beside(sums, allowed, keys).filter(within > pl.col(_ALLOWED))
 
 
 def rows_of(
@@ -148,11 +178,9 @@ def rows_of(
     ]
     nothing = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, ROW_SQUARES, ROW_CUBES)]
     missing = pl.struct(*nothing, pl.col("n_missing").alias(ROW_COUNT))
-    apart = state.select(
-        *keys,
-        SCORE,
-        *([pl.col(LOW).alias(SCORE_LOW), pl.col(HIGH).alias(SCORE_HIGH)] if binned else []),
-        pl.concat_list(*sides, missing).alias(_ROWS),
-    ).explode(_ROWS, empty_as_null=False)
+    several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
+    scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
+    apart = state.select(*keys, *scores, pl.concat_list(*sides, missing).alias(_ROWS))
+    apart = apart.explode(_ROWS, empty_as_null=False)
     rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)
     return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, ordered)

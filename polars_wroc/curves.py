@@ -6,11 +6,14 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.bands import TPR_AT_FPR, Band, BandKind
+from polars_wroc.binning import Binning
+from polars_wroc.bounds import AUC_BOUNDS, auc_bounds
 from polars_wroc.cells import ratio
 from polars_wroc.confusion import CURVE_COLUMNS, curve_frame, is_origin, totals
+from polars_wroc.counts import collapse
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver
 from polars_wroc.thinning import AUC_CHANGE, thin
 from polars_wroc.variance import WeightType
 
@@ -93,6 +96,8 @@ def roc_curve(
     band: BandKind | None = None,
     level: float = 0.95,
     weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
 ) -> FrameT:
     """Weighted ROC curve per group.
 
@@ -116,6 +121,9 @@ def roc_curve(
         wide.
     level, weight_type
         Confidence level of the band, and what a weight means: see `roc_auc_ci`.
+    bins, tolerance
+        Keep the points between bins of scores only, in one pass and little memory, or in three
+        passes so many that AUCs are as sure as that: see `summary`.
 
     Returns
     -------
@@ -124,8 +132,9 @@ def roc_curve(
         threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
         ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
         ``max_points`` also ``auc_change``, the AUC of the points kept less that of the whole
-        curve; with ``band`` also ``tpr_low, tpr_high``. The rate of a class without weight is
-        null.
+        curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
+        ``auc_low, auc_high``, between which the AUC of all points is. The rate of a class without
+        weight is null.
 
     Raises
     ------
@@ -166,9 +175,14 @@ def roc_curve(
     if max_points is not None:
         options.whole_number("max_points", max_points, low=3)
     checked = Band("pointwise" if band is None else band, level, weight_type)
+    limits: Band | None
     limits = None if band is None else checked
-    columns = _columns(max_points, limits)
+    columns: list[str]
+    columns = [*_columns(max_points, limits), *AUC_BOUNDS]
+    binning = Binning(bins, tolerance)
+    rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
+    rows = collapse(rows, binning)
     curve = trace(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
     return deliver(frame, curve)
 
@@ -189,7 +203,8 @@ def trace(
         curve = thin(curve, rows.keys, max_points)
     if band is not None:
         curve = band.around(curve, whole, TPR_AT_FPR)
-    return curve.select(*rows.keys, *_columns(max_points, band))
+    table = curve.select(*rows.keys, *_columns(max_points, band))
+    return beside(table, auc_bounds(rows), rows.keys) if rows.binned else table
 
 
 def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:

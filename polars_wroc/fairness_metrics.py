@@ -148,7 +148,8 @@ def fairness_of(
     """
     # Read once for each rate, and planned and computed once all the same.
     rates = rates.cache()
-    aucs = aucs.rename({"ci_low": "auc_low", "ci_high": "auc_high"})
+    # Of bins there are bounds of the AUC under these names.
+    aucs = aucs.with_columns(auc_low="ci_low", auc_high="ci_high")
     estimates = [
         *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
         _estimates(aucs, rows, "auc", "auc"),

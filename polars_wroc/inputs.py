@@ -36,8 +36,9 @@ ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
 # Of a row that stands for several: how many, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
-# The lowest and highest score of the rows that it stands for.
-SCORE_LOW, SCORE_HIGH = "__score_low", "__score_high"
+# The highest score of the rows in its bin, of which it has the lowest, in any group, and whether
+# those of its own group have several scores.
+SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
 
 
 class Typed(NamedTuple):

@@ -23,6 +23,7 @@ from polars_wroc.calibration import brier_score
 from polars_wroc.calibration_bins import calibration_curve, calibration_error
 from polars_wroc.comparison import compare
 from polars_wroc.cost_curves import cost_curve
+from polars_wroc.count_tables import score_counts
 from polars_wroc.cross_groups import cross_auc
 from polars_wroc.decomposition import auc_decomposition
 from polars_wroc.dominance import dominated_models
@@ -30,6 +31,7 @@ from polars_wroc.fair_thresholds import equalized_thresholds
 from polars_wroc.fairness_metrics import fairness
 from polars_wroc.gaps import group_gaps
 from polars_wroc.hull_areas import h_measure, roc_hull_auc
+from polars_wroc.partial_tables import partial_aucs
 from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
@@ -102,6 +104,8 @@ class _FrameNamespace:
     cost_curve = _of_frame(cost_curve)
     tpr_at_fpr = _of_frame(tpr_at_fpr)
     fpr_at_tpr = _of_frame(fpr_at_tpr)
+    partial_aucs = _of_frame(partial_aucs)
+    score_counts = _of_frame(score_counts)
     operating_points = _of_frame(threshold_choice.operating_points)
     threshold_metrics = _of_frame(thresholds.threshold_metrics)
     summary = _of_frame(summary)

@@ -8,7 +8,10 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
+from polars_wroc.binning import Binning
+from polars_wroc.bounds import with_corners
 from polars_wroc.confusion import CURVE_COLUMNS, is_origin
+from polars_wroc.counts import collapse
 from polars_wroc.curves import whole_curve
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
@@ -27,6 +30,8 @@ def tpr_at_fpr(
     pos_label: object = None,
     level: float = 0.95,
     weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
 ) -> FrameT:
     """Weighted true positive rate at given false positive rates, with its interval.
 
@@ -37,7 +42,7 @@ def tpr_at_fpr(
     ----------
     frame
         DataFrame or LazyFrame; of a lazy one nothing is computed.
-    label, score, weight, by, pos_label
+    label, score, weight, by, pos_label, bins, tolerance
         As for `summary`.
     fpr
         One or several false positive rates from 0 to 1.
@@ -49,7 +54,8 @@ def tpr_at_fpr(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by ``fpr``.
         After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high``, the last three
-        null where a class has no weight.
+        null where a class has no weight. With ``bins`` or ``tolerance`` come also
+        ``tpr_least, tpr_most``, between which the rate of the rows is with certainty.
 
     Raises
     ------
@@ -85,8 +91,9 @@ def tpr_at_fpr(
     """
     band = Band("pointwise", level, weight_type)
     rates = options.numbers("fpr", fpr, low=0, high=1)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_taken(TPR_AT_FPR))
-    return deliver(frame, _points(rows, rates, TPR_AT_FPR, band))
+    binning, taken = Binning(bins, tolerance), _taken(TPR_AT_FPR)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    return deliver(frame, _points(collapse(rows, binning), rates, TPR_AT_FPR, band))
 
 
 def fpr_at_tpr(
@@ -100,6 +107,8 @@ def fpr_at_tpr(
     pos_label: object = None,
     level: float = 0.95,
     weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
 ) -> FrameT:
     """Weighted false positive rate at given true positive rates, with its interval.
 
@@ -108,7 +117,7 @@ def fpr_at_tpr(
 
     Parameters
     ----------
-    frame, label, score, weight, by, pos_label, level, weight_type
+    frame, label, score, weight, by, pos_label, level, weight_type, bins, tolerance
         As for `tpr_at_fpr`.
     tpr
         One or several true positive rates from 0 to 1.
@@ -118,7 +127,8 @@ def fpr_at_tpr(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by ``tpr``.
         After them come the Float64 columns ``tpr, fpr, fpr_low, fpr_high``, the last three
-        null where a class has no weight.
+        null where a class has no weight, and with ``bins`` or ``tolerance`` also
+        ``fpr_least, fpr_most``.
 
     Raises
     ------
@@ -142,8 +152,9 @@ def fpr_at_tpr(
     """
     band = Band("pointwise", level, weight_type)
     rates = options.numbers("tpr", tpr, low=0, high=1)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_taken(FPR_AT_TPR))
-    return deliver(frame, _points(rows, rates, FPR_AT_TPR, band))
+    binning, taken = Binning(bins, tolerance), _taken(FPR_AT_TPR)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    return deliver(frame, _points(collapse(rows, binning), rates, FPR_AT_TPR, band))
 
 
 def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
@@ -153,13 +164,25 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
     points = groups.join(asked, how="cross").sort(CURVE, axes.given)
     points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
     limited = band.around(points, curve, axes)
-    return limited.sort(CURVE, axes.given).select(*rows.keys, *_columns(axes))
+    columns = _columns(axes)
+    if rows.binned:
+        # Where the curve is highest a true positive rate is reached with the fewest false ones.
+        low, high = with_corners(curve, [CURVE])
+        bounds = (low, high) if axes.highest else (high, low)
+        for bound, name in zip(bounds, _bounds(axes), strict=True):
+            limited = look_up(limited, bound, axes, pl.col(axes.given), name)
+        columns += _bounds(axes)
+    return limited.sort(CURVE, axes.given).select(*rows.keys, *columns)
 
 
 def _taken(axes: Axes) -> list[str]:
     """Names that no group may have, since the curve has columns of these names."""
-    return [*_columns(axes), *CURVE_COLUMNS]
+    return [*_columns(axes), *_bounds(axes), *CURVE_COLUMNS]
 
 
-def _columns(axes: Axes) -> tuple[str, str, str, str]:
-    return axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"
+def _columns(axes: Axes) -> list[str]:
+    return [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+
+
+def _bounds(axes: Axes) -> list[str]:
+    return [f"{axes.found}_least", f"{axes.found}_most"]

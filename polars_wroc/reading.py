@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.binning import Binning
-from polars_wroc.counts import COUNTS, collapse
+from polars_wroc.counts import COUNTS
 from polars_wroc.inputs import (
     CLUSTER,
     LABEL,
@@ -46,13 +45,12 @@ def read_rows(
     *,
     result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
-    binning: Binning | None = None,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
     Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
-    are the names that a group column must not take. With a ``binning`` rows stand for those in
-    a bin, and so do they where the frame holds counts.
+    are the names that a group column must not take. Where the frame holds counts a row stands
+    for several.
     """
     if isinstance(frame, State):
         return _read_counts(frame, by, result_columns)
@@ -72,13 +70,7 @@ def read_rows(
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
     observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
-    rows = Rows(observed, keys, [MODEL] if columns.several else [])
-    if not binning:
-        return rows
-    if cluster is not None:
-        msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
-        raise ValueError(msg)
-    return collapse(rows, binning)
+    return Rows(observed, keys, [MODEL] if columns.several else [])
 
 
 def _read_counts(state: State, by: IntoColumns | None, result_columns: Sequence[str]) -> Rows:

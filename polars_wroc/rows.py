@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar
@@ -14,12 +14,13 @@ from polars_wroc.inputs import (
     ROW_CUBES,
     ROW_SQUARES,
     SCORE,
-    SCORE_LOW,
+    SCORE_HIGH,
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
     Observations,
     sentence_of,
+    unless,
 )
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
@@ -36,7 +37,8 @@ class Rows:
 
     Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
     stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers
-    of their weights; those in a bin score from `SCORE_LOW` to `SCORE_HIGH`.
+    of their weights, and in a bin for those that score up to `SCORE_HIGH`, if they have
+    `SEVERAL_SCORES` at all.
     """
 
     frame: pl.LazyFrame
@@ -61,7 +63,20 @@ class Rows:
     @property
     def binned(self) -> bool:
         """Whether a row may stand for rows of several scores."""
-        return SCORE_LOW in self.frame.collect_schema()
+        return SCORE_HIGH in self.frame.collect_schema()
+
+    def cut_at(self, thresholds: Iterable[pl.Expr]) -> Rows:
+        """Let the rows through, unless a bin has scores on both sides of a threshold."""
+        frame = self.frame
+        if not self.binned:
+            return self
+        low, high = pl.col(SCORE), pl.col(SCORE_HIGH)
+        for threshold in thresholds:
+            apart = ((low >= threshold) | (high < threshold)).fill_null(value=True)
+            found = pl.format("{} in one from {} to {}", threshold, low, high)
+            checked = unless(apart, "a threshold must not be inside a bin of scores", found)
+            frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
+        return replace(self, frame=frame)
 
     @property
     def signed_squares(self) -> pl.Expr:

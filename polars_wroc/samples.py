@@ -132,9 +132,9 @@ def among_sums(units: Units) -> dict[str, pl.Expr]:
     unit, misranked, own = unit_weight(units, pl.col), pl.col(ALL_MISRANKED), pl.col(MISRANKED)
     for side, weight in weights().items():
         columns[f"__wrong_{side}_among"] = (weight * misranked).sum()
-        columns[f"__first_mass_{side}_among"] = (weight * unit * misranked).sum()
-        columns[f"__second_mass_{side}_among"] = (weight * unit * misranked * misranked).sum()
-        columns[f"__cross_mass_{side}_own"] = (weight * unit * misranked * own).sum()
+        columns[f"__first_mass_{side}_among"] = (weight * (unit * misranked)).sum()
+        columns[f"__second_mass_{side}_among"] = (weight * (unit * misranked * misranked)).sum()
+        columns[f"__cross_mass_{side}_own"] = (weight * (unit * misranked * own)).sum()
     return columns
 
 

@@ -1,7 +1,7 @@
 """Rows in memory, those of each group one after another.
 
-Sums along such rows need no window, which would hand each of its columns back to where the rows
-stood: a list for each group is one column of rows once more without a row being moved.
+Along such rows sums and ties need no window, which hands each of its columns back to where the
+rows stood, and a group of two rows costs no more than two rows of a large one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from polars_wroc.placements import around_ties
 from polars_wroc.rows import Rows, beside, collect
 
 _NUMBER, _STARTS = "__number", "__starts"
-_SUMS = {TP: POSITIVES, FP: NEGATIVES}
+# The sums of the weights along a group, and what they come to.
+_TOTALS = {TP: POSITIVES, FP: NEGATIVES}
 
 
 class Stack(NamedTuple):
@@ -31,33 +32,31 @@ class Stack(NamedTuple):
         return beside(table, self.keys, self.rows.keys).drop(self.rows.keys)
 
 
-def stack(rows: Rows, columns: Sequence[str]) -> Stack:
-    """Bring the rows of each group together, in the order that they have, with these columns.
+def stack(rows: Rows, beside_weights: Sequence[str]) -> Stack:
+    """Bring the rows of each group together, in the order that they have.
 
-    Beside them stand the sums of the weights along the group, ties not yet taken together.
+    Beside their scores and weights stand the columns asked for and the sums of the weights of
+    each class along the group, ties not taken together yet.
     """
-    there = [SCORE, *(name for name in columns if name != SCORE)]
+    there = list(dict.fromkeys([SCORE, WEIGHT, *beside_weights]))
     lists = rows.reduce(rows.frame, {name: pl.col(name).implode() for name in there})
     weights = class_weights(pl.element().fill_null(0.0))
     sums = {
         name: pl.col(WEIGHT).list.eval(weight.cum_sum())
-        for name, weight in zip(_SUMS, weights, strict=True)
+        for name, weight in zip(_TOTALS, weights, strict=True)
     }
-    totals = {total: pl.col(name).list.last() for name, total in _SUMS.items()}
+    totals = {total: pl.col(name).list.last() for name, total in _TOTALS.items()}
     groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
-    stacked = groups.lazy().drop(rows.keys).explode(*there, *sums, empty_as_null=False)
-    # The engine must not know that numbers are sorted: it would group them in a slower way.
-    table = collect(stacked.with_columns(_unsorted(pl.col(_NUMBER))))
-    keys = groups.lazy().select(_unsorted(pl.col(_NUMBER)), *rows.keys)
-    return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys)
-
-
-def _unsorted(number: pl.Expr) -> pl.Expr:
-    return -number.cast(pl.Int32)
+    # In lists, since numbers that the engine takes for sorted are grouped in a slower way.
+    numbers = pl.col(_NUMBER).repeat_by(pl.col(SCORE).list.len())
+    stacked = groups.lazy().drop(rows.keys).with_columns(numbers)
+    table = collect(stacked.explode(_NUMBER, *there, *sums, empty_as_null=False))
+    keys = groups.select(_NUMBER, *rows.keys)
+    return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys.lazy())
 
 
 def place_stacked(stacked: Rows) -> pl.LazyFrame:
-    """Add to stacked rows what `row_curve` refers to."""
+    """Do as `place` does, for stacked rows."""
     number, score = pl.col(_NUMBER), pl.col(SCORE)
     first = number.ne_missing(number.shift(1))
     starts = stacked.frame.with_columns(first.alias(_STARTS))

@@ -45,7 +45,7 @@ class State:
         beside = [BINS] if self.binned else []
         groups = [expression.alias(name) for name, expression in by.items()]
         parts = self.frame.select(*groups, *models, *beside, LOW, HIGH, *SUMS)
-        added = with_common_score(add_up(parts, [*keys, *beside], together), together)
+        added = with_common_score(add_up(parts, [*keys, *beside], together), models, together)
         return rows_of(added, keys, models, binned=self.binned)
 
     def table(self) -> pl.LazyFrame:

@@ -8,7 +8,10 @@ from dataclasses import replace
 import polars as pl
 
 from polars_wroc import metrics
+from polars_wroc.binning import Binning
+from polars_wroc.bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.confusion import Curve
+from polars_wroc.counts import collapse
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import beside_clusters, place, row_curve
@@ -44,6 +47,8 @@ def summary(
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
+    bins: int | None = None,
+    tolerance: float | None = None,
 ) -> FrameT:
     """Counts, weights, AUC with its interval, Gini, KS and average precision of each group.
 
@@ -66,6 +71,12 @@ def summary(
         The positive value of a label that is not Boolean, 0/1 or -1/1.
     level, method, weight_type, cluster
         Which interval, what a weight means and which rows belong together: see `roc_auc_ci`.
+    bins
+        Take the rows in about so many bins of scores for ties, see `score_counts`: one pass in
+        memory that does not depend on their number. Bounds of the AUC say what that may miss.
+    tolerance
+        How far apart the bounds of an AUC may be: bins with too many pairs are divided, down
+        to single scores where need be, which takes two more passes.
 
     Returns
     -------
@@ -78,7 +89,9 @@ def summary(
         interval is below 0.5, so that the negated score would rank better, with an AUC of
         ``1 - auc``; nothing is ever turned around). All but the counts, weights and
         effective numbers are null where a class has no weight. A row is missing when its label,
-        score or weight is null or its score is NaN.
+        score or weight is null or its score is NaN. With ``bins`` or ``tolerance`` come last
+        ``auc_low, auc_high`` (Float64), between which the AUC of the rows is with certainty, but
+        for rounding in the last digits; the other numbers are those of the binned scores.
 
     Raises
     ------
@@ -124,17 +137,17 @@ def summary(
     └─────┴─────┴───────┴──────┴──────┘
     """
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
-    rows = read_rows(
+    rows: Rows = read_rows(
         frame,
         label,
         score,
         weight,
         by,
         pos_label,
-        result_columns=SUMMARY_COLUMNS,
+        result_columns=(*SUMMARY_COLUMNS, *AUC_BOUNDS),
         cluster=cluster,
     )
-    return deliver(frame, summarise(rows, interval))
+    return deliver(frame, summarise(collapse(rows, Binning(bins, tolerance)), interval))
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
@@ -142,7 +155,13 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     interval = replace(interval, counted=rows.counted)
     placed = beside_own_cluster(place(rows), rows.keys, interval)
     sums = rows.reduce(placed, summary_sums(rows, interval))
-    return rows.arrange(summary_of(sums, interval).select(*rows.keys, *SUMMARY_COLUMNS))
+    columns = summary_columns(sums)
+    return rows.arrange(summary_of(sums, interval).select(*rows.keys, *columns))
+
+
+def summary_columns(sums: pl.LazyFrame) -> list[str]:
+    """Name the columns that `summary_of` has from such sums."""
+    return [*SUMMARY_COLUMNS, *(name for name in AUC_BOUNDS if name in sums.collect_schema())]
 
 
 def beside_own_cluster(
@@ -157,7 +176,10 @@ def beside_own_cluster(
 def summary_sums(rows: Rows, interval: Interval) -> dict[str, pl.Expr]:
     """Aggregate the placed rows of a group to all that `summary_of` needs."""
     curve = row_curve()
-    return _numbers(rows, curve) | interval.sums(curve, pl.col)
+    sums = _numbers(rows, curve) | interval.sums(curve, pl.col)
+    if rows.binned:
+        sums |= auc_bound_sums()
+    return sums
 
 
 def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
