@@ -77,6 +77,11 @@ TABLES: dict[str, Table] = {
     "from_counts": lambda f: wroc.from_counts(
         wroc.score_counts(f, "y", "s", weight="w", by="g")
     ).summary(by="g"),
+    "summary in bins": lambda f: wroc.summary(f, "y", "s", weight="w", by="g", bins=64),
+    "summary within a tolerance": lambda f: wroc.summary(
+        f, "y", "s", weight="w", by="g", bins=64, tolerance=0.01
+    ),
+    "partial_aucs": lambda f: wroc.partial_aucs(f, "y", "s", weight="w", by="g", fpr=(0.0, 0.1)),
     "det_curve": lambda f: wroc.det_curve(f, "y", "s", weight="w", by="g"),
     "cost_curve": lambda f: wroc.cost_curve(f, "y", "s", weight="w", by="g"),
     "fairness": lambda f: wroc.fairness(f, "y", "s", weight="w", by="g", threshold=0),
