@@ -49,6 +49,7 @@ from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc
 from polars_wroc.partial_tables import partial_aucs
 from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.range_summary import summary_in_ranges
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
 from polars_wroc.subgroups import subgroup_auc
@@ -113,6 +114,7 @@ __all__ = [
     "score_counts",
     "subgroup_auc",
     "summary",
+    "summary_in_ranges",
     "threshold_chart",
     "threshold_metrics",
     "tpr_at_fpr",

@@ -7,6 +7,7 @@ that everything else is made of. States of any parts of the data add up to that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -33,29 +34,57 @@ COUNTS = ("n_pos", "n_neg", "n_missing")
 # Sums of the weights, of their squares and of their cubes.
 WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in CLASSES)
 SUMS = (*COUNTS, *WEIGHT_SUMS)
-_BIN, _ROWS = "__bin", "__rows"
+_BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
 # How many pairs may be left in bins.
 _ALLOWED = "__allowed"
 # Rows labelled 0, and rows labelled -1, which must not be in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
 
+def in_bins(rows: Rows, together: pl.Expr) -> Rows:
+    """Let the rows of a class that have the same number, of a bin of scores, be one row."""
+    weight, score = pl.col(WEIGHT), pl.col(SCORE)
+    labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
+    # Fewer sums than for both classes side by side, over all rows.
+    sums = rows.frame.select(
+        *rows.keys,
+        *labels,
+        together.alias(_BIN),
+        (weight > 0).alias(_POSITIVE),
+        score,
+        score.alias(SCORE_HIGH),
+        weight,
+        rows.signed_squares.abs().alias(ROW_SQUARES),
+        rows.signed_cubes.abs().alias(ROW_CUBES),
+        # Not a number of rows, which is counted no further than four billion.
+        pl.col(ROW_COUNT) if rows.counted else pl.lit(1, pl.Int64).alias(ROW_COUNT),
+    )
+    added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
+        score.min(),
+        pl.col(SCORE_HIGH).max(),
+        # Missing rows have none, which a sum would turn into 0.
+        pl.when(pl.col(_POSITIVE).first().is_not_null()).then(weight.sum()),
+        pl.col(ROW_SQUARES, ROW_CUBES, ROW_COUNT).sum(),
+    )
+    return replace(rows, frame=added.drop(_BIN, _POSITIVE))
+
+
 def contributions(rows: Rows) -> pl.LazyFrame:
     """Lay out what each row adds to the state."""
     weight = pl.col(WEIGHT)
-    there = (weight > 0, weight < 0, weight.is_null())
-    tallies = dict(zip(COUNTS, there, strict=True))
+    one = pl.col(ROW_COUNT) if rows.counted else pl.lit(1, pl.Int64)
+    tallies = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
     if ZERO_LABEL in rows.frame.collect_schema():
         zero = pl.col(ZERO_LABEL)
         tallies |= {_ZEROS: (weight < 0) & zero, _MINUSES: (weight < 0) & ~zero}
-    powers = (weight, rows.signed_squares, rows.signed_cubes)
-    sums = [side for power in powers for side in class_weights(power.fill_null(0.0))]
+    signed = (weight, rows.signed_squares, rows.signed_cubes)
+    powers = [part for each in signed for part in class_weights(each.fill_null(0.0))]
     return rows.frame.select(
         *rows.keys,
         pl.col(SCORE).alias(LOW),
-        pl.col(SCORE).alias(HIGH),
-        *(rows.sizes(tally).alias(name) for name, tally in tallies.items()),
-        *(each.alias(name) for name, each in zip(WEIGHT_SUMS, sums, strict=True)),
+        pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
+        *(pl.when(tally).then(one).otherwise(0).alias(name) for name, tally in tallies.items()),
+        *(power.alias(name) for name, power in zip(WEIGHT_SUMS, powers, strict=True)),
     )
 
 
@@ -89,14 +118,25 @@ def collapse(
     if CLUSTER in rows.frame.collect_schema():
         msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
         raise ValueError(msg)
-    parts, keys = contributions(rows), rows.keys
     if binning.tolerance is None:
-        bin_number = binning.number(pl.col(LOW), binning.parts)
-        state = with_common_score(add_up(parts, keys, bin_number), rows.ordered, bin_number)
+        state = _binned(rows, binning, binning.parts)
     else:
-        groups = [key for key in keys if key not in rows.ordered]
-        state = _divide(parts, rows, binning, [groups] if groupings is None else groupings)
-    return rows_of(check_labels(state, keys), keys, rows.ordered)
+        groups = [key for key in rows.keys if key not in rows.ordered]
+        ways = [groups] if groupings is None else groupings
+        state = _divide(rows, binning, ways).drop(_BIN)
+    return rows_of(check_labels(state, rows.keys), rows.keys, rows.ordered)
+
+
+def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
+    """Lay out the state of rows in bins."""
+    numbers = (binning.number(pl.col(score), parts) for score in (SCORE, LOW))
+    return add_up(contributions(in_bins(rows, next(numbers))), rows.keys, next(numbers))
+
+
+def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
+    """Add up rows in bins that are the same in all groups."""
+    state = add_up_in_bins(rows, binning, parts)
+    return with_common_score(state, rows.ordered, binning.number(pl.col(LOW), parts))
 
 
 def with_common_score(
@@ -108,9 +148,7 @@ def with_common_score(
     return state.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
 
 
-def _divide(
-    parts: pl.LazyFrame, rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]
-) -> pl.LazyFrame:
+def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) -> pl.LazyFrame:
     """Add up in bins, and more finely where the AUC of a group would not be sure enough.
 
     The bins with the most pairs are divided into finer ones, and of those again some into
@@ -121,11 +159,10 @@ def _divide(
     ways = [[*grouping, *rows.ordered] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
     allowed: list[pl.LazyFrame] = []
-    for fineness in (binning.parts, binning.finer_parts):
-        bin_number = binning.number(pl.col(LOW), fineness)
-        state = with_common_score(add_up(parts, rows.keys, bin_number), rows.ordered, bin_number)
+    for parts in (binning.parts, binning.finer_parts):
         # Computed once: sums may differ in the last digits, and a bin is divided or it is not.
-        state = state.with_columns(bin_number.alias(_BIN)).cache()
+        number = binning.number(pl.col(LOW), parts).alias(_BIN)
+        state = _binned(rows, binning, parts).with_columns(number).cache()
         if not allowed:
             allowed = [_allowed(state, way, binning) for way in ways]
         divided = pl.concat(
@@ -133,11 +170,14 @@ def _divide(
             for way, most in zip(ways, allowed, strict=True)
         )
         divided = divided.unique().cache()
-        kept.append(state.join(divided, on=on, how="anti").drop(_BIN))
-        parts = parts.with_columns(bin_number.alias(_BIN)).join(divided, on=on, how="semi")
-        parts = parts.drop(_BIN)
-    scores = add_up(parts, rows.keys, pl.col(LOW))
-    return pl.concat([*kept, with_common_score(scores, rows.ordered, pl.col(LOW))])
+        kept.append(state.join(divided, on=on, how="anti"))
+        numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(_BIN))
+        left = numbered.join(divided, on=on, how="semi").drop(_BIN)
+        rows = replace(rows, frame=left)
+    scores = with_common_score(
+        add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.ordered, pl.col(LOW)
+    )
+    return pl.concat([*kept, scores.with_columns(pl.lit(None, pl.Int64).alias(_BIN))])
 
 
 def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:

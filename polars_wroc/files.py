@@ -55,6 +55,11 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
     return frame
 
 
+def files_of(source: str) -> list[str]:
+    """Name each file of a glob, or else the source itself."""
+    return sorted(glob(source, recursive=True)) or [source]  # noqa: PTH207
+
+
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
     target = Path(path).resolve()

@@ -83,24 +83,21 @@ class Rows:
         """The squared weights, negative those of negative rows."""
         weight = pl.col(WEIGHT)
         if self.counted:
-            return weight.sign() * pl.col(ROW_SQUARES)
+            return pl.when(weight > 0).then(ROW_SQUARES).when(weight < 0).then(-pl.col(ROW_SQUARES))
         return weight * weight.abs()
 
     @property
     def signed_cubes(self) -> pl.Expr:
         """The cubed weights, negative those of negative rows."""
         weight = pl.col(WEIGHT)
-        return weight.sign() * pl.col(ROW_CUBES) if self.counted else weight * weight * weight
-
-    def sizes(self, these: pl.Expr) -> pl.Expr:
-        """How many rows each is of which something holds, and 0 where it does not hold."""
-        each = pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
-        return pl.when(these).then(each).otherwise(0)
+        if self.counted:
+            return pl.when(weight > 0).then(ROW_CUBES).when(weight < 0).then(-pl.col(ROW_CUBES))
+        return weight * weight * weight
 
     def number_of(self, these: pl.Expr) -> pl.Expr:
         """Count the rows of which something holds."""
         if self.counted:
-            return self.sizes(these).sum()
+            return pl.when(these).then(ROW_COUNT).otherwise(0).sum()
         return these.sum().cast(pl.Int64)
 
     def class_counts(self) -> dict[str, pl.Expr]:

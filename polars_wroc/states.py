@@ -14,6 +14,7 @@ from polars_wroc.counts import (
     LOW,
     SUMS,
     add_up,
+    add_up_in_bins,
     check_labels,
     contributions,
     rows_of,
@@ -62,11 +63,12 @@ class State:
 
 def count(rows: Rows, binning: Binning) -> State:
     """Count checked rows."""
-    bin_number = score_bin(pl.col(LOW), binning.parts) if binning else pl.col(LOW)
-    added = check_labels(add_up(contributions(rows), rows.keys, bin_number), rows.keys)
     if binning:
-        added = added.with_columns(pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS))
-    return State(added, rows.keys, bool(binning), rows.ordered)
+        bins = pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS)
+        added = add_up_in_bins(rows, binning, binning.parts).with_columns(bins)
+    else:
+        added = add_up(contributions(rows), rows.keys, pl.col(LOW))
+    return State(check_labels(added, rows.keys), rows.keys, bool(binning), rows.ordered)
 
 
 def merge(states: Sequence[State], bins: int | None) -> State:
@@ -87,16 +89,21 @@ def read_states(argument: str, frames: Sequence[pl.DataFrame | pl.LazyFrame]) ->
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     states = [read_state(argument, frame) for frame in frames]
-    first = _types_of_keys(states[0])
-    for number, state in enumerate(states, start=1):
-        types = _types_of_keys(state)
+    check_same_keys(argument, states)
+    return states
+
+
+def check_same_keys(argument: str, parts: Sequence[State | Rows]) -> None:
+    """Check that parts of the data have the same groups."""
+    first = _types_of_keys(parts[0])
+    for number, part in enumerate(parts, start=1):
+        types = _types_of_keys(part)
         if types != first:
             msg = (
                 f"`{argument}` must all have the same groups; "
                 f"found {first} in the first and {types} in number {number}"
             )
             raise ValueError(msg)
-    return states
 
 
 def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame) -> State:
@@ -131,6 +138,6 @@ def _together(*, binned: bool) -> pl.Expr:
     return score_bin(low, parts_of(pl.col(BINS))) if binned else low
 
 
-def _types_of_keys(state: State) -> dict[str, str]:
-    schema = state.frame.select(state.keys).collect_schema()
+def _types_of_keys(part: State | Rows) -> dict[str, str]:
+    schema = part.frame.select(part.keys).collect_schema()
     return {name: str(dtype) for name, dtype in sorted(schema.items())}

@@ -14,7 +14,7 @@ from polars_wroc.confusion import Curve
 from polars_wroc.counts import collapse
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
-from polars_wroc.placements import beside_clusters, place, row_curve
+from polars_wroc.placements import RowCurve, beside_clusters, place, row_curve
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import Fields, in_columns
@@ -173,9 +173,11 @@ def beside_own_cluster(
     return beside_clusters(placed, keys, interval.cluster_sums(row_curve().placements))
 
 
-def summary_sums(rows: Rows, interval: Interval) -> dict[str, pl.Expr]:
-    """Aggregate the placed rows of a group to all that `summary_of` needs."""
-    curve = row_curve()
+def summary_sums(
+    rows: Rows, interval: Interval, curve: RowCurve | None = None
+) -> dict[str, pl.Expr]:
+    """Aggregate the placed rows of a group, or a part of its curve, to all `summary_of` needs."""
+    curve = curve or row_curve()
     sums = _numbers(rows, curve) | interval.sums(curve, pl.col)
     if rows.binned:
         sums |= auc_bound_sums()
@@ -193,8 +195,8 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
         "n": rows.number_of(weight != 0),
         **rows.class_counts(),
         "n_missing": rows.number_of(weight.is_null()),
-        "w_pos": curve.positives.fill_null(0.0),
-        "w_neg": curve.negatives.fill_null(0.0),
+        "w_pos": curve.dp.sum(),
+        "w_neg": curve.dn.sum(),
         "ks": metrics.ks(curve),
         "average_precision": metrics.average_precision(curve),
     }

@@ -1,0 +1,275 @@
+"""Counts and summaries on a cluster of Dask workers; needs ``polars-wroc[dask]``.
+
+The functions take a `distributed.Client` and parts of the data, which the workers read: one
+LazyFrame or file for each task. Polars works with all cores that it sees, so a worker should have
+one thread (``threads_per_worker=1``) and, where several share a machine, its share of the cores in
+the environment variable ``POLARS_MAX_THREADS`` before it starts. A worker that dies costs the time
+to do its tasks again on another, not a number.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from polars_wroc import count_tables, options
+from polars_wroc.files import files_of, scan
+from polars_wroc.inference import Interval, Method
+from polars_wroc.inputs import IntoColumn
+from polars_wroc.range_summary import ROWS_PER_RANGE, read_parts
+from polars_wroc.rows import IntoColumns, Rows, collect
+from polars_wroc.score_ranges import (
+    ScoreRange,
+    Span,
+    cut_ranges,
+    merge_tallies,
+    rows_by_score,
+    summary_of_ranges,
+    tally,
+    together,
+)
+from polars_wroc.variance import WeightType
+
+try:
+    from dask.sizeof import sizeof
+    from distributed import Client, Future
+except ImportError as error:
+    _MSG = "polars_wroc.dask needs distributed: pip install 'polars-wroc[dask]'"
+    raise ImportError(_MSG) from error
+
+Part: TypeAlias = pl.DataFrame | pl.LazyFrame | str | Path
+Parts: TypeAlias = Part | Sequence[Part]
+
+__all__ = ["score_counts", "summary"]
+
+# How many results are added up by one task.
+_AT_ONCE = 8
+
+# Workers that know how large their results are can move them to disk in time.
+sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))
+
+
+def score_counts(
+    client: Client,
+    parts: Parts,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> pl.DataFrame:
+    """Count rows by score on the workers, for all tables that `from_counts` has.
+
+    Parameters
+    ----------
+    client
+        A `distributed.Client`.
+    parts
+        Parts of the data, each a task: LazyFrames that the workers can read, names of files and
+        globs, of which each file is a part, or small DataFrames.
+    label, score, weight, by, pos_label, bins
+        As for `polars_wroc.score_counts`. Without ``bins`` all distinct scores of a group must
+        fit into the memory of one worker and of the client.
+
+    Returns
+    -------
+    pl.DataFrame
+        What `polars_wroc.score_counts` gives for all rows. ``from_counts(...)`` of it has
+        ``summary``, ``audit`` with its report, curves and the others; those are exact without
+        ``bins``, and with them come with bounds of the AUC.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `polars_wroc.score_counts`; also for parts with different groups.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> from distributed import Client
+    >>> from polars_wroc.dask import score_counts
+    >>> days = [
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.7]}),
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1]}),
+    ... ]
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     counts = score_counts(client, days, "y", "s")
+    >>> wroc.from_counts(counts).summary().select("n", "auc")
+    shape: (1, 2)
+    ┌─────┬───────┐
+    │ n   ┆ auc   │
+    │ --- ┆ ---   │
+    │ i64 ┆ f64   │
+    ╞═════╪═══════╡
+    │ 4   ┆ 0.875 │
+    └─────┴───────┘
+    """
+    _check(client)
+    plans = [
+        count_tables.score_counts(
+            frame, label, score, weight=weight, by=by, pos_label=pos_label, bins=bins
+        )
+        for frame in _frames(parts)
+    ]
+    counts = client.map(collect, plans, pure=False)
+    return _add_up(client, count_tables.merge_counts, counts)
+
+
+def summary(
+    client: Client,
+    parts: Parts,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    method: Method = "logit-t",
+    weight_type: WeightType = "probability",
+    rows_per_range: int = ROWS_PER_RANGE,
+) -> pl.DataFrame:
+    """`summary` on a cluster, exactly, with no more than a range of scores on any worker.
+
+    Parameters
+    ----------
+    client, parts
+        As for `score_counts`.
+    label, score, weight, by, pos_label, level, method, weight_type
+        As for `polars_wroc.summary`.
+    rows_per_range
+        About how many rows a task sorts. The more ranges, the more workers have something to do.
+
+    Returns
+    -------
+    pl.DataFrame
+        What `polars_wroc.summary` gives for all rows; numbers may differ in the last digits.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `polars_wroc.summary`; also for parts with different groups and for
+        ``rows_per_range`` below 1.
+
+    Notes
+    -----
+    The method is that of `summary_in_ranges`. Workers read each part twice: to count it in bins,
+    and to divide it into ranges. A worker should hold one part, and one range, several times.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from distributed import Client
+    >>> from polars_wroc.dask import summary
+    >>> days = [
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.7]}),
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1]}),
+    ... ]
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     table = summary(client, days, "y", "s")
+    >>> table.select("n", "auc")
+    shape: (1, 2)
+    ┌─────┬───────┐
+    │ n   ┆ auc   │
+    │ --- ┆ ---   │
+    │ i64 ┆ f64   │
+    ╞═════╪═══════╡
+    │ 4   ┆ 0.875 │
+    └─────┴───────┘
+    """
+    _check(client)
+    interval = Interval(level, method, weight_type)
+    options.whole_number("rows_per_range", rows_per_range, low=1)
+    rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
+    keys = rows[0].keys
+    tallies = client.map(_tally, rows, pure=False)
+    counts = _add_up(client, merge_tallies, tallies, keys)
+    ranges = cut_ranges(counts, keys, rows_per_range)
+    unknown = [each for each in ranges if each.known is None]
+    measured = _measure_all(client, rows, unknown, interval)
+    sums = [
+        collect(each.sums(rows_by_score(each.known.lazy(), keys), interval))
+        for each in ranges
+        if each.known is not None
+    ]
+    sums += client.gather(measured)
+    return collect(summary_of_ranges(sums, rows[0], interval))
+
+
+def _measure_all(
+    client: Client, parts: Sequence[Rows], ranges: Sequence[ScoreRange], interval: Interval
+) -> list[Future[Any]]:
+    """Divide each part into ranges, and measure each range of all parts."""
+    spans = [each.span for each in ranges]
+    divided = [client.submit(_divide, part, spans, pure=False) for part in parts]
+    return [
+        client.submit(
+            _measure,
+            # Only what is of the range goes to the worker that measures it.
+            [client.submit(operator.getitem, part, number, pure=False) for part in divided],
+            each,
+            parts[0].keys,
+            interval,
+            pure=False,
+        )
+        for number, each in enumerate(ranges)
+    ]
+
+
+def _tally(part: Rows) -> pl.DataFrame:
+    return collect(tally(part))
+
+
+def _divide(part: Rows, spans: Sequence[Span]) -> list[pl.DataFrame]:
+    """Read a part once, and lay out its rows in each range."""
+    read = replace(part, frame=collect(part.frame).lazy())
+    return [collect(span.of(read).frame) for span in spans]
+
+
+def _measure(
+    parts: Sequence[pl.DataFrame], each: ScoreRange, keys: list[str], interval: Interval
+) -> pl.DataFrame:
+    rows = together([part.lazy() for part in parts], keys)
+    return collect(each.sums(rows, interval))
+
+
+def _add_up(
+    client: Client, add: Callable[..., pl.DataFrame], tables: list[Future[Any]], *arguments: Any
+) -> pl.DataFrame:
+    """Add tables up on the workers, a few at a time, and fetch the last one."""
+    while len(tables) > 1:
+        tables = [
+            client.submit(add, tables[first : first + _AT_ONCE], *arguments, pure=False)
+            for first in range(0, len(tables), _AT_ONCE)
+        ]
+    table: pl.DataFrame = tables[0].result()
+    return table
+
+
+def _check(client: Client) -> None:
+    if not isinstance(client, Client) or client.asynchronous:
+        options.reject_type("client", "be a distributed.Client that is not asynchronous", client)
+
+
+def _frames(parts: Parts) -> list[pl.LazyFrame]:
+    """Lay out each part as a plan, of files one plan each."""
+    listed = [parts] if isinstance(parts, Part) else parts
+    if not isinstance(listed, Sequence) or not listed:
+        options.reject_type("parts", "be one or several LazyFrames or names of files", parts)
+    frames: list[pl.LazyFrame] = []
+    for part in listed:
+        if isinstance(part, str | Path):
+            frames += [scan([name]) for name in files_of(str(part))]
+        elif isinstance(part, pl.DataFrame | pl.LazyFrame):
+            frames.append(part.lazy())
+        else:
+            options.reject_type("parts", "hold LazyFrames, DataFrames or names of files", part)
+    return frames
