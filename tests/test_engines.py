@@ -20,7 +20,8 @@ import polars_wroc as wroc
 # How the graph of a physical plan colours what does not stream.
 IN_MEMORY_FALLBACK = 'fillcolor="0.0 0.3 1.0"'
 # What computes at once, or is no query.
-NO_PLANS = {"audit", "summary_in_ranges"} | {name for name in wroc.__all__ if name.endswith("_chart")}
+CHARTS = {name for name in wroc.__all__ if name.endswith("_chart")}
+NO_PLANS = {"audit", "summary_in_ranges"} | CHARTS
 
 
 def _streaming_graph(plan: pl.LazyFrame) -> str:
