@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, overload
+
+import polars as pl
 
 from polars_wroc.binning import Binning
 from polars_wroc.inputs import IntoColumn
+from polars_wroc.other_engines import read_native_rows
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import MODEL, FrameT, IntoColumns, deliver
+from polars_wroc.rows import MODEL, FrameT, IntoColumns, collect, deliver
 from polars_wroc.states import STATE_COLUMNS, count, merge, read_states
 
 
+@overload
 def score_counts(
     frame: FrameT,
     label: IntoColumn,
@@ -20,15 +25,44 @@ def score_counts(
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int | None = None,
-) -> FrameT:
+) -> FrameT: ...
+
+
+@overload
+def score_counts(
+    frame: Any,
+    label: str,
+    score: str | Sequence[str],
+    *,
+    weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> pl.DataFrame: ...
+
+
+def score_counts(
+    frame: Any,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> pl.DataFrame | pl.LazyFrame:
     """Count rows and add up their weights by score: a state that adds up with others.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame.
+        DataFrame or LazyFrame; or a frame of another engine that
+        `Narwhals <https://narwhals-dev.github.io/narwhals>`_ has: a relation of DuckDB, a table of
+        Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of
+        PyArrow. That engine groups and adds up its rows itself, in one query for each score column,
+        and only the groups leave it.
     label, score, weight, by, pos_label
-        As for `summary`.
+        As for `summary`; names of columns only, where the frame is not of Polars.
     bins
         Instead of each distinct score, count bins of scores: about so many for probabilities,
         and more for scores that span more powers of two. Their edges do not depend on the data:
@@ -38,6 +72,7 @@ def score_counts(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
+        Of the kind of the frame; a DataFrame for one that is not of Polars.
         One row per group (and model) and distinct score or bin that has a row, sorted by the
         ``by`` columns, then by descending score; the missing rows of a group come last, with a
         null score. After the ``by`` columns (and ``model``) come ``score``, in the type of the
@@ -56,6 +91,9 @@ def score_counts(
     -----
     States add up with `merge_counts`, in any order and any number; `from_counts` gives the
     tables. What is exact by score is exact again; from bins an AUC has bounds.
+
+    Other engines group by score even with ``bins``: bins have the same edges everywhere because
+    they are made here. pandas has no null apart from NaN in its older types: both are missing.
 
     Examples
     --------
@@ -76,8 +114,10 @@ def score_counts(
     """
     binning = Binning(bins)
     taken = [*STATE_COLUMNS, MODEL]
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    return deliver(frame, count(rows, binning).table())
+    read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
+    rows = read(frame, label, score, weight, by, pos_label, result_columns=taken)
+    table = count(rows, binning).table()
+    return table if isinstance(frame, pl.LazyFrame) else collect(table)
 
 
 def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:

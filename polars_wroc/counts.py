@@ -54,10 +54,10 @@ def in_bins(rows: Rows, together: pl.Expr) -> Rows:
         score,
         score.alias(SCORE_HIGH),
         weight,
-        weight.pow(2).alias(ROW_SQUARES),
-        weight.abs().pow(3).alias(ROW_CUBES),
+        rows.signed_squares.abs().alias(ROW_SQUARES),
+        rows.signed_cubes.abs().alias(ROW_CUBES),
         # Not a number of rows, which is counted no further than four billion.
-        pl.lit(1, pl.Int64).alias(ROW_COUNT),
+        pl.col(ROW_COUNT) if rows.counted else pl.lit(1, pl.Int64).alias(ROW_COUNT),
     )
     added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
         score.min(),

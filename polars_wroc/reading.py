@@ -251,10 +251,10 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
 
 def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     columns = named_columns("by", by, frame)
-    return {name: _one_zero(column, frame) for name, column in columns.items()}
+    return {name: one_zero(column, frame) for name, column in columns.items()}
 
 
-def _one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
+def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
     """Write -0.0 as 0.0, which is the same group."""
     (dtype,) = frame.select(key).collect_schema().dtypes()
     return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key) if dtype.is_float() else key

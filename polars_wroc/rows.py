@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar
 
@@ -164,13 +165,20 @@ def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
 
 def collect(plan: pl.LazyFrame) -> pl.DataFrame:
     """Run a plan; a failed check raises its sentence alone."""
-    return collect_all([plan])[0]
+    with _sentence_alone():
+        return plan.collect()
 
 
 def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
     """Run plans that share their source; a failed check raises its sentence alone."""
-    try:
+    with _sentence_alone():
         return pl.collect_all(plans)
+
+
+@contextmanager
+def _sentence_alone() -> Iterator[None]:
+    try:
+        yield
     except pl.exceptions.InvalidOperationError as error:
         sentence = sentence_of(error)
         if sentence is None:

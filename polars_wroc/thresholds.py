@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -175,9 +176,11 @@ def threshold_metrics(
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
     curve = curve_frame(rows, asked, squares=level is not None)
     if asked:
-        # The origin's threshold is +inf too: it is told by what it predicts.
+        curve = curve.filter(pl.col("threshold").is_in(asked))
+    if math.inf in asked:
+        # The origin's threshold is +inf too: it is the first row.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
-        curve = curve.filter(pl.col("threshold").is_in(asked) & ~origin)
+        curve = curve.filter(~origin)
     if level is not None:
         curve = curve.with_columns(
             square.alias(name) for square, name in zip(squares_of_cells(), SQUARES, strict=True)

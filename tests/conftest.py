@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -67,6 +68,14 @@ def people() -> pl.DataFrame:
             "w": random.lognormal(size=rows),
         }
     ).with_columns(limit=pl.col("s").mean().over("g"))
+
+
+@pytest.fixture
+def scan(people: pl.DataFrame, tmp_path: Path) -> pl.LazyFrame:
+    """A Parquet file with the people's five columns and three that nothing asks for."""
+    path = tmp_path / "people.parquet"
+    people.with_columns(extra=1, more=2, most=3).write_parquet(path)
+    return pl.scan_parquet(path)
 
 
 @pytest.fixture
