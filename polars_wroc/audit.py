@@ -25,6 +25,7 @@ from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reading import missing_values, read_rows, require_groups
 from polars_wroc.rows import OVERALL, IntoColumns, collect
 from polars_wroc.rules import Criterion, threshold_or_rule
+from polars_wroc.states import State
 from polars_wroc.summary import SUMMARY_COLUMNS
 from polars_wroc.thinning import AUC_CHANGE
 from polars_wroc.variance import WeightType
@@ -176,6 +177,8 @@ def audit(
     if pos_label is not None and not tables.segments["n_pos"].sum():
         msg = f"`pos_label` must be a value of the label; found no row with {pos_label!r}"
         raise ValueError(msg)
+    if isinstance(frame, State) and not _is_weighted(tables.segments):
+        weight = None
     missing = missing_values(frame, label, score, weight, by)
     settings = {
         "label": _shown(label),
@@ -202,6 +205,12 @@ def audit(
         pl.col("column").replace(names), "n_missing"
     )
     return Audit(*tables, collect(lacking.unique(maintain_order=True)), settings)
+
+
+def _is_weighted(segments: pl.DataFrame) -> bool:
+    """Whether sums of weights are anything but numbers of rows."""
+    weights = pl.col("w_pos", "w_neg") != pl.col("n_pos", "n_neg")
+    return bool(segments.select(pl.any_horizontal(weights.any())).item())
 
 
 def _listed(columns: IntoColumns) -> list[str]:

@@ -26,6 +26,8 @@ _SHOWN = (
     "n_pos",
     "n_missing",
     "auc",
+    "auc_low",
+    "auc_high",
     "ci_low",
     "ci_high",
     "threshold",

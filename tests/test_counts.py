@@ -327,3 +327,21 @@ def test_what_is_no_state_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         call(scored)
+
+
+def test_the_report_says_how_sure_binned_aucs_are(scored: pl.DataFrame, tmp_path: Any) -> None:
+    for bins, said in ((None, None), (64, "± 0."), (2**60, "exact")):
+        page = tmp_path / "report.html"
+        wroc.audit(scored, "y", "s", by="g", bins=bins).save(page)
+        fact = "scores were counted in bins"
+        assert (fact in page.read_text()) == (bins is not None)
+        assert said is None or said in page.read_text()
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_an_audit_of_counts_says_whether_rows_have_weights(
+    scored: pl.DataFrame, weight: str | None
+) -> None:
+    counts = wroc.score_counts(scored, "y", "s", weight=weight, by="g")
+    settings = wroc.from_counts(counts).audit(by="g").settings
+    assert settings["weight"] == (None if weight is None else "weight")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.bounds import AUC_BOUNDS
 from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.report.tables import DASH, threshold_text
 from polars_wroc.rows import MODEL, OVERALL
@@ -76,7 +77,18 @@ def facts(audit: Audit) -> list[Fact]:
     found.append(_segments_fact(segments))
     if "threshold" in segments.columns:
         found.append(_threshold_fact(everybody, settings))
+    if set(AUC_BOUNDS) <= set(segments.columns):
+        found.append(_bounds_fact(segments))
     return found
+
+
+def _bounds_fact(segments: pl.DataFrame) -> Fact:
+    away = pl.max_horizontal(
+        (pl.col("auc") - pl.col(bound)).abs().max().fill_null(0.0) for bound in AUC_BOUNDS
+    )
+    most = segments.select(away).item()
+    note = "scores were counted in bins: no AUC of the rows is further from the one shown"
+    return Fact("AUCs", f"± {most:.2g}" if most else "exact", note)
 
 
 def _segments_fact(segments: pl.DataFrame) -> Fact:
