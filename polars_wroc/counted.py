@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import update_wrapper
 from typing import Any
 
 import polars as pl
@@ -22,6 +21,7 @@ from polars_wroc.partial_tables import partial_aucs
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.rows import collect
+from polars_wroc.signatures import described
 from polars_wroc.states import State, read_state
 from polars_wroc.subgroups import subgroup_auc
 from polars_wroc.summary import summary
@@ -31,20 +31,13 @@ _NOT_OF_COUNTS = ("frame", "label", "score", "weight", "pos_label", "cluster", "
 
 
 def _of_counts(function: Callable[..., Any]) -> Callable[..., Any]:
-    own = inspect.signature(function)
-    options = [value for name, value in own.parameters.items() if name not in _NOT_OF_COUNTS]
-
     def method(self: Counts, **arguments: Any) -> Any:
-        signature.bind(self, **arguments)
+        inspect.signature(method).bind(self, **arguments)
         # Counts do not tell the names of the columns that they were made of.
         table = function(self._state, "label", "score", weight="weight", **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
-    update_wrapper(method, function)
-    receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    signature = own.replace(parameters=[receiver, *options])
-    vars(method)["__signature__"] = signature
-    return method
+    return described(method, function, _NOT_OF_COUNTS)
 
 
 class Counts:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import update_wrapper
 from typing import Any
 
 import polars as pl
@@ -36,6 +34,7 @@ from polars_wroc.permutation import abroca_test
 from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.resampling import bootstrap, bootstrap_replicates
+from polars_wroc.signatures import described
 from polars_wroc.subgroups import subgroup_auc
 from polars_wroc.summary import summary
 
@@ -44,26 +43,14 @@ def _of_score(function: Callable[..., pl.Expr]) -> Callable[..., pl.Expr]:
     def method(self: ExprNamespace, *args: Any, **kwargs: Any) -> pl.Expr:
         return function(*args, score=self._score, **kwargs)
 
-    return _described(method, function, "score")
+    return described(method, function, ["score"])
 
 
 def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: _FrameNamespace, *args: Any, **kwargs: Any) -> Any:
         return function(self._frame, *args, **kwargs)
 
-    return _described(method, function, "frame")
-
-
-def _described(
-    method: Callable[..., Any], function: Callable[..., Any], filled_in: str
-) -> Callable[..., Any]:
-    """Give a method the name, the documentation and the other arguments of its function."""
-    update_wrapper(method, function)
-    own = inspect.signature(function)
-    receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    others = [value for name, value in own.parameters.items() if name != filled_in]
-    vars(method)["__signature__"] = own.replace(parameters=[receiver, *others])
-    return method
+    return described(method, function, ["frame"])
 
 
 @pl.api.register_expr_namespace("wroc")
