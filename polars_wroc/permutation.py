@@ -128,8 +128,10 @@ def abroca_test(
 def _tested(rows: Rows, permutations: int, seed: int, *, eager: bool) -> pl.LazyFrame:
     """Measure the data and their permutations, and compare."""
     ordered, names = number_groups(rows)
-    ordered, at_once = ordered.cache(), _LAZILY_AT_ONCE
-    if eager:
+    at_once = _LAZILY_AT_ONCE
+    if not eager:
+        ordered = ordered.cache()
+    else:
         sorted_rows = collect(ordered)
         ordered, groups = sorted_rows.lazy(), sorted_rows[GROUP].n_unique()
         at_once = _ROWS_AT_ONCE // max(1, sorted_rows.height * groups)
