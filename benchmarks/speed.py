@@ -384,6 +384,11 @@ def say(progress: str) -> None:
 
 def options_of(description: str) -> argparse.Namespace:
     """Read the command line."""
+    return parser_of(description).parse_args()
+
+
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """Make the options that these benchmarks share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rows", type=_positive, default=10_000_000)
     parser.add_argument("--rounds", type=_positive, default=5)
@@ -395,7 +400,7 @@ def options_of(description: str) -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="Markdown file to write the report to")
-    return parser.parse_args()
+    return parser
 
 
 def _positive(text: str) -> int:
