@@ -133,8 +133,8 @@ label, score and weight), not the time on the clock. Rows are in Parquet files o
 rows: {few} groups, 3 in 10 positive, float64 probabilities all distinct, float64 weights. Each
 measurement is in a process of its own; its peak memory counts everything, the libraries of some
 0.1 GB too. Rounds up to {chunk:,} rows, of which medians stand here: {rounds}; beyond: 1. The width
-is the largest `auc_high - auc_low` of a group, the error the largest distance of an AUC from that of the
-exact summary."""
+is the largest `auc_high - auc_low` of a group, the error the largest distance of an AUC from that
+of the exact summary."""
 
 
 def options_of() -> argparse.Namespace:

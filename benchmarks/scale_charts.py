@@ -14,19 +14,23 @@ def save_lines(df: pl.DataFrame, x: str, kind: str, ys: tuple[str, str], path: P
     """Draw a line for each kind, on logarithmic axes, in a panel for each column."""
     kinds = df[kind].unique(maintain_order=True).to_list()
     count = len(kinds)
-    logarithmic = alt.Scale(type="log")
+    scales = (alt.Scale(domain=kinds, range=r[:count]) for r in (COLOURS, DASHES, SHAPES))
+    colour, dash, shape = scales
+    powers = alt.Axis(values=[10.0**power for power in range(-12, 13)], format="~g")
+    counts = alt.Axis(values=powers.values, format="~s")
+    logarithmic = alt.Scale(type="log", nice=False, padding=10)
     base = alt.Chart(df).encode(
-        x=alt.X(x, type="quantitative", scale=logarithmic, axis=alt.Axis(format="~s")),
-        color=alt.Color(kind, sort=kinds, scale=alt.Scale(range=COLOURS[:count])),
-        strokeDash=alt.StrokeDash(kind, sort=kinds, scale=alt.Scale(range=DASHES[:count])),
-        shape=alt.Shape(kind, sort=kinds, scale=alt.Scale(range=SHAPES[:count])),
+        x=alt.X(x, type="quantitative", scale=logarithmic, axis=counts),
+        color=alt.Color(kind, scale=colour),
+        strokeDash=alt.StrokeDash(kind, scale=dash),
+        shape=alt.Shape(kind, scale=shape),
     )
-    drawn = base.mark_line() + base.mark_point(filled=True, size=50)
     panels = (
-        drawn.encode(y=alt.Y(y, type="quantitative", scale=logarithmic)).properties(
-            width=300, height=260
-        )
+        base.mark_line(point=alt.OverlayMarkDef(filled=True, size=50))
+        .encode(y=alt.Y(y, type="quantitative", scale=logarithmic, axis=powers))
+        .properties(width=300, height=260)
         for y in ys
     )
-    chart = alt.hconcat(*panels).configure_legend(orient="bottom", labelLimit=300, columns=3)
-    chart.save(str(path), scale_factor=1.5)
+    legend = alt.LegendConfig(orient="bottom", labelLimit=300, columns=3, symbolStrokeWidth=1)
+    chart = alt.hconcat(*panels, config=alt.Config(legend=legend))
+    chart.save(str(path), scale_factor=1.25)
