@@ -101,7 +101,13 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     plots = (options.output or folder / "scale.md").parent
     packages = [package for module, package in peers.PACKAGES.items() if find_spec(module)]
     machine, data_of = speed.machine(*packages), partial(data, folder)
-    yield INTRODUCTION.format(machine=machine, rounds=options.rounds, chunk=CHUNK, few=FEW_GROUPS)
+    yield INTRODUCTION.format(
+        machine=machine,
+        rounds=options.rounds,
+        timeout=options.timeout,
+        chunk=CHUNK,
+        few=FEW_GROUPS,
+    )
     bins = run_alone(binned_answers, folder, options.timeout)
     if isinstance(bins, str):
         raise TimeoutError(bins)
@@ -125,7 +131,7 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
 
 INTRODUCTION = """# Large data
 
-{machine} Made by `python benchmarks/scale.py --output benchmarks/scale.md`.
+{machine} Made by `python benchmarks/scale.py --rounds {rounds} --timeout {timeout:g}`.
 
 The machine has other work to do: trust the time of the processors (cpu, of all threads) and its
 ratio to that of the sum of the same columns in the same round (`group_by` of the groups, `sum` of
