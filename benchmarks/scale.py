@@ -11,14 +11,15 @@ same columns. What takes longer than ``--timeout`` is ended and said to be so.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -29,6 +30,7 @@ import speed
 from scale_charts import save_lines
 from scale_tasks import (
     BINNED_ROWS,
+    BUDGET_MB,
     BY_GROUPS,
     CHUNK,
     EXACT,
@@ -43,6 +45,7 @@ from scale_tasks import (
     write_chunks,
 )
 
+BUDGET = "POLARS_OOC_MEMORY_BUDGET_MB"
 FEW_GROUPS = speed.SEGMENTS
 GROUPS = (1, 100, 10_000, 100_000)
 # Five kinds of line are all that can be told apart.
@@ -101,13 +104,8 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     plots = (options.output or folder / "scale.md").parent
     packages = [package for module, package in peers.PACKAGES.items() if find_spec(module)]
     machine, data_of = speed.machine(*packages), partial(data, folder)
-    yield INTRODUCTION.format(
-        machine=machine,
-        rounds=options.rounds,
-        timeout=options.timeout,
-        chunk=CHUNK,
-        few=FEW_GROUPS,
-    )
+    settings = {"rounds": options.rounds, "timeout": options.timeout}
+    yield INTRODUCTION.format(machine=machine, chunk=CHUNK, few=FEW_GROUPS, **settings)
     bins = run_alone(binned_answers, folder, options.timeout)
     if isinstance(bins, str):
         raise TimeoutError(bins)
@@ -184,17 +182,32 @@ def _rounds(
             if known and isinstance(known[-1], str):
                 cost: Cost | str = known[-1]
             else:
-                cost = run_alone(partial(do, name), files, options.timeout)
+                cost = run_limited(name, files, options.timeout)
             speed.say(f"{size:,}: {name}: {cost if isinstance(cost, str) else cost[:3]}")
             known.append(cost)
     for name, known in costs.items():
         yield Run(size, name, known, costs[SUM], costs[EXACT][0])
 
 
-def run_alone(task: Task, files: Path, timeout: float | None) -> Cost | str:
+def run_limited(name: str, files: Path, timeout: float) -> Cost | str:
+    """Do a task of that name in a new process, with its memory budget if it has one."""
+    task = partial(do, name)
+    if name != LIMITED:
+        return run_alone(task, files, timeout)
+    os.environ[BUDGET] = str(BUDGET_MB)
+    try:
+        return run_alone(task, files, timeout, spawn=True)
+    finally:
+        del os.environ[BUDGET]
+
+
+def run_alone(task: Task, files: Path, timeout: float | None, *, spawn: bool = False) -> Cost | str:
     """Do a task in a new process, or say why it did not end."""
-    # A child started in any other way inherits the peak of this process.
-    context = get_context("forkserver")
+    # A spawned child inherits the peak of this process, but a server of forks no new environment,
+    # and Polars reads its budget when it is imported.
+    context: SpawnContext | ForkServerContext = ForkServerContext()
+    if spawn:
+        context = SpawnContext()
     context.set_forkserver_preload([])
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_send_cost, args=(there, task, files))

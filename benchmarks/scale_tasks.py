@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -145,6 +144,4 @@ def installed(task: str) -> bool:
 
 def do(name: str, files: Path) -> pl.DataFrame:
     """Do a task, in the process that is its own."""
-    if name == LIMITED:
-        os.environ["POLARS_OOC_MEMORY_BUDGET_MB"] = str(BUDGET_MB)
     return TASKS[name](files)
