@@ -384,9 +384,7 @@ def say(progress: str) -> None:
 
 def options_of(description: str) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--rows", type=_positive, default=10_000_000)
-    parser.add_argument("--rounds", type=_positive, default=5)
+    parser = parser_of(description)
     parser.add_argument(
         "--peer-rounds",
         type=_positive,
@@ -394,8 +392,16 @@ def options_of(description: str) -> argparse.Namespace:
         help="rounds of the slow peers, scikit-learn and polarbearings",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="Markdown file to write the report to")
     return parser.parse_args()
+
+
+def parser_of(description: str) -> argparse.ArgumentParser:
+    """Make the options that benchmarks share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rows", type=_positive, default=10_000_000)
+    parser.add_argument("--rounds", type=_positive, default=5)
+    parser.add_argument("--output", type=Path, help="Markdown file to write the report to")
+    return parser
 
 
 def _positive(text: str) -> int:
