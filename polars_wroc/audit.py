@@ -25,11 +25,12 @@ from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reading import missing_values, read_rows, require_groups
 from polars_wroc.rows import OVERALL, IntoColumns, collect
 from polars_wroc.rules import Criterion, threshold_or_rule
-from polars_wroc.states import State
+from polars_wroc.states import bins_of_counts, is_counts
 from polars_wroc.summary import SUMMARY_COLUMNS
 from polars_wroc.thinning import AUC_CHANGE
-from polars_wroc.variance import WeightType
+from polars_wroc.variance import CLASSES, WeightType
 
+_ROUNDING = 1e-9
 _TAKEN = (
     OVERALL,
     "attribute",
@@ -177,7 +178,7 @@ def audit(
     if pos_label is not None and not tables.segments["n_pos"].sum():
         msg = f"`pos_label` must be a value of the label; found no row with {pos_label!r}"
         raise ValueError(msg)
-    if isinstance(frame, State) and not _is_weighted(tables.segments):
+    if is_counts(frame) and not _is_weighted(tables.segments):
         weight = None
     missing = missing_values(frame, label, score, weight, by)
     settings = {
@@ -196,7 +197,7 @@ def audit(
         "method": method,
         "weight_type": weight_type,
         "min_rows": min_rows,
-        "bins": bins,
+        "bins": bins_of_counts(frame) or bins,
         "tolerance": tolerance,
         "polars_wroc": version("polars-wroc"),
     }
@@ -208,9 +209,14 @@ def audit(
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:
-    """Whether sums of weights are anything but numbers of rows."""
-    weights = pl.col("w_pos", "w_neg") != pl.col("n_pos", "n_neg")
-    return bool(segments.select(pl.any_horizontal(weights.any())).item())
+    """Whether rows have a weight other than 1: sums of weights alone may be numbers of rows."""
+    apart = [
+        pl.col(f"{number}_{side}") - pl.col(f"n_{side}")
+        for number in ("w", "n_eff")
+        for side in CLASSES
+    ]
+    weighted = pl.any_horizontal(difference.abs() > _ROUNDING for difference in apart)
+    return bool(segments.select(weighted.any()).item())
 
 
 def _listed(columns: IntoColumns) -> list[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audit_references import AuditReferences
+from polars_wroc.bounds import with_hidden_differences
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
@@ -146,6 +147,7 @@ def _reduce(
             sums = sums.sort(rows.keys)
         if grouping.keys:
             sums = reference.completed(sums, rows)
+            sums = with_hidden_differences(sums, rows, rows.ordered)
         tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
         grouping.check_names(tables[-1][0], everybody.ordered)
     sums_of_all, points_of_all = zip(*tables, strict=True)

@@ -27,17 +27,23 @@ from polars_wroc.subgroups import subgroup_auc
 from polars_wroc.summary import summary
 
 # What rows are needed for, or what the counts say themselves.
-_NOT_OF_COUNTS = ("frame", "label", "score", "weight", "pos_label", "cluster", "bins", "tolerance")
+_NOT_OF_COUNTS = ("frame", "label", "score", "weight", "pos_label", "cluster", "tolerance")
 
 
 def _of_counts(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Counts, **arguments: Any) -> Any:
-        inspect.signature(method).bind(self, **arguments)
+        try:
+            inspect.signature(method).bind(self, **arguments)
+        except TypeError as error:
+            msg = f"Counts.{function.__name__}() {error}"
+            raise TypeError(msg) from None
         # Counts do not tell the names of the columns that they were made of.
         table = function(self._state, "label", "score", weight="weight", **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
-    return described(method, function, _NOT_OF_COUNTS)
+    # Bins of a calibration are others.
+    binned = "tolerance" in inspect.signature(function).parameters
+    return described(method, function, [*_NOT_OF_COUNTS, *(["bins"] if binned else [])])
 
 
 class Counts:
@@ -88,10 +94,13 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     Counts
         Methods that have the names, options and columns of the functions for rows: ``summary``,
         ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need
-        no single row. They take no columns, and ``by`` names groups that the counts have. Counts
-        by score give what the rows give. From bins the points of curves are exact but few, rows
-        in one bin count as ties, and an AUC comes with ``auc_low, auc_high``, which hold with
-        certainty but for rounding.
+        no single row. They take no columns, and ``by`` names groups that the counts have. Models
+        come in alphabetical order. Counts by score give what the rows give. From bins the points
+        of curves are exact but few, and rows in one bin count as ties: ``summary``, ``roc_curve``
+        and ``audit`` say with certainty, but for rounding, what ``auc_low, auc_high`` an AUC is
+        between. Intervals of gaps in AUC are wider by what bins may hide, and a gap is tested
+        only where its sign is certain. Other tables are those of the binned scores; a
+        calibration needs counts by score.
 
     Raises
     ------

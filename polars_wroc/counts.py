@@ -36,7 +36,7 @@ WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in
 SUMS = (*COUNTS, *WEIGHT_SUMS)
 _BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
 # How many pairs may be left in bins.
-_ALLOWED = "__allowed"
+_ALLOWED, _PAIRS, _ALL = "__allowed", "__pairs", "_all"
 # Rows labelled 0, and rows labelled -1, which must not be in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
@@ -181,10 +181,11 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
 
 
 def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:
-    """Say how many pairs may be left within bins after each of two rounds."""
+    """Weigh both classes, and say what share of the pairs may be left in bins after a round."""
     assert binning.tolerance is not None
-    pairs = pl.col("w_pos").sum() * pl.col("w_neg").sum()
-    return reduce_groups(state, keys, {_ALLOWED: binning.tolerance / 2 * pairs})
+    totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
+    allowed = pl.lit(binning.tolerance / 2).alias(_ALLOWED)
+    return reduce_groups(state, keys, totals).with_columns(allowed)
 
 
 def _too_many_pairs(
@@ -193,9 +194,13 @@ def _too_many_pairs(
     """Keep the bins with the most pairs: all the others have no more than what is allowed."""
     several = pl.col(SCORE) < pl.col(SCORE_HIGH)
     sums = state.filter(several).group_by(*keys, _BIN).agg(pl.col("w_pos", "w_neg").sum())
-    pairs = pl.col("w_pos") * pl.col("w_neg")
+    # Shares, since products of weights may be more or less than a number.
+    shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
+    pairs = pl.col(_PAIRS)
     within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)
-    return beside(sums, allowed, keys).filter(within > pl.col(_ALLOWED))
+    both = beside(sums, allowed, keys).filter(shares[0].is_finite() & shares[1].is_finite())
+    paired = both.with_columns((shares[0] * shares[1]).alias(_PAIRS))
+    return paired.filter(within > pl.col(_ALLOWED))
 
 
 def rows_of(

@@ -9,6 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc import options
+from polars_wroc.bounds import unless_hidden, with_hidden_differences
 from polars_wroc.contrasts import (
     Adjust,
     Area,
@@ -189,7 +190,7 @@ def measure_gaps(
     placed = place_in_group(rows, compared)
     # Sorted, since of several best groups the first one is the reference.
     sums = rows.reduce(placed, compared.sums | rows.class_counts()).sort(rows.keys)
-    sums = compared.completed(sums, rows)
+    sums = with_hidden_differences(compared.completed(sums, rows), rows, rows.ordered)
     cells = None if thresholds is None else cells_at(rows, thresholds)
     return adjusted_gaps(
         gaps_of(sums, cells, rows.keys, compared, tests), rows.keys, rows.ordered, tests.adjust
@@ -205,6 +206,7 @@ def gaps_of(
 ) -> pl.LazyFrame:
     """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
     table = _with_area_gaps(reference.contrast(sums), reference.outside, tests.level)
+    table = unless_hidden(table, reference.kind)
     if cells is not None:
         rates = RateGaps(
             reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()

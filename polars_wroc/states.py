@@ -22,9 +22,10 @@ from polars_wroc.counts import (
 )
 from polars_wroc.inputs import unless
 from polars_wroc.options import reject_type
-from polars_wroc.rows import MODEL, Rows
+from polars_wroc.rows import MODEL, Rows, collect
 
 BINS = "bins"
+_LEAST_BINS = 16
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
 
@@ -46,6 +47,9 @@ class State:
         beside = [BINS] if self.binned else []
         groups = [expression.alias(name) for name, expression in by.items()]
         parts = self.frame.select(*groups, *models, *beside, LOW, HIGH, *SUMS)
+        if self.binned:
+            # Tables of different bins may have been stacked.
+            parts = parts.with_columns(pl.col(BINS).min())
         added = with_common_score(add_up(parts, [*keys, *beside], together), models, together)
         return rows_of(added, keys, models, binned=self.binned)
 
@@ -128,14 +132,33 @@ def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame) -> State:
             raise ValueError(msg)
     keys = [name for name in schema if name not in STATE_COLUMNS]
     sums = [_checked_sum(argument, name) for name in SUMS]
-    return State(frame.lazy().select(*keys, *scores, *sums), keys, binned)
+    checked = frame.lazy().select(*keys, *scores, *sums).with_columns(_checked_range(argument))
+    if binned:
+        whole = (pl.col(BINS) >= _LEAST_BINS).fill_null(value=False)
+        rule = f"`{argument}` must hold in column 'bins' how many there are, {_LEAST_BINS} or more"
+        checked = checked.with_columns(pl.when(unless(whole, rule, pl.col(BINS))).then(BINS))
+    return State(checked, keys, binned)
+
+
+def _checked_range(argument: str) -> pl.Expr:
+    """Let the range of scores through where it is one, and null where rows lack a score."""
+    low, high = pl.col(LOW), pl.col(HIGH)
+    # NaN is above all numbers.
+    ordered = (low <= high) & (high.cast(pl.Float64) <= float("inf"))
+    missing = low.is_null() & high.is_null() & (pl.col("n_pos") + pl.col("n_neg") == 0)
+    rule = f"`{argument}` must hold scores that are numbers, the lowest of a bin first"
+    good = ordered.fill_null(value=False) | missing
+    return pl.when(unless(good, rule, pl.format("{} to {}", low, high))).then(LOW).alias(LOW)
 
 
 def _checked_sum(argument: str, name: str) -> pl.Expr:
     value = pl.col(name).cast(pl.Int64 if name in COUNTS else pl.Float64)
     good = (value >= 0).fill_null(value=False)
-    if name not in COUNTS:
-        good &= value.is_finite()
+    if name in COUNTS:
+        rule = f"`{argument}` must hold whole numbers, zero or more in column {name!r}"
+        return pl.when(unless(good & (pl.col(name) == value), rule, pl.col(name))).then(value)
+    # Sums of powers may be more than a number where those of weights are not.
+    good &= value.is_finite() if name in ("w_pos", "w_neg") else ~value.is_nan()
     rule = f"`{argument}` must hold numbers that are finite and zero or more in column {name!r}"
     return pl.when(unless(good, rule, value)).then(value).alias(name)
 
@@ -149,3 +172,16 @@ def _together(*, binned: bool) -> pl.Expr:
 def _types_of_keys(part: State | Rows) -> dict[str, str]:
     schema = part.frame.select(part.keys).collect_schema()
     return {name: str(dtype) for name, dtype in sorted(schema.items())}
+
+
+def is_counts(frame: object) -> bool:
+    """Whether counts stand for the rows of a frame."""
+    return isinstance(frame, State)
+
+
+def bins_of_counts(frame: object) -> int | None:
+    """Say in how many bins counts are; None for those by score and for rows."""
+    if not isinstance(frame, State) or not frame.binned:
+        return None
+    found: int | None = collect(frame.frame.select(pl.col(BINS).min())).item()
+    return found

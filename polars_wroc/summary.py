@@ -20,6 +20,8 @@ from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import Fields, in_columns
 from polars_wroc.variance import WeightType
 
+# The AUC of a score that tells nothing.
+_CHANCE = 0.5
 SUMMARY_COLUMNS = (
     "n",
     "n_pos",
@@ -186,7 +188,8 @@ def summary_sums(
 
 def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
     """Add the columns of the summary to the sums of each group."""
-    return in_columns(sums, [*interval.steps, _from_auc])
+    bounded = [_certainly] if AUC_BOUNDS[0] in sums.collect_schema() else []
+    return in_columns(sums, [*interval.steps, _from_auc, *bounded])
 
 
 def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
@@ -203,5 +206,12 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
 
 
 def _from_auc(field: Fields) -> dict[str, pl.Expr]:
-    inverted = field("ci_high") < 0.5  # noqa: PLR2004  (the AUC by chance)
+    inverted = field("ci_high") < _CHANCE
     return {"gini": metrics.gini_of(field("auc")), "inverted": inverted}
+
+
+def _certainly(field: Fields) -> dict[str, pl.Expr]:
+    """Let bins not make an AUC look inverted."""
+    low, high = (field(name) for name in AUC_BOUNDS)
+    known = (high < _CHANCE) | (low >= _CHANCE) | ~field("inverted")
+    return {"inverted": pl.when(known).then("inverted")}

@@ -135,7 +135,7 @@ def _scores(audit: Audit) -> int:
 def _slider_caption(points: int, *, moved: bool) -> str:
     thinned = (
         f" Where a curve has more than {points} points, they are those of the next higher "
-        "threshold that is drawn; the tables are exact."
+        "threshold that is drawn; the tables leave none out."
     )
     return (
         "Move the slider: the points and the numbers are those of the rows that score at least the "
