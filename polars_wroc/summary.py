@@ -74,11 +74,14 @@ def summary(
     level, method, weight_type, cluster
         Which interval, what a weight means and which rows belong together: see `roc_auc_ci`.
     bins
-        Take the rows in about so many bins of scores for ties, see `score_counts`: one pass in
-        memory that does not depend on their number. Bounds of the AUC say what that may miss.
+        Take the rows in about so many bins of scores for ties, 16 or more, see `score_counts`: one
+        pass in memory that does not depend on their number, but on groups times bins. Bounds of
+        the AUC say what that may miss.
     tolerance
         How far apart the bounds of an AUC may be: bins with too many pairs are divided, down
-        to single scores where need be, which takes two more passes.
+        to single scores where need be. That takes two more passes, more time than the exact
+        summary, and memory that grows with the rows in divided bins: it is for scores that bins
+        tell badly apart, and for AUCs that need not be exact.
 
     Returns
     -------
