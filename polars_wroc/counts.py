@@ -56,8 +56,7 @@ def in_bins(rows: Rows, together: pl.Expr) -> Rows:
         weight,
         rows.signed_squares.abs().alias(ROW_SQUARES),
         rows.signed_cubes.abs().alias(ROW_CUBES),
-        # Not a number of rows, which is counted no further than four billion.
-        pl.col(ROW_COUNT) if rows.counted else pl.lit(1, pl.Int64).alias(ROW_COUNT),
+        rows.each_counts.alias(ROW_COUNT),
     )
     added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
         score.min(),
@@ -71,8 +70,7 @@ def in_bins(rows: Rows, together: pl.Expr) -> Rows:
 
 def contributions(rows: Rows) -> pl.LazyFrame:
     """Lay out what each row adds to the state."""
-    weight = pl.col(WEIGHT)
-    one = pl.col(ROW_COUNT) if rows.counted else pl.lit(1, pl.Int64)
+    weight, number = pl.col(WEIGHT), rows.each_counts
     tallies = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
     if ZERO_LABEL in rows.frame.collect_schema():
         zero = pl.col(ZERO_LABEL)
@@ -83,7 +81,7 @@ def contributions(rows: Rows) -> pl.LazyFrame:
         *rows.keys,
         pl.col(SCORE).alias(LOW),
         pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
-        *(pl.when(tally).then(one).otherwise(0).alias(name) for name, tally in tallies.items()),
+        *(pl.when(tally).then(number).otherwise(0).alias(name) for name, tally in tallies.items()),
         *(power.alias(name) for name, power in zip(WEIGHT_SUMS, powers, strict=True)),
     )
 
@@ -123,7 +121,7 @@ def collapse(
     else:
         groups = [key for key in rows.keys if key not in rows.ordered]
         ways = [groups] if groupings is None else groupings
-        state = _divide(rows, binning, ways).drop(_BIN)
+        state = _divide(rows, binning, ways)
     return rows_of(check_labels(state, rows.keys), rows.keys, rows.ordered)
 
 
@@ -170,14 +168,14 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
             for way, most in zip(ways, allowed, strict=True)
         )
         divided = divided.unique().cache()
-        kept.append(state.join(divided, on=on, how="anti"))
+        kept.append(state.join(divided, on=on, how="anti").drop(_BIN))
         numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(_BIN))
         left = numbered.join(divided, on=on, how="semi").drop(_BIN)
         rows = replace(rows, frame=left)
     scores = with_common_score(
         add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.ordered, pl.col(LOW)
     )
-    return pl.concat([*kept, scores.with_columns(pl.lit(None, pl.Int64).alias(_BIN))])
+    return pl.concat([*kept, scores])
 
 
 def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:

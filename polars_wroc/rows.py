@@ -94,6 +94,11 @@ class Rows:
             return pl.when(weight > 0).then(ROW_CUBES).when(weight < 0).then(-pl.col(ROW_CUBES))
         return weight * weight * weight
 
+    @property
+    def each_counts(self) -> pl.Expr:
+        """For how many a row stands, in a type whose sums go beyond four billion."""
+        return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
+
     def number_of(self, these: pl.Expr) -> pl.Expr:
         """Count the rows of which something holds."""
         if self.counted:

@@ -16,14 +16,24 @@ import polars as pl
 
 from polars_wroc.binning import Binning, score_bin
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.counts import COUNTS, HIGH, LOW, add_up, check_labels, contributions, rows_of
+from polars_wroc.counts import (
+    COUNTS,
+    HIGH,
+    LOW,
+    add_up,
+    add_up_in_bins,
+    check_labels,
+    contributions,
+    rows_of,
+)
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.placements import RowCurve, place_among, row_curve
 from polars_wroc.rows import Rows, collect, reduce_groups
 from polars_wroc.summary import SUMMARY_COLUMNS, summary_of, summary_sums
 
-_PARTS = Binning(None).parts
+_BINNING = Binning(None)
+_PARTS = _BINNING.parts
 _BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows", "__known"
 # Scores with a bin of their own need no second look where they have this share of a range's rows.
 _WORTH_KNOWING = 1 / 8
@@ -33,7 +43,7 @@ _TOO_MANY = 2
 
 def tally(rows: Rows) -> pl.LazyFrame:
     """Count a part of the data in bins, for `merge_tallies` and `cut_ranges`."""
-    return add_up(contributions(rows), rows.keys, score_bin(pl.col(LOW), _PARTS))
+    return add_up_in_bins(rows, _BINNING, _PARTS)
 
 
 def merge_tallies(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:

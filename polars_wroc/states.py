@@ -25,7 +25,7 @@ from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, Rows, collect
 
 BINS = "bins"
-_LEAST_BINS = 16
+_LEAST_BINS = bins_of(1)
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
 
