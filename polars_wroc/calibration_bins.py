@@ -10,14 +10,14 @@ from polars_wroc import inputs, options
 from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, class_weights
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.placements import place
-from polars_wroc.rates import TOLERANCE, Estimate, Part, share_with_limits
+from polars_wroc.rates import TOLERANCE, Estimate, Part, Shares, share
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import Fields, Step, in_columns
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
-_DIFFERENCE, _IN_THE_LARGE = "difference", "calibration_in_the_large"
+_RATE, _DIFFERENCE, _IN_THE_LARGE = "observed_rate", "difference", "calibration_in_the_large"
 
 
 def _ends(name: str) -> tuple[str, str, str]:
@@ -25,7 +25,7 @@ def _ends(name: str) -> tuple[str, str, str]:
     return name, f"{name}_low", f"{name}_high"
 
 
-_MEASURED = ("n", "weight", "mean_score", *_ends("observed_rate"))
+_MEASURED = ("n", "weight", "mean_score", *_ends(_RATE))
 CALIBRATION_CURVE_COLUMNS = ("bin", "score_min", "score_max", *_MEASURED, *_ends(_DIFFERENCE))
 CALIBRATION_ERROR_COLUMNS = (
     *_MEASURED,
@@ -123,7 +123,7 @@ def calibration_curve(
         frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_CURVE_COLUMNS
     )
     summed = _sums_of_bins(rows, bins, strategy).sort("bin")
-    curve = rows.arrange(in_columns(summed, [_measure(_DIFFERENCE, level)]))
+    curve = rows.arrange(in_columns(summed, _measures(_DIFFERENCE, level)))
     return deliver(frame, curve.select(*rows.keys, *CALIBRATION_CURVE_COLUMNS))
 
 
@@ -195,7 +195,7 @@ def calibration_error(
     rows: Rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_ERROR_COLUMNS
     )
-    by_bin = in_columns(_sums_of_bins(rows, bins, strategy), [_measure(_DIFFERENCE, level)])
+    by_bin = in_columns(_sums_of_bins(rows, bins, strategy), _measures(_DIFFERENCE, level))
     far, here = pl.col(_DIFFERENCE).abs(), pl.col("weight")
     whole = pl.when((here.sum() > 0) & here.sum().is_finite())
     sums = {name: pl.col(name).sum() for name in ("n", *_SUMS)}
@@ -211,7 +211,7 @@ def calibration_error(
         # A group of missing rows only is in no bin.
         table = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
     filled = table.with_columns(pl.col("n", *_SUMS).fill_null(0))
-    measured = rows.arrange(in_columns(filled, [_measure(_IN_THE_LARGE, level)]))
+    measured = rows.arrange(in_columns(filled, _measures(_IN_THE_LARGE, level)))
     return deliver(frame, measured.select(*rows.keys, *CALIBRATION_ERROR_COLUMNS))
 
 
@@ -265,23 +265,25 @@ def _quantile_bin(bins: int) -> pl.Expr:
     return pl.when(total.is_finite()).then(number.clip(1, bins)).otherwise(1.0).cast(pl.Int64)
 
 
-def _measure(difference: str, level: float) -> Step:
+def _measures(difference: str, level: float) -> list[Step]:
     """From sums over rows to what they promised and what came true."""
 
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        positive, negative = (
-            Part(field(f"__{side}"), field(f"__{side}_squares")) for side in _SIDES
-        )
+    def parts(field: Fields) -> dict[str, tuple[Part, Part]]:
+        pos, neg = (Part(field(f"__{side}"), field(f"__{side}_squares")) for side in _SIDES)
+        return {_RATE: (pos, neg)}
+
+    def measure(field: Fields) -> dict[str, pl.Expr]:
+        ((positive, negative),) = parts(field).values()
         total = (positive + negative).weight
         known = pl.when(total.is_finite() & (total > 0))
-        rate = Estimate(*(known.then(v) for v in share_with_limits(positive, negative, level)))
+        rate = Estimate(*(known.then(value) for value in share(_RATE, field).estimate))
         mean = known.then(field(_PROMISED) / total)
         above = mean - rate.value, mean - rate.high, mean - rate.low
         return {
             "weight": total,
             "mean_score": mean,
-            **dict(zip(_ends("observed_rate"), rate, strict=True)),
+            **dict(zip(_ends(_RATE), rate, strict=True)),
             **dict(zip(_ends(difference), above, strict=True)),
         }
 
-    return step
+    return [*Shares(parts, level).steps, measure]

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.confusion import NEGATIVES, POSITIVES
 from polars_wroc.costs import target_prevalence
-from polars_wroc.rates import Part, in_population, share_with_limits
+from polars_wroc.rates import Part, Shares, in_population, share
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import WeightType, check_weight_type
 
@@ -78,7 +78,10 @@ class ThresholdMetrics:
     @property
     def steps(self) -> list[Step]:
         """From cells to metrics."""
-        return [self._in_population, *([self._limits] if self.level else []), _metrics]
+        limits: list[Step] = []
+        if self.level is not None:
+            limits = [*Shares(self._shares, self.level).steps, self._limits]
+        return [self._in_population, *limits, _metrics]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
         """Weigh both classes to the prevalence, so that all weights add up to what they did."""
@@ -90,19 +93,25 @@ class ThresholdMetrics:
         columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
         return {_meant(name): field(name) * factor for name, factor in columns.items()}
 
-    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        assert self.level is not None
+    def _shares(self, field: Fields) -> dict[str, tuple[Part, Part]]:
         squares = CELLS if self.weight_type == "frequency" else SQUARES
         tp, fp, fn, tn = (
             Part(field(name), field(square)) for name, square in zip(CELLS, squares, strict=True)
         )
-        shares = {"tpr": (tp, fn), "fpr": (fp, tn), "ppv": (tp, fp), "npv": (tn, fn)}
-        shares |= {"selection_rate": (tp + fp, fn + tn), "accuracy": (tp + tn, fp + fn)}
-        if self.prevalence is None:
-            limits = {name: share_with_limits(*parts, self.level) for name, parts in shares.items()}
-        else:
-            tpr, fpr = (share_with_limits(*shares[name], self.level) for name in ("tpr", "fpr"))
-            limits = in_population(tpr, fpr, self.prevalence)
+        of_classes = {"tpr": (tp, fn), "fpr": (fp, tn)}
+        if self.prevalence is not None:
+            return of_classes
+        return of_classes | {
+            "ppv": (tp, fp),
+            "npv": (tn, fn),
+            "selection_rate": (tp + fp, fn + tn),
+            "accuracy": (tp + tn, fp + fn),
+        }
+
+    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
+        limits = {name: share(name, field).estimate for name in self._shares(field)}
+        if self.prevalence is not None:
+            limits = in_population(limits["tpr"], limits["fpr"], self.prevalence)
         return {
             f"{name}_{end}": getattr(limits[name], end)
             for name in _RATES

@@ -14,9 +14,12 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.staged import Fields, with_named
+
 _NODES = 24
 # Where half of the tail polynomial's nodes lie, in standard deviations times root 2.
 _TAIL_SCALE = 2.0
+_POSITION = "__position"
 
 
 def normal_quantile(probability: float) -> float:
@@ -56,10 +59,13 @@ def two_sided_p_value(z: pl.Expr) -> pl.Expr:
 
 
 def _polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
-    value: pl.Expr = pl.lit(0.0)
-    for coefficient in reversed(coefficients):
-        value = value * position + coefficient
-    return value
+    def value(field: Fields) -> pl.Expr:
+        total: pl.Expr = pl.lit(0.0)
+        for coefficient in reversed(coefficients):
+            total = total * field(_POSITION) + coefficient
+        return total
+
+    return with_named({_POSITION: position}, value)
 
 
 def _interpolate(function: Callable[[float], float]) -> tuple[float, ...]:

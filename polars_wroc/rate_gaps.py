@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import polars as pl
 
@@ -15,10 +15,11 @@ from polars_wroc.distributions import two_sided_p_value
 from polars_wroc.rates import (
     Estimate,
     Part,
+    Share,
+    Shares,
     difference_limits,
-    effective_share,
     ratio_limits,
-    wilson,
+    share,
 )
 from polars_wroc.rows import over
 from polars_wroc.staged import Fields, Step
@@ -53,19 +54,6 @@ RATE_GAP_COLUMNS = tuple(
 )
 
 
-class _Share(NamedTuple):
-    """A rate with its interval, and how many rows it is sure as."""
-
-    value: pl.Expr
-    low: pl.Expr
-    high: pl.Expr
-    size: pl.Expr
-
-    @property
-    def estimate(self) -> Estimate:
-        return Estimate(self.value, self.low, self.high)
-
-
 @dataclass(frozen=True)
 class RateGaps:
     """From the cells of each group to the gaps of its rates.
@@ -83,7 +71,7 @@ class RateGaps:
     @property
     def steps(self) -> list[Step]:
         """From cells and their squares to the columns of the gaps."""
-        return [self._reference, self._shares, self._gaps]
+        return [self._reference, *Shares(self._shares, self.level).steps, self._gaps]
 
     def _reference(self, field: Fields) -> dict[str, pl.Expr]:
         return {_other(name): self._of_reference(field(name)) for name in (*CELLS, *SQUARES)}
@@ -95,24 +83,26 @@ class RateGaps:
         rest = everybody - own
         return pl.when(rest > _NOTHING * everybody).then(rest).otherwise(0.0)
 
-    def _shares(self, field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        for rate in SHARES:
-            for side, name in (("own", str), ("other", _other)):
-                share = _share(rate, name, self.level, self.weight_type, field)
-                parts = share._asdict().items()
-                columns |= {_column(rate, side, part): value for part, value in parts}
-        return columns
+    def _shares(self, field: Fields) -> dict[str, tuple[Part, Part]]:
+        squares = CELLS if self.weight_type == "frequency" else SQUARES
+        square_of = dict(zip(CELLS, squares, strict=True))
+
+        def together(cells: Sequence[str], name: Callable[[str], str]) -> Part:
+            parts = (Part(field(name(cell)), field(name(square_of[cell]))) for cell in cells)
+            return reduce(add, parts)
+
+        return {
+            name(rate): (together(counted, name), together(others, name))
+            for rate, (counted, others) in SHARES.items()
+            for name in (str, _other)
+        }
 
     def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
         for rate in SHARES:
-            own, other = (
-                _Share(*(field(_column(rate, side, part)) for part in _Share._fields))
-                for side in ("own", "other")
-            )
-            share = _share_of_group(rate, field) if self.kind == "overall" else None
-            columns |= _gap(rate, own, other, share)
+            own, other = (share(name, field) for name in (rate, _other(rate)))
+            of_everybody = _share_of_group(rate, field) if self.kind == "overall" else None
+            columns |= _gap(rate, own, other, of_everybody)
             if self.kind == "group":
                 # A reference has no gap to itself.
                 gaps = [
@@ -126,26 +116,6 @@ def _other(name: str) -> str:
     return f"__other_{name}"
 
 
-def _column(rate: str, side: str, part: str) -> str:
-    return f"__{rate}_{side}_{part}"
-
-
-def _share(
-    rate: str,
-    name: Callable[[str], str],
-    level: float,
-    weight_type: WeightType,
-    field: Fields,
-) -> _Share:
-    squares = dict(zip(CELLS, CELLS if weight_type == "frequency" else SQUARES, strict=True))
-    part, others = (
-        reduce(add, (Part(field(name(cell)), field(name(squares[cell]))) for cell in cells))
-        for cells in SHARES[rate]
-    )
-    value, size = effective_share(part, others)
-    return _Share(value, *wilson(value, size, level), size)
-
-
 def _share_of_group(rate: str, field: Fields) -> pl.Expr:
     """What share of everybody's rate is the group's own."""
     cells = [cell for side in SHARES[rate] for cell in side]
@@ -153,8 +123,8 @@ def _share_of_group(rate: str, field: Fields) -> pl.Expr:
     return own / (own + pl.sum_horizontal(field(_other(cell)) for cell in cells))
 
 
-def _gap(rate: str, own: _Share, other: _Share, share: pl.Expr | None) -> dict[str, pl.Expr]:
-    """Write the gap and the ratio, to everybody if the group has a ``share`` of them.
+def _gap(rate: str, own: Share, other: Share, part: pl.Expr | None) -> dict[str, pl.Expr]:
+    """Write the gap and the ratio, to everybody if the group is a ``part`` of them.
 
     Everybody's rate is a mean of the group's and the rest's, so that the gap to everybody is a
     part of that to the rest.
@@ -162,10 +132,10 @@ def _gap(rate: str, own: _Share, other: _Share, share: pl.Expr | None) -> dict[s
     gap = Estimate(own.value - other.value, *difference_limits(own.estimate, other.estimate))
     ratio = Estimate(own.value / other.value, *ratio_limits(own.estimate, other.estimate))
     reference = other.value
-    if share is not None:
-        gap = Estimate(*((1 - share) * each for each in gap))
-        ratio = Estimate(*(1 / (share + (1 - share) / each) for each in ratio))
-        reference = share * own.value + (1 - share) * other.value
+    if part is not None:
+        gap = Estimate(*((1 - part) * each for each in gap))
+        ratio = Estimate(*(1 / (part + (1 - part) / each) for each in ratio))
+        reference = part * own.value + (1 - part) * other.value
     defined = pl.when(reference > 0)
     return {
         rate: own.value,
@@ -180,7 +150,7 @@ def _gap(rate: str, own: _Share, other: _Share, share: pl.Expr | None) -> dict[s
     }
 
 
-def _p_value(one: _Share, other: _Share) -> pl.Expr:
+def _p_value(one: Share, other: Share) -> pl.Expr:
     """Test that two shares are equal, by the variance that they have if they are."""
     both = (one.size * one.value + other.size * other.value) / (one.size + other.size)
     variance = both * (1 - both) * (1 / one.size + 1 / other.size)

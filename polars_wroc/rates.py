@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.distributions import normal_quantile
+from polars_wroc.staged import Fields, Step
 
 # What may be rounding in a rate that is compared with a limit or with another rate.
 TOLERANCE = 1e-12
@@ -128,10 +130,55 @@ def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
     return known.then(rate), known.then(kish * least)
 
 
-def share_with_limits(part: Part, others: Part, level: float) -> Estimate:
-    """Share of a part with Wilson's interval."""
-    rate, size = effective_share(part, others)
-    return Estimate(rate, *wilson(rate, size, level))
+@dataclass(frozen=True)
+class Shares:
+    """Named shares with Wilson's intervals: ``parts`` gives what each counts and the others."""
+
+    parts: Callable[[Fields], Mapping[str, tuple[Part, Part]]]
+    level: float
+
+    @property
+    def steps(self) -> list[Step]:
+        """From the weights of rows to what `share` refers to."""
+        return [self._values, self._limits]
+
+    def _values(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for name, (part, others) in self.parts(field).items():
+            value, size = effective_share(part, others)
+            columns |= {_of_share(name, "value"): value, _of_share(name, "size"): size}
+        return columns
+
+    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for name in self.parts(field):
+            value, size = (field(_of_share(name, part)) for part in ("value", "size"))
+            for end, limit in wilson(value, size, self.level)._asdict().items():
+                columns[_of_share(name, end)] = limit
+        return columns
+
+
+class Share(NamedTuple):
+    """A rate with its interval, and how many rows it is sure as."""
+
+    value: pl.Expr
+    low: pl.Expr
+    high: pl.Expr
+    size: pl.Expr
+
+    @property
+    def estimate(self) -> Estimate:
+        """The rate with its interval alone."""
+        return Estimate(self.value, self.low, self.high)
+
+
+def share(name: str, field: Fields) -> Share:
+    """Refer to what the steps of `Shares` have computed."""
+    return Share(*(field(_of_share(name, part)) for part in Share._fields))
+
+
+def _of_share(name: str, part: str) -> str:
+    return f"__share_{name}_{part}"
 
 
 def in_population(tpr: Estimate, fpr: Estimate, prevalence: float) -> dict[str, Estimate]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -39,15 +38,17 @@ def packed_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def shared(charts: dict[str, Any]) -> dict[str, Any]:
     """Take out of the charts the parts that occur again, and refer to them by number."""
+    texts: dict[int, str] = {}
+    _write(charts, texts)
     counts: Counter[str] = Counter()
-    _count(charts, counts)
+    _count(charts, texts, counts)
     parts: list[Any] = []
     places: dict[str, int] = {}
 
     def without(value: Any) -> Any:
         if not isinstance(value, dict | list):
             return value
-        text = json.dumps(value)
+        text = texts[id(value)]
         if counts[text] > 1 and len(text) > _SHORTEST:
             if text not in places:
                 places[text] = len(parts)
@@ -64,14 +65,28 @@ def shared(charts: dict[str, Any]) -> dict[str, Any]:
     return {"charts": inside(charts), "parts": parts}
 
 
-def _count(value: Any, counts: Counter[str]) -> None:
+def _write(value: Any, texts: dict[int, str]) -> str:
+    """Write each part once as a text by which it is known again, from those inside it."""
+    if isinstance(value, dict):
+        inside = (f"{name!r}:{_write(part, texts)}" for name, part in value.items())
+        text = texts[id(value)] = f"{{{','.join(inside)}}}"
+    elif isinstance(value, list):
+        nested = any(isinstance(part, dict | list) for part in value)
+        text = f"[{','.join(_write(part, texts) for part in value)}]" if nested else repr(value)
+        texts[id(value)] = text
+    else:
+        text = repr(value)
+    return text
+
+
+def _count(value: Any, texts: dict[int, str], counts: Counter[str]) -> None:
     if isinstance(value, dict | list):
-        text = json.dumps(value)
+        text = texts[id(value)]
         counts[text] += 1
         # What is in a part that occurs again is counted there.
         if counts[text] == 1:
             for part in value.values() if isinstance(value, dict) else value:
-                _count(part, counts)
+                _count(part, texts, counts)
 
 
 def _rounded(value: Any, *, rate: bool) -> Any:
