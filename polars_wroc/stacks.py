@@ -22,13 +22,15 @@ _TOTALS = {TP: POSITIVES, FP: NEGATIVES}
 
 
 class Stack(NamedTuple):
-    """Rows whose key is the number of their group, and the keys that each number stands for."""
+    """Rows whose key, if any, is the number of their group, and the keys that it stands for."""
 
     rows: Rows
     keys: pl.LazyFrame
 
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Put the keys in the place of the numbers."""
+        if not self.rows.keys:
+            return table
         return beside(table, self.keys, self.rows.keys).drop(self.rows.keys)
 
 
@@ -39,20 +41,37 @@ def stack(rows: Rows, beside_weights: Sequence[str]) -> Stack:
     each class along the group, ties not taken together yet.
     """
     there = list(dict.fromkeys([SCORE, WEIGHT, *beside_weights]))
-    lists = rows.reduce(rows.frame, {name: pl.col(name).implode() for name in there})
-    weights = class_weights(pl.element().fill_null(0.0))
-    sums = {
-        name: pl.col(WEIGHT).list.eval(weight.cum_sum())
-        for name, weight in zip(_TOTALS, weights, strict=True)
-    }
+    return _stack_groups(rows, there) if rows.keys else _stack_one_group(rows, there)
+
+
+def _stack_one_group(rows: Rows, columns: Sequence[str]) -> Stack:
+    """Do without lists, of which one alone would be added up by one thread."""
+    sums = _sums(pl.col(WEIGHT))
+    table = collect(rows.frame.select(pl.lit(0, pl.UInt32).alias(_NUMBER), *columns, **sums))
+    # Not a scalar, by which the engine would divide in another way.
+    totals = [
+        pl.repeat(table[name][-1], table.height).alias(total) for name, total in _TOTALS.items()
+    ]
+    return Stack(Rows(table.with_columns(totals).lazy(), [], in_order=True), pl.LazyFrame())
+
+
+def _stack_groups(rows: Rows, columns: Sequence[str]) -> Stack:
+    lists = rows.reduce(rows.frame, {name: pl.col(name).implode() for name in columns})
+    sums = {name: pl.col(WEIGHT).list.eval(value) for name, value in _sums(pl.element()).items()}
     totals = {total: pl.col(name).list.last() for name, total in _TOTALS.items()}
     groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
     # In lists, since numbers that the engine takes for sorted are grouped in a slower way.
     numbers = pl.col(_NUMBER).repeat_by(pl.col(SCORE).list.len())
     stacked = groups.lazy().drop(rows.keys).with_columns(numbers)
-    table = collect(stacked.explode(_NUMBER, *there, *sums, empty_as_null=False))
+    table = collect(stacked.explode(_NUMBER, *columns, *sums, empty_as_null=False))
     keys = groups.select(_NUMBER, *rows.keys)
     return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys.lazy())
+
+
+def _sums(weight: pl.Expr) -> dict[str, pl.Expr]:
+    """Add up the weights of each class along the rows of a group."""
+    weights = class_weights(weight.fill_null(0.0))
+    return {name: value.cum_sum() for name, value in zip(_TOTALS, weights, strict=True)}
 
 
 def place_stacked(stacked: Rows) -> pl.LazyFrame:
