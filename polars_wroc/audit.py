@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.audit_references import AuditReference, read_references
 from polars_wroc.audit_result import Audit
-from polars_wroc.audit_tables import AuditPlan, measure
+from polars_wroc.audit_tables import CALIBRATION_COLUMNS, AuditPlan, measure
 from polars_wroc.binning import Binning
 from polars_wroc.bounds import AUC_BOUNDS
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
@@ -42,6 +42,7 @@ _TAKEN = (
     *GAP_COLUMNS,
     *RATE_GAP_COLUMNS,
     *FAIRNESS_COLUMNS,
+    *CALIBRATION_COLUMNS,
     *ROC_COLUMNS,
     *BAND_COLUMNS,
     AUC_CHANGE,
@@ -205,7 +206,11 @@ def audit(
     lacking = missing.unpivot(variable_name="column", value_name="n_missing").select(
         pl.col("column").replace(names), "n_missing"
     )
-    return Audit(*tables, collect(lacking.unique(maintain_order=True)), settings)
+    return Audit(
+        **tables._asdict(),
+        missing=collect(lacking.unique(maintain_order=True)),
+        settings=settings,
+    )
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:

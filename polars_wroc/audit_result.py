@@ -13,6 +13,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc import files
+from polars_wroc.calibration_findings import calibration_findings
 from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.rows import OVERALL
 from polars_wroc.segment_findings import decision_findings, score_findings, untested_findings
@@ -45,6 +46,9 @@ class Audit:
     gaps
         How far each segment is from the reference, as `group_gaps` says; p-values are adjusted
         for all attributes and segments together.
+    calibration
+        The calibration in the large of each segment, as `calibration_error` says it; only of
+        scores that are all from 0 to 1, and None where none is or rows were counted in bins.
     fairness
         The metrics of `fairness` for each attribute, but for ABROCA, over the segments with rows
         enough for each of them; None without a threshold.
@@ -58,6 +62,7 @@ class Audit:
     segments: pl.DataFrame
     curves: pl.DataFrame
     gaps: pl.DataFrame
+    calibration: pl.DataFrame | None
     fairness: pl.DataFrame | None
     missing: pl.DataFrame
     settings: dict[str, Any]
@@ -72,6 +77,7 @@ class Audit:
             *decision_findings(self.segments),
             *untested_findings(self.segments, self.gaps, self.settings),
             *score_findings(self.segments),
+            *calibration_findings(self.calibration, self.settings),
         ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
         shown = [name for name in _SHOWN if name in self.segments.columns]
@@ -126,8 +132,10 @@ class Audit:
             "gaps": _rows_in_json(self.gaps),
             "missing": _rows_in_json(self.missing),
         }
-        if self.fairness is not None:
-            result["fairness"] = _rows_in_json(self.fairness)
+        for name in ("calibration", "fairness"):
+            table = getattr(self, name)
+            if table is not None:
+                result[name] = _rows_in_json(table)
         return json.dumps(result, indent=2, allow_nan=False, default=str) + "\n"
 
 

@@ -10,6 +10,12 @@ import polars as pl
 
 from polars_wroc.audit_references import AuditReferences
 from polars_wroc.bounds import with_hidden_differences
+from polars_wroc.calibration_sums import (
+    IN_THE_LARGE,
+    calibration_columns,
+    calibration_steps,
+    calibration_sums,
+)
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
@@ -31,7 +37,7 @@ from polars_wroc.inputs import (
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
-from polars_wroc.rows import OVERALL, Rows, beside, collect, collect_all
+from polars_wroc.rows import OVERALL, Rows, beside, collect, collect_all, over
 from polars_wroc.rules import Rule
 from polars_wroc.samples import OWN_WEIGHTS, with_own
 from polars_wroc.stacks import place_stacked, stack
@@ -44,6 +50,9 @@ _CURVE_POINTS = 200
 _PLACE = "__place"
 _BESIDE_WEIGHT = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH)
 _ATTRIBUTES = pl.col("attribute") != OVERALL
+# In how many of the smallest segments a score is no probability.
+_NO_PROBABILITIES = "__no_probabilities"
+CALIBRATION_COLUMNS = calibration_columns(IN_THE_LARGE)
 
 
 @dataclass(frozen=True)
@@ -59,12 +68,13 @@ class AuditPlan:
 
 
 class AuditTables(NamedTuple):
-    """The tables of an audit; those of decisions are None without a threshold."""
+    """The tables of an audit; None stands for one that its scores or options do not allow."""
 
     segments: pl.DataFrame
     curves: pl.DataFrame
     gaps: pl.DataFrame
-    fairness: pl.DataFrame | None
+    calibration: pl.DataFrame | None = None
+    fairness: pl.DataFrame | None = None
 
 
 def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
@@ -78,10 +88,16 @@ def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     sums, points = _reduce(everybody, plan, reference)
     plan.references.check(sums)
     segments = _Segments(sums.lazy(), points.lazy(), cells, rows.ordered)
-    tables = [segments.table(plan), segments.curves(), segments.gaps(plan)]
+    tables = {
+        "segments": segments.table(plan),
+        "curves": segments.curves(),
+        "gaps": segments.gaps(plan),
+    }
+    if not rows.binned and sums.filter(segments.calibrated).height:
+        tables["calibration"] = segments.calibration(plan)
     if cells is not None:
-        tables.append(segments.fairness(plan))
-    return AuditTables(*collect_all(tables), *([None] if cells is None else []))
+        tables["fairness"] = segments.fairness(plan)
+    return AuditTables(**dict(zip(tables, collect_all(list(tables.values())), strict=True)))
 
 
 def _in_order(rows: Rows, reference: Reference) -> Rows:
@@ -129,6 +145,9 @@ def _reduce(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in the segments of each grouping; all that follows from the sums is small."""
     of_segment = summary_sums(everybody, plan.interval)
+    if not everybody.binned:
+        of_segment |= calibration_sums(everybody, plan.tests.weight_type)
+        of_segment[_NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
     aggregates = of_segment | reference.sums
     known = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
@@ -190,6 +209,11 @@ class _Segments(NamedTuple):
         """Columns that tell apart what is never compared."""
         return ["attribute", *self.models]
 
+    @property
+    def calibrated(self) -> pl.Expr:
+        """Whether all scores may be probabilities."""
+        return over(pl.col(_NO_PROBABILITIES).sum(), self.models) == 0
+
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the summary of each segment and its decisions."""
         enough = has_rows("auc", plan.tests.weight_type, plan.tests.min_rows)
@@ -213,6 +237,12 @@ class _Segments(NamedTuple):
         ordered = beside(both, place, self.keys).sort(_PLACE, "tp", "fp")
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
+
+    def calibration(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Lay out what those scores promise that may be probabilities, and what comes true."""
+        steps = calibration_steps(IN_THE_LARGE, plan.tests.level)
+        measured = in_columns(self.sums.filter(self.calibrated), steps)
+        return self._with_names(measured, CALIBRATION_COLUMNS)
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare the segments of each attribute with each other; all tests are one family."""

@@ -7,36 +7,33 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import inputs, options
-from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, class_weights
+from polars_wroc.calibration_sums import (
+    CALIBRATION_SUMS,
+    IN_THE_LARGE,
+    calibration_columns,
+    calibration_steps,
+    calibration_sums,
+)
+from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.placements import place
-from polars_wroc.rates import TOLERANCE, Estimate, Part, Shares, share
+from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.staged import Fields, Step, in_columns
+from polars_wroc.staged import in_columns
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
-_RATE, _DIFFERENCE, _IN_THE_LARGE = "observed_rate", "difference", "calibration_in_the_large"
-
-
-def _ends(name: str) -> tuple[str, str, str]:
-    """Columns of a value and of its limits."""
-    return name, f"{name}_low", f"{name}_high"
-
-
-_MEASURED = ("n", "weight", "mean_score", *_ends(_RATE))
-CALIBRATION_CURVE_COLUMNS = ("bin", "score_min", "score_max", *_MEASURED, *_ends(_DIFFERENCE))
+_DIFFERENCE = "difference"
+CALIBRATION_CURVE_COLUMNS = (
+    *("bin", "score_min", "score_max"),
+    *calibration_columns(_DIFFERENCE),
+)
 CALIBRATION_ERROR_COLUMNS = (
-    *_MEASURED,
-    *_ends(_IN_THE_LARGE),
+    *calibration_columns(IN_THE_LARGE),
     "expected_calibration_error",
     "maximum_calibration_error",
 )
-# Over the rows of a bin: the sums of weights and of their squares, and of weighted scores.
-_PROMISED = "__promised"
-_SIDES = ("positive", "negative")
-_SUMS = (*(f"__{side}{name}" for side in _SIDES for name in ("", "_squares")), _PROMISED)
 
 
 def calibration_curve(
@@ -123,7 +120,7 @@ def calibration_curve(
         frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_CURVE_COLUMNS
     )
     summed = _sums_of_bins(rows, bins, strategy).sort("bin")
-    curve = rows.arrange(in_columns(summed, _measures(_DIFFERENCE, level)))
+    curve = rows.arrange(in_columns(summed, calibration_steps(_DIFFERENCE, level)))
     return deliver(frame, curve.select(*rows.keys, *CALIBRATION_CURVE_COLUMNS))
 
 
@@ -195,10 +192,10 @@ def calibration_error(
     rows: Rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_ERROR_COLUMNS
     )
-    by_bin = in_columns(_sums_of_bins(rows, bins, strategy), _measures(_DIFFERENCE, level))
+    by_bin = in_columns(_sums_of_bins(rows, bins, strategy), calibration_steps(_DIFFERENCE, level))
     far, here = pl.col(_DIFFERENCE).abs(), pl.col("weight")
     whole = pl.when((here.sum() > 0) & here.sum().is_finite())
-    sums = {name: pl.col(name).sum() for name in ("n", *_SUMS)}
+    sums = {name: pl.col(name).sum() for name in ("n", *CALIBRATION_SUMS)}
     table = rows.reduce(
         by_bin,
         {
@@ -210,8 +207,8 @@ def calibration_error(
     if rows.keys:
         # A group of missing rows only is in no bin.
         table = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
-    filled = table.with_columns(pl.col("n", *_SUMS).fill_null(0))
-    measured = rows.arrange(in_columns(filled, _measures(_IN_THE_LARGE, level)))
+    filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
+    measured = rows.arrange(in_columns(filled, calibration_steps(IN_THE_LARGE, level)))
     return deliver(frame, measured.select(*rows.keys, *CALIBRATION_ERROR_COLUMNS))
 
 
@@ -235,15 +232,11 @@ def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
         weight = weight.over(rows.keys) if rows.keys else weight
         binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))
     there = binned.filter(pl.col(SCORE).is_not_null())
-    positive, negative = class_weights(pl.col(WEIGHT))
-    promised = pl.col(SCORE) * (positive + negative)
-    squares = class_weights(rows.signed_squares)
-    sums = [value.sum() for value in (positive, squares[0], negative, squares[1], promised)]
     return there.group_by(*rows.keys, "bin").agg(
         pl.col(SCORE).min().alias("score_min"),
         pl.col(SCORE).max().alias("score_max"),
         rows.number_of(pl.col(SCORE).is_not_null()).alias("n"),
-        *(total.alias(name) for name, total in zip(_SUMS, sums, strict=True)),
+        **calibration_sums(rows, "probability"),
     )
 
 
@@ -263,27 +256,3 @@ def _quantile_bin(bins: int) -> pl.Expr:
     below = (total - pl.col(TP) - pl.col(FP)) / total
     number = ((below + TOLERANCE) * bins).floor() + 1
     return pl.when(total.is_finite()).then(number.clip(1, bins)).otherwise(1.0).cast(pl.Int64)
-
-
-def _measures(difference: str, level: float) -> list[Step]:
-    """From sums over rows to what they promised and what came true."""
-
-    def parts(field: Fields) -> dict[str, tuple[Part, Part]]:
-        pos, neg = (Part(field(f"__{side}"), field(f"__{side}_squares")) for side in _SIDES)
-        return {_RATE: (pos, neg)}
-
-    def measure(field: Fields) -> dict[str, pl.Expr]:
-        ((positive, negative),) = parts(field).values()
-        total = (positive + negative).weight
-        known = pl.when(total.is_finite() & (total > 0))
-        rate = Estimate(*(known.then(value) for value in share(_RATE, field).estimate))
-        mean = known.then(field(_PROMISED) / total)
-        above = mean - rate.value, mean - rate.high, mean - rate.low
-        return {
-            "weight": total,
-            "mean_score": mean,
-            **dict(zip(_ends(_RATE), rate, strict=True)),
-            **dict(zip(_ends(difference), above, strict=True)),
-        }
-
-    return [*Shares(parts, level).steps, measure]

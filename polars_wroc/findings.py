@@ -91,10 +91,11 @@ def gap_findings(gaps: pl.DataFrame, settings: dict[str, Any]) -> list[Finding]:
         .sort("found", "size", descending=True, maintain_order=True)
     )
     kind = [name for name in ("attribute", MODEL) if name in ranked.columns]
-    # In the order in which the page has its sections.
+    # Those that are found first, and else in the order in which the page has its sections.
     places = gaps.select(kind).unique(maintain_order=True).with_row_index("place")
     largest = ranked.unique([*kind, "decides"], keep="first", maintain_order=True)
-    kept = largest.head(_SENTENCES).join(places, on=kind, how="left").sort("place", "decides")
+    kept = largest.head(_SENTENCES).join(places, on=kind, how="left")
+    kept = kept.sort(~pl.col("found"), "place", "decides")
     findings = [
         Finding(_sentence(one, settings), found=one["found"]) for one in kept.iter_rows(named=True)
     ]

@@ -14,6 +14,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
+from polars_wroc.calibration_findings import calibration_findings
 from polars_wroc.findings import gap_findings, verdict
 from polars_wroc.report.figures import (
     Figure,
@@ -112,7 +113,10 @@ def render(audit: Audit) -> str:
             *decision_findings(audit.segments),
             *untested_findings(audit.segments, audit.gaps, settings),
         ],
-        scores=score_findings(audit.segments),
+        scores=[
+            *score_findings(audit.segments),
+            *calibration_findings(audit.calibration, settings),
+        ],
         missing=missing_finding(audit.missing),
         decision=decision(settings),
         overview=overview,

@@ -57,7 +57,7 @@ def _of(audit: Audit, kept: pl.DataFrame) -> Audit:
     """Keep the rows with these keys in all tables."""
     tables: dict[str, Any] = {
         name: rows_with(table, kept)
-        for name in ("segments", "curves", "gaps")
-        if set(kept.columns) <= set((table := getattr(audit, name)).columns)
+        for name in ("segments", "curves", "gaps", "calibration")
+        if (table := getattr(audit, name)) is not None and set(kept.columns) <= set(table.columns)
     }
     return replace(audit, **tables)

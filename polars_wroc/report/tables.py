@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.calibration_sums import IN_THE_LARGE
 from polars_wroc.findings import LEAST_P, is_found, reference_of
 from polars_wroc.groupings import name_of
 from polars_wroc.metric_names import NAMES, heading
@@ -48,6 +49,15 @@ _GAPS = {
     "auc_gap": heading("auc"),
     **{f"{rate}_gap": _DECISIONS[rate] for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv")},
 }
+_CALIBRATION = {
+    "segment": "Segment",
+    "model": "Score",
+    "n": "Rows",
+    "weight": "Weight",
+    "mean_score": "Mean score",
+    "observed_rate": "Share of positives",
+    IN_THE_LARGE: "Difference",
+}
 _FAIRNESS = {
     "metric": "Metric",
     "model": "Score",
@@ -56,7 +66,9 @@ _FAIRNESS = {
     "group_min": "Lowest",
 }
 _TEXTS = ("segment", "model", "metric", "group_max", "group_min")
-_WEIGHTS = ("w_pos", "w_neg")
+_WEIGHTS = ("w_pos", "w_neg", "weight")
+# Differences, which are written with their sign.
+_SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
 _METRICS = {
     "demographic_parity_difference": "Demographic parity, difference of the shares selected",
     "demographic_parity_ratio": "Demographic parity, ratio of the shares selected",
@@ -93,31 +105,37 @@ class Table:
 
 def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
     """Lay out what is known of an attribute's segments, as far as they are shown."""
-    segments = shown.segments.filter(attribute=attribute)
-    if audit.settings["weight"] is None:
-        segments = segments.drop(_WEIGHTS)
-    interval = f"{100 * audit.settings['level']:g}% intervals"
-    tables = [_table(segments, f"Ranking, AUC with {interval}", _MEASURES, {"auc": "ci"})]
+    intervals = f"{100 * audit.settings['level']:g}% intervals"
+
+    def of_attribute(table: pl.DataFrame | None) -> pl.DataFrame:
+        if table is None:
+            return pl.DataFrame()
+        weighted = audit.settings["weight"] is not None
+        rows = table.filter(attribute=attribute)
+        return rows if weighted else rows.drop(_WEIGHTS, strict=False)
+
+    segments = of_attribute(shown.segments)
+    tables = [_table(segments, f"Ranking, AUC with {intervals}", _MEASURES, {"auc": "ci"})]
     if "threshold" in segments.columns:
         rates = {name: name for name in _DECISIONS if f"{name}_low" in segments.columns}
-        title = f"Decisions at the threshold, with {interval}"
+        title = f"Decisions at the threshold, with {intervals}"
         tables.append(_table(segments, title, _DECISIONS, rates))
-    gaps = shown.gaps.filter(attribute=attribute)
-    if not gaps.is_empty():
-        title = f"Gaps to {reference_of(audit.settings, attribute)}, with {interval}"
-        limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
-        found = {
-            f"{name}_found": is_found(pl.col(f"{name}_p_adjusted"), audit.settings["level"])
-            for name in limits
-            if name in gaps.columns
-        }
-        tables.append(_table(gaps.with_columns(**found), title, _GAPS, limits))
-    if audit.fairness is not None:
-        metrics = audit.fairness.filter(attribute=attribute)
-        if not metrics.is_empty():
-            title = f"Fairness metrics between the segments, with {interval}"
-            tables.append(_table(metrics, title, _FAIRNESS, {"value": "ci"}))
-    return tables
+    title = f"Calibration, the mean score and what came true, with {intervals}"
+    limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}
+    tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
+    title = f"Gaps to {reference_of(audit.settings, attribute)}, with {intervals}"
+    limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
+    tables.append(_table(_with_found(of_attribute(shown.gaps), audit), title, _GAPS, limits))
+    title = f"Fairness metrics between the segments, with {intervals}"
+    tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
+    return [table for table in tables if table.rows]
+
+
+def _with_found(gaps: pl.DataFrame, audit: Audit) -> pl.DataFrame:
+    tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
+    level = audit.settings["level"]
+    found = {f"{gap}_found": is_found(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
+    return gaps.with_columns(**found)
 
 
 def _table(
@@ -148,10 +166,10 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
         return Cell(DASH)
     if isinstance(value, str | int):
         return Cell(f"{value:,}" if isinstance(value, int) else value)
-    signed = name.endswith("_gap")
+    signed = name in _SIGNED
     beside = [] if limits is None else _limits(row, limits, signed=signed)
     p_value = row.get(f"{name}_p_adjusted")
-    if signed:
+    if name.endswith("_gap"):
         beside.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
     marked = bool(row.get(f"{name}_found"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:

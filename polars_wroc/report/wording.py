@@ -160,6 +160,7 @@ def methods(audit: Audit) -> set[str]:
         "kish": settings["weight"] is not None and settings["weight_type"] == "probability",
         "cluster": settings["cluster"] is not None,
         "decisions": decided,
+        "calibration": audit.calibration is not None,
         "holm": settings["adjust"] == "holm",
         "bh": settings["adjust"] == "bh",
         "youden": (settings["rule"] or {}).get("criterion") == "youden",
