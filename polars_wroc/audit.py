@@ -36,6 +36,7 @@ _TAKEN = (
     "attribute",
     "segment",
     "small",
+    "n_selected",
     *SUMMARY_COLUMNS,
     *AUC_BOUNDS,
     *METRIC_COLUMNS,
@@ -119,7 +120,8 @@ def audit(
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also where nothing is left to audit, and for two segments that would
-        have the same name, as ``"a, b"`` with ``"c"`` and ``"a"`` with ``"b, c"`` crossed.
+        have the same name, as ``"a, b"`` with ``"c"`` and ``"a"`` with ``"b, c"`` crossed, or a
+        null and ``"(missing)"``.
 
     Examples
     --------
@@ -177,7 +179,10 @@ def audit(
     plan = AuditPlan(ways, references, choice, interval, metrics, tests)
     tables = measure(rows, plan)
     if pos_label is not None and not tables.segments["n_pos"].sum():
-        msg = f"`pos_label` must be a value of the label; found no row with {pos_label!r}"
+        msg = (
+            "`pos_label` must be the label of a row with a score and a weight; "
+            f"found none with {pos_label!r}"
+        )
         raise ValueError(msg)
     if is_counts(frame) and not _is_weighted(tables.segments):
         weight = None

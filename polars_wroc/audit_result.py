@@ -13,10 +13,9 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc import files
-from polars_wroc.calibration_findings import calibration_findings
-from polars_wroc.findings import gap_findings, verdict
+from polars_wroc.audit_findings import findings_of
+from polars_wroc.groupings import rows_with
 from polars_wroc.rows import OVERALL
-from polars_wroc.segment_findings import decision_findings, score_findings, untested_findings
 
 if TYPE_CHECKING:
     import altair as alt
@@ -40,7 +39,8 @@ class Audit:
     segments
         One row per attribute and segment (and model), everybody first: ``attribute,
         segment`` and the columns of `summary`; ``small``, whether a class has too few rows for
-        tests; with a threshold also the columns of `threshold_metrics` there, with intervals.
+        tests; with a threshold also ``n_selected``, the rows that are predicted positive, and the
+        columns of `threshold_metrics` there, with intervals.
     curves
         The ROC curve of each of them, thinned to at most 200 points, with ``auc_change``.
     gaps
@@ -71,14 +71,7 @@ class Audit:
         return f"Audit of {self.settings['score']} by {self.settings['by']}\n{self.segments}"
 
     def _repr_html_(self) -> str:
-        sentences = [
-            verdict(self.gaps, self.settings),
-            *(finding.text for finding in gap_findings(self.gaps, self.settings)),
-            *decision_findings(self.segments),
-            *untested_findings(self.segments, self.gaps, self.settings),
-            *score_findings(self.segments),
-            *calibration_findings(self.calibration, self.settings),
-        ]
+        sentences = findings_of(self).sentences
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
         shown = [name for name in _SHOWN if name in self.segments.columns]
         table = self.segments.select(shown).with_columns(selectors.float().round(3))
@@ -92,7 +85,7 @@ class Audit:
         """
         # Only a chart should cost the import of Altair.
         from polars_wroc.charts import segments_chart  # noqa: PLC0415
-        from polars_wroc.charts.segments import largest_segments, rows_with  # noqa: PLC0415
+        from polars_wroc.charts.segments import largest_segments  # noqa: PLC0415
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:

@@ -221,8 +221,10 @@ class _Segments(NamedTuple):
         columns = [*summary_columns(self.sums), "small"]
         if self.cells is not None:
             decisions = in_columns(self.cells, plan.metrics.steps)
-            table = beside(table, decisions.select(*self.keys, *plan.metrics.columns), self.keys)
-            columns += plan.metrics.columns
+            named = decisions.rename({ROWS_SELECTED: "n_selected"})
+            decided = ["n_selected", *plan.metrics.columns]
+            table = beside(table, named.select(*self.keys, *decided), self.keys)
+            columns += decided
         return self._with_names(table, columns)
 
     def curves(self) -> pl.LazyFrame:
@@ -261,19 +263,16 @@ class _Segments(NamedTuple):
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the fairness metrics of each attribute, as `fairness` does."""
         assert self.cells is not None
-        level, weight_type = plan.tests.level, plan.tests.weight_type
-        metrics = ThresholdMetrics(level, weight_type)
         sums = self.sums.filter(_ATTRIBUTES)
-        decided = in_columns(self.cells, metrics.steps)
         counts = sums.select(*self.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
-        rates = beside(counts, decided, self.keys)
-        least = plan.tests.min_rows
-        rates = rates.with_columns(
-            pl.when(has_rows(name, weight_type, least)).then(name) for name in RATES
-        )
-        interval = Interval(level, "logit-t", weight_type, clustered=False)
-        aucs = summary_of(sums, interval).with_columns(
-            pl.when(has_rows("auc", weight_type, least)).then("auc").alias("auc")
+        rates = beside(counts, in_columns(self.cells, plan.metrics.steps), self.keys)
+        aucs = summary_of(sums, replace(plan.interval, method="logit-t"))
+        weight_type, least = plan.tests.weight_type, plan.tests.min_rows
+        rates, aucs = (
+            table.with_columns(
+                pl.when(has_rows(name, weight_type, least)).then(name).alias(name) for name in names
+            )
+            for table, names in ((rates, RATES), (aucs, ["auc"]))
         )
         table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
         place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)

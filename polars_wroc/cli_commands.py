@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from polars_wroc import cli_inputs, files
+from polars_wroc.audit_findings import findings_of
 from polars_wroc.audit_result import SUFFIXES, Audit
 from polars_wroc.cli_parser import UsageError
-from polars_wroc.findings import verdict
-from polars_wroc.gates import read_gate
+from polars_wroc.gates import Gate, read_gate
 from polars_wroc.groupings import MISSING
 from polars_wroc.rows import collect, collect_all
 
@@ -25,6 +25,7 @@ _SHOWN = (
     "n",
     "n_pos",
     "n_missing",
+    "small",
     "auc",
     "auc_low",
     "auc_high",
@@ -46,7 +47,7 @@ _THRESHOLD = (
     "min_tpr",
     "max_selection_rate",
 )
-_COMPARED = ("intersections", "min_rows")
+_COMPARED = ("intersections", "min_rows", "adjust")
 
 
 class GateError(Exception):
@@ -66,8 +67,19 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["reference"] = _reference(options.reference)
     audit = cli_inputs.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    failures = [failure for gate in gates for failure in gate.failures(result)]
     _show(result, options)
+    _judge(result, gates)
+
+
+def _judge(result: Audit, gates: Sequence[Gate]) -> None:
+    """Fail where a gate says so, and say what no gate could be asked about."""
+    failures: list[str] = []
+    for gate in gates:
+        judgement = gate.judge(result)
+        failures += judgement.failures
+        if judgement.not_judged:
+            places = "; ".join(judgement.not_judged)
+            sys.stderr.write(f"polars-wroc: {gate} is not judged in {places}\n")
     if failures:
         raise GateError("; ".join(failures))
 
@@ -153,7 +165,9 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
         result.save(options.output)
     shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
     _print(shown.with_columns(pl.col("segment").fill_null(MISSING)), options)
-    _say(f"{verdict(result.gaps, result.settings)}\n", options)
+    findings = findings_of(result)
+    found = [finding.text for finding in findings.gaps if finding.found]
+    _say("\n".join([findings.verdict, *found, *findings.untested, ""]), options)
     if options.output:
         _say_written(options)
 

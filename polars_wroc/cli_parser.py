@@ -10,6 +10,7 @@ from polars_wroc import __version__, files
 from polars_wroc.audit_references import ReferenceKind
 from polars_wroc.audit_result import SUFFIXES
 from polars_wroc.bands import BandKind
+from polars_wroc.contrasts import Adjust
 from polars_wroc.rules import Criterion
 from polars_wroc.variance import WeightType
 
@@ -60,13 +61,20 @@ def build_parser(
         help="rows of each class that a segment needs to be tested; 30",
     )
     audited.add_argument(
+        "--adjust",
+        choices=get_args(Adjust),
+        default="holm",
+        help="how p-values allow for the number of all tests of the audit; holm",
+    )
+    audited.add_argument(
         "--fail-if",
         action="append",
         metavar="LIMIT",
         default=[],
         help="exit with 1 if it holds in any segment with rows enough, as auc_gap>0.05 (gaps are "
         "taken without their sign, *_gap_low and *_gap_high with it) or, with a threshold, "
-        "tpr_gap>0.1 or demographic_parity_ratio<0.8; repeatable",
+        "tpr_gap>0.1, demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8; signs are "
+        "> >= < <=; repeatable",
     )
     _add_uncertainty(audited)
     _add_output(audited, SUFFIXES, prints_json=True)

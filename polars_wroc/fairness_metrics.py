@@ -29,6 +29,7 @@ _RATES = {
 }
 RATES = tuple(_RATES.values())
 _ODDS = ("equal_opportunity", "predictive_equality")
+ABROCA = "max_abroca"
 METRICS = (
     "demographic_parity_difference",
     "demographic_parity_ratio",
@@ -39,7 +40,7 @@ METRICS = (
     "equalized_odds_ratio",
     "predictive_parity_difference",
     "auc_difference",
-    "max_abroca",
+    ABROCA,
 )
 
 
@@ -80,7 +81,8 @@ def fairness(
         of a group and of the rest [2]_. The columns are ``metric``; ``value``; ``group_max,
         group_min`` (String: the groups with the largest and the smallest rate, several keys
         joined by a comma); ``ci_low, ci_high``, the interval of the difference or ratio of just
-        these two. Undefined rates are left out; with none left the value is null.
+        these two. Rates that are undefined, or have too few rows behind them, are left out; all is
+        null where fewer than two groups are left, and for equalized odds where one of its rates is.
 
     Raises
     ------
@@ -156,7 +158,7 @@ def fairness_of(
         *([] if distances is None else [distances]),
     ]
     table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.ordered)
-    asked = [name for name in METRICS if distances is not None or name != "max_abroca"]
+    asked = [name for name in METRICS if distances is not None or name != ABROCA]
     named = pl.LazyFrame({"metric": asked})
     if rows.ordered:
         named = rates.select(rows.ordered).unique().join(named, how="cross")
@@ -208,26 +210,25 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         Estimate(*(pl.col(f"{part}_{end}") for part in ("value", "low", "high")))
         for end in ("max", "min")
     )
+    # One group alone is compared with nobody.
     apart = pl.when("apart")
     limits, quotients = difference_limits(high, low), ratio_limits(low, high)
     alone = pl.col("notion") == "abroca"
     differences = extremes.select(
         *models,
-        metric=pl.when(alone)
-        .then(pl.lit("max_abroca"))
-        .otherwise(pl.col("notion") + "_difference"),
-        value=pl.when(alone).then(high.value).otherwise(high.value - low.value),
-        group_max="group_max",
-        group_min=pl.when(~alone).then("group_min"),
+        metric=pl.when(alone).then(pl.lit(ABROCA)).otherwise(pl.col("notion") + "_difference"),
+        value=pl.when(alone).then(high.value).when("apart").then(high.value - low.value),
+        group_max=pl.when(alone | pl.col("apart")).then("group_max"),
+        group_min=pl.when(~alone & pl.col("apart")).then("group_min"),
         ci_low=apart.then(limits.low),
         ci_high=apart.then(limits.high),
     )
     ratios = extremes.select(
         *models,
         metric=pl.col("notion") + "_ratio",
-        value=pl.when(high.value > 0).then(low.value / high.value),
-        group_max="group_max",
-        group_min="group_min",
+        value=pl.when(pl.col("apart") & (high.value > 0)).then(low.value / high.value),
+        group_max=apart.then("group_max"),
+        group_min=apart.then("group_min"),
         ci_low=apart.then(quotients.low),
         ci_high=apart.then(quotients.high),
     )
@@ -242,7 +243,8 @@ def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bo
     """Take the worse of the two rates that equalised odds are about."""
     of_odds = table.filter(pl.col("metric").is_in([f"{notion}_{kind}" for notion in _ODDS]))
     value = pl.col("value")
-    worst = value == over(value.max() if largest else value.min(), models)
+    known = over(value.count(), models) == len(_ODDS)
+    worst = known & (value == over(value.max() if largest else value.min(), models))
     rows = of_odds.filter(worst.fill_null(value=False))
     ordered = rows.sort("metric")
     first = ordered.unique(models, keep="first", maintain_order=True) if models else ordered.head(1)

@@ -45,10 +45,7 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
         )
     tested = _tested(gaps, settings)
     if tested.is_empty():
-        return (
-            "Nothing could be compared: no gap has enough rows on both of its sides, in a segment "
-            "and in what that is compared with, to be tested."
-        )
+        return f"Nothing could be compared: no gap has {_what_a_test_needs(gaps, settings)}."
     named = named_references(settings)
     reference = "its reference" if named else _REFERENCES[settings["reference"]]
     several = tested.height > 1
@@ -63,6 +60,16 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
         )
     finds = "finds" if found == 1 else "find"
     return f"{found:,} of {looked} {finds} a gap that is more than chance, {how}."
+
+
+def _what_a_test_needs(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
+    needs = ["enough rows on both of its sides, in a segment and in what that is compared with"]
+    compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
+    if not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
+        needs.append("two AUCs with a variance")
+    if settings["bins"] or settings["tolerance"]:
+        needs.append("a sign that is certain in spite of the bins of scores")
+    return " and ".join(needs) + (", to be tested" if len(needs) == 1 else ", as a test needs")
 
 
 def reference_of(settings: dict[str, Any], attribute: str) -> str:

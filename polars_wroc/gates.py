@@ -6,15 +6,18 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from polars_wroc.audit_result import Audit
-from polars_wroc.enough_rows import has_rows
-from polars_wroc.fairness_metrics import METRICS
+from polars_wroc.cells import CELLS
+from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
+from polars_wroc.fairness_metrics import ABROCA, METRICS
 from polars_wroc.gaps import GAP_COLUMNS
-from polars_wroc.groupings import name_of, segment_keys
+from polars_wroc.groupings import AUDIT_KEYS, name_of, segment_keys
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, SHARES
+from polars_wroc.rows import MODEL
 from polars_wroc.samples import OWN_WEIGHTS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -26,9 +29,24 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 # What is a number between segments, not a count of rows.
 _AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
 _RATES = ("auc", *SHARES)
+# The fairness metrics that an audit has, and the ends of their intervals.
+_LIMITS = {"_low": "ci_low", "_high": "ci_high"}
+_FAIRNESS = {
+    f"{metric}{ending}": (metric, column)
+    for metric in METRICS
+    if metric != ABROCA
+    for ending, column in {"": "value", **_LIMITS}.items()
+}
 # What is taken without its sign.
 _UNSIGNED = "_gap"
 _GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
+
+
+class Judgement(NamedTuple):
+    """Where an audit meets a condition, and where that could not be asked, in words."""
+
+    failures: list[str]
+    not_judged: list[str]
 
 
 @dataclass(frozen=True)
@@ -42,48 +60,60 @@ class Gate:
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"
 
-    def failures(self, audit: Audit) -> list[str]:
+    def judge(self, audit: Audit) -> Judgement:
         """Say where an audit meets the condition, which it must not.
 
         Segments with too few rows behind a number are not judged by it. An audit in which nothing
         can be judged is an error: a gate that could not close is not one that was passed.
         """
-        table = self._values(audit).drop_nulls("value")
-        if table.is_empty():
+        table = self._values(audit)
+        judged = table.drop_nulls("value")
+        if judged.is_empty():
             msg = (
-                "`--fail-if` must name a number of the audit; "
-                f"found {self}, which no segment with rows enough has"
+                f"`--fail-if` must name a number of the audit; found {self}, which is not known "
+                "of any segment: it has too few rows behind it or is not tested"
             )
             raise ValueError(msg)
-        keys = segment_keys(table)
-        return [
-            f"{self}: {row['shown']:.4g} in {', '.join(name_of(row[key]) for key in keys)}"
-            for row in table.iter_rows(named=True)
+        failures = [
+            f"{self}: {row['shown']:.4g} in {_place(row)}"
+            for row in judged.iter_rows(named=True)
             if _COMPARE[self.sign](row["value"], self.limit)
         ]
+        unknown = table.filter(pl.col("value").is_null())
+        return Judgement(failures, [_place(row) for row in unknown.iter_rows(named=True)])
 
     def _values(self, audit: Audit) -> pl.DataFrame:
-        value = pl.col("value" if self.name in METRICS else self.name)
-        if self.name in METRICS:
+        if self.name in _FAIRNESS:
             # Without a threshold there are no decisions, and so no such gate.
             assert audit.fairness is not None
-            table = audit.fairness.filter(metric=self.name)
+            metric, column = _FAIRNESS[self.name]
+            table, value = audit.fairness.filter(metric=metric), pl.col(column)
         else:
-            table = self._judged(audit)
+            table, value = self._gaps(audit)
         size = value.abs() if self.name.endswith(_UNSIGNED) else value
         return table.with_columns(shown=value, value=size)
 
-    def _judged(self, audit: Audit) -> pl.DataFrame:
-        """Keep the gaps of segments with rows enough; how many are selected they do not say."""
+    def _gaps(self, audit: Audit) -> tuple[pl.DataFrame, pl.Expr]:
+        """Lay out the gaps with the number that is judged, null where there are too few rows."""
         metric = next(name for name in _RATES if f"{self.name}_".startswith(f"{name}_"))
-        if metric in ("ppv", "npv"):
-            metric = "selection_rate"
         weight_type, least = audit.settings["weight_type"], audit.settings["min_rows"]
         keys = segment_keys(audit.gaps)
-        weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
-        beside = audit.segments.select(*keys, **weights)
-        table = audit.gaps.join(beside, on=keys, nulls_equal=True, maintain_order="left")
-        return table.filter(has_rows(metric, weight_type, least))
+        weights = (pl.col("w_pos"), pl.col("w_neg"))
+        behind = dict(zip(OWN_WEIGHTS, weights, strict=True))
+        if metric != "auc":
+            selected = pl.col("n_selected")
+            behind |= {name: pl.col(name) for name in CELLS}
+            behind |= {ROWS_SELECTED: selected, ROWS_REJECTED: pl.col("n") - selected}
+        counts = audit.segments.select(*keys, **behind)
+        table = audit.gaps.join(counts, on=keys, nulls_equal=True, maintain_order="left")
+        return table, pl.when(has_rows(metric, weight_type, least)).then(self.name)
+
+
+def _place(row: dict[str, Any]) -> str:
+    """Name the segment, or what was compared in an attribute."""
+    place = ", ".join(name_of(row[key]) for key in (*AUDIT_KEYS, MODEL) if key in row)
+    ends = [row[end] for end in ("group_min", "group_max") if row.get(end) is not None]
+    return f"{place} ({' and '.join(ends)})" if ends else place
 
 
 def read_gate(text: str, *, decides: bool) -> Gate:
@@ -96,7 +126,7 @@ def read_gate(text: str, *, decides: bool) -> Gate:
     if gate is None:
         msg = f"`--fail-if` must be a name, one of > >= < <= and a number; found {text!r}"
         raise ValueError(msg)
-    of_decisions = (*RATE_GAP_COLUMNS, *METRICS)
+    of_decisions = (*RATE_GAP_COLUMNS, *_FAIRNESS)
     known = [*_AREA_GAPS, *(of_decisions if decides else ())]
     if gate.name not in known:
         beside = " (it needs a threshold)" if gate.name in of_decisions else ""

@@ -35,7 +35,8 @@ class Grouping:
 
     def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
         """Check that named segments, one row per segment and model, have a name each."""
-        repeated = segments.filter(pl.struct("segment", *models).is_duplicated())["segment"]
+        named = segments.with_columns(pl.col("segment").fill_null(MISSING))
+        repeated = named.filter(pl.struct("segment", *models).is_duplicated())["segment"]
         if not repeated.is_empty():
             msg = (
                 "`by` must have values that name each segment differently; "
@@ -54,6 +55,11 @@ def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Groupin
 def segment_keys(table: pl.DataFrame) -> list[str]:
     """Name the columns of a table of an audit that say of which segment and model a row is."""
     return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
+
+
+def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """Keep the rows of a table with these keys, of which a null is one too."""
+    return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def name_of(segment: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.findings import many, named_references, quoted, untested_attributes
-from polars_wroc.groupings import AUDIT_KEYS, name_of
+from polars_wroc.groupings import AUDIT_KEYS, name_of, rows_with, segment_keys
 from polars_wroc.rows import MODEL, OVERALL
 
 # Names in one sentence that are read at a glance.
@@ -16,6 +16,10 @@ _LISTED = 5
 _RANGES = 3
 # A share that differs so little from all is all.
 _NOTHING = 1e-12
+_NO_VARIANCE = (
+    "{} {} an untested gap in AUC, as one of its AUCs has no variance, which a perfect ranking or "
+    "a class of one row has not"
+)
 _BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
 _ANY = pl.max_horizontal("n_pos", "n_neg") > 0
 
@@ -59,8 +63,8 @@ def untested_findings(
                 f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
             ),
             (
-                without_variance(gaps, settings),
-                "{} {} an untested gap in AUC, as a ranking that is perfect has no variance",
+                without_variance(segments, gaps, settings),
+                _NO_VARIANCE,
             ),
             *said,
         ]
@@ -135,11 +139,13 @@ def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
     return _distinct(segments.filter(~_ANY))
 
 
-def without_variance(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+def without_variance(
+    segments: pl.DataFrame, gaps: pl.DataFrame, settings: dict[str, Any]
+) -> pl.DataFrame:
     """Segments with rows enough whose gap in AUC has no variance to test it by."""
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
-    enough = pl.min_horizontal("n_pos", "n_neg") >= settings["min_rows"]
-    unknown = gaps.filter(known, enough, pl.col("auc_gap").is_null())
+    enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
+    unknown = enough.filter(known, pl.col("auc_gap").is_null())
     if settings["reference"] == "best":
         # The best has no gap to itself.
         unknown = unknown.filter(pl.col("auc") != pl.col("auc_reference"))

@@ -124,7 +124,13 @@ def assert_segments(
                 else pl.concat([table, decided], how="horizontal")
             )
         tables.append(named(table, keys))
-    assert_frame_equal(found.segments, pl.concat(tables), abs_tol=1e-10)
+    segments = found.segments
+    if limits:
+        unweighted = segments.filter(pl.col("n") == pl.col("w_pos") + pl.col("w_neg"))
+        selected = unweighted.filter(pl.col("threshold").is_not_null())
+        assert selected["n_selected"].to_list() == (selected["tp"] + selected["fp"]).to_list()
+        segments = segments.drop("n_selected")
+    assert_frame_equal(segments, pl.concat(tables), abs_tol=1e-10)
 
 
 def assert_curves(

@@ -99,7 +99,7 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     found = wroc.audit(judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **CHOICES[name])
     plain = wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given).segments
     columns = wroc.threshold_metrics(judged, "y", "s", level=0.9).columns
-    assert found.segments.columns == [*plain.columns, *columns]
+    assert found.segments.columns == [*plain.columns, "n_selected", *columns]
     assert_frame_equal(found.segments.select(plain.columns), plain, abs_tol=1e-12)
     assert found.segments.height == 2 * (1 + 3 + 2)
     for attribute in ("overall", "g", "age"):

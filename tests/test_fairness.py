@@ -225,12 +225,18 @@ def test_undefined_rates_are_left_out(people: pl.DataFrame) -> None:
     )
 
 
-def test_a_single_group_does_not_differ_from_itself(people: pl.DataFrame) -> None:
+def test_a_single_group_is_compared_with_nobody(people: pl.DataFrame) -> None:
     table = fair(people.filter(g="a")).filter(pl.col("metric") != "max_abroca")
-    ratio = table["metric"].str.ends_with("ratio")
-    assert table["value"].to_list() == ratio.cast(pl.Float64).to_list()
-    assert set(table.select("group_max", "group_min").rows()) == {("a", "a")}
-    assert set(table.select("ci_low", "ci_high").rows()) == {(None, None)}
+    assert set(table.select(pl.exclude("metric")).rows()) == {(None,) * 5}
+
+
+def test_equalized_odds_need_both_rates(people: pl.DataFrame) -> None:
+    positives_alone = people.filter(pl.col("y") | ~pl.col("g").is_in(["a", "b"]))
+    values = values_of(fair(positives_alone.filter(pl.col("g").is_in(["a", "b", "c"]))))
+    assert values["equal_opportunity_difference"] > 0
+    assert values["predictive_equality_difference"] is None
+    assert values["equalized_odds_difference"] is None
+    assert values["equalized_odds_ratio"] is None
 
 
 @pytest.mark.parametrize(("groups", "threshold"), [("a", 0.5), ("ab", 100.0)])

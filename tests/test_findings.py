@@ -155,8 +155,38 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(data.with_columns(s=score), "y", "s", by="g", reference=reference)
     found = untested_findings(result.segments, result.gaps, result.settings)
-    assert " an untested gap in AUC, as a ranking that is perfect has no variance: " in found[0]
+    assert " an untested gap in AUC, as one of its AUCs has no variance, which a " in found[0]
     assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
+
+
+def test_a_class_of_one_row_has_no_variance_either() -> None:
+    rows = {"g": ["a"] * 6 + ["b"] * 9, "y": [1] + [0] * 5 + [1] + [0] * 8, "s": [*range(15)]}
+    frame = pl.DataFrame(rows).with_columns(s=(pl.col("s") * 7 + 4) % 15)
+    result = wroc.audit(frame, "y", "s", by="g", min_rows=1)
+    assert set(result.segments["small"].to_list()) == {False}
+    assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
+    (text, *_) = untested_findings(result.segments, result.gaps, result.settings)
+    assert text.endswith("a perfect ranking or a class of one row has not: g a, g b.")
+    needed = verdict(result.gaps, result.settings)
+    assert needed.endswith(" and two AUCs with a variance, as a test needs.")
+
+
+def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
+    perfect = pl.DataFrame({"g": ["p"] * 4, "y": [1, 1, 0, 0], "s": [9.0, 8.0, 1.0, 0.0]})
+    rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
+    rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
+    result = wroc.audit(rows, "y", "s", by="g", weight="times", weight_type="frequency")
+    found = untested_findings(result.segments, result.gaps, result.settings)
+    assert [text for text in found if "no variance" in text and text.endswith(": g p.")]
+
+
+def test_coarse_bins_are_why_nothing_is_tested() -> None:
+    rows = pl.DataFrame({"g": ["a", "b"] * 500, "y": [0, 1, 1, 0, 0] * 200, "s": range(1000)})
+    close = rows.with_columns(s=0.5 + pl.col("s") / 1e9)
+    result = wroc.audit(close, "y", "s", by="g", bins=16)
+    assert result.gaps["auc_gap_p_value"].null_count() == 2
+    reason = " and a sign that is certain in spite of the bins of scores, as a test needs."
+    assert verdict(result.gaps, result.settings).endswith(reason)
 
 
 @pytest.mark.parametrize(("threshold", "whom"), [(99.0, "nobody"), (-99.0, "everybody")])

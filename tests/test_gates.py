@@ -32,7 +32,7 @@ def audit(unequal: pl.DataFrame) -> wroc.Audit:
 
 @pytest.mark.parametrize("text", ["auc_gap>0.05", " auc_gap >= 5e-2 "])
 def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) -> None:
-    failures = read_gate(text, decides=True).failures(audit)
+    failures = read_gate(text, decides=True).judge(audit).failures
     gaps = audit.gaps.filter(pl.col("auc_gap").abs() > 0.05)
     assert gaps.height == len(failures) > 0
     for (segment, gap), failure in zip(
@@ -45,13 +45,29 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
     assert audit.fairness is not None
     ratio = audit.fairness.filter(metric="demographic_parity_ratio")["value"].item()
     assert (
-        read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}", decides=True).failures(audit)
+        read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}", decides=True)
+        .judge(audit)
+        .failures
         == []
     )
-    (failure,) = read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}", decides=True).failures(
-        audit
+    (failure,) = (
+        read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}", decides=True)
+        .judge(audit)
+        .failures
     )
-    assert failure.endswith(f"{ratio:.4g} in g")
+    row = audit.fairness.filter(metric="demographic_parity_ratio").row(0, named=True)
+    groups = f"{row['group_min']} and {row['group_max']}"
+    assert failure.endswith(f"{ratio:.4g} in g ({groups})")
+    for end in ("low", "high"):
+        limit, name = row[f"ci_{end}"], f"demographic_parity_ratio_{end}"
+        surely = read_gate(f"{name}<{limit + 0.001:.4f}", decides=True)
+        assert len(surely.judge(audit).failures) == 1
+        assert read_gate(f"{name}<{limit - 0.001:.4f}", decides=True).judge(audit).failures == []
+
+
+def test_no_gate_on_an_area_that_an_audit_has_not() -> None:
+    with pytest.raises(ValueError, match=r"found 'max_abroca'$"):
+        read_gate("max_abroca>0.1", decides=True)
 
 
 @pytest.mark.parametrize("text", ["auc_gap", "auc_gap>>1", "auc_gap>x", "auc_gap>1.2.3", ">1", ""])
@@ -62,7 +78,7 @@ def test_text_that_is_no_gate(text: str) -> None:
 
 def test_gate_on_what_there_is_not(audit: wroc.Audit) -> None:
     with pytest.raises(ValueError, match=r"^`--fail-if` must name one of auc, .*; found 'nope'$"):
-        read_gate("nope>1", decides=True).failures(audit)
+        read_gate("nope>1", decides=True).judge(audit)
 
 
 def test_gates_on_the_command_line(
@@ -160,23 +176,63 @@ def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> No
     audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", by="g")
     assert audit.gaps.filter(segment="d")["auc_gap"].abs().item() > 0.45
     gate = read_gate("auc_gap>0.45", decides=False)
-    assert gate.failures(audit) == []
+    assert gate.judge(audit) == ([], ["g, d"])
+
+
+@pytest.mark.parametrize(("metric", "threshold", "least"), [("ppv", 2.9, 20), ("npv", -1.6, 25)])
+def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
+    unequal: pl.DataFrame, metric: str, threshold: float, least: int
+) -> None:
+    result = wroc.audit(unequal, "y", "s", by="g", threshold=threshold, min_rows=least)
+    selects = pl.col("s") >= threshold
+    behind = unequal.group_by("g").agg((selects if metric == "ppv" else ~selects).sum().alias("n"))
+    few = behind.filter(pl.col("n") < least)["g"].to_list()
+    assert 0 < len(few) < 3
+    judgement = read_gate(f"{metric}_gap>=0", decides=True).judge(result)
+    assert sorted(judgement.not_judged) == sorted(f"g, {name}" for name in few)
+    assert len(judgement.failures) == 3 - len(few)
+    selected = unequal.group_by("g").agg(selects.sum().cast(pl.Int64).alias("n_selected")).sort("g")
+    found = result.segments.filter(attribute="g")
+    assert found["n_selected"].to_list() == selected["n_selected"].to_list()
+
+
+def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> None:
+    rows = unequal.filter(pl.col("g") != "c")
+    few = rows.filter(g="b").head(20)
+    result = wroc.audit(pl.concat([rows.filter(g="a"), few]), "y", "s", by="g", threshold=1)
+    assert result.fairness is not None
+    assert set(result.fairness.drop("attribute", "metric").rows()) == {(None,) * 5}
+    with pytest.raises(ValueError, match=r"which is not known of any segment"):
+        read_gate("demographic_parity_ratio<0.8", decides=True).judge(result)
+
+
+def test_the_command_line_says_what_no_gate_judges(
+    unequal: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.concat([unequal, unequal.head(20).with_columns(g=pl.lit("few"))]).write_parquet(path)
+    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g"]
+    assert main([*command, "--fail-if", "auc_gap>0.9"]) == 0
+    assert capsys.readouterr().err == "polars-wroc: auc_gap>0.9 is not judged in g, few\n"
+    report = tmp_path / "audit.html"
+    gate = ["--fail-if", "auc_gap_p_adjusted<0.05", "--cluster", "y", "-o", str(report)]
+    assert main([*command, *gate]) == 2
+    assert "it has too few rows behind it or is not tested" in capsys.readouterr().err
+    assert report.exists()
 
 
 def test_gate_on_nothing_is_an_error(unequal: pl.DataFrame) -> None:
     nobody = wroc.audit(unequal, "y", "s", by="g", threshold=99)
-    with pytest.raises(ValueError, match=r"found ppv_gap>0.1, which no segment with rows"):
-        read_gate("ppv_gap>0.1", decides=True).failures(nobody)
+    with pytest.raises(ValueError, match=r"found ppv_gap>0.1, which is not known of any segment"):
+        read_gate("ppv_gap>0.1", decides=True).judge(nobody)
     one_class = wroc.audit(unequal.filter(pl.col("y") == 1), "y", "s", by="g")
-    with pytest.raises(ValueError, match=r"found auc_gap>0.1, which no segment with rows"):
-        read_gate("auc_gap>0.1", decides=False).failures(one_class)
+    with pytest.raises(ValueError, match=r"found auc_gap>0.1, which is not known of any segment"):
+        read_gate("auc_gap>0.1", decides=False).judge(one_class)
 
 
 def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
     rows = unequal.with_columns(y=pl.col("y").cast(pl.String))
-    with pytest.raises(
-        ValueError, match=r"^`pos_label` must be a value of the label; found no row"
-    ):
+    with pytest.raises(ValueError, match=r"^`pos_label` must be the label of .* none with 'BAD'$"):
         wroc.audit(rows, "y", "s", by="g", pos_label="BAD")
 
 

@@ -136,7 +136,7 @@ def test_page_says_what_a_weight_means(
     assert said in text
     assert ("Kish" in text) == kish
     assert "Its interval is the normal approximation." in text
-    assert "all that have a weight" in text
+    assert "all whose weight is not 0" in text
 
 
 def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:

@@ -62,11 +62,6 @@ def largest_segments(
     return ranked.group_by("attribute", maintain_order=True).head(most).select(AUDIT_KEYS)
 
 
-def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Keep the rows of a table with these keys, of which a null is one too."""
-    return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
-
-
 def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
     """Add the points where decisions are made to curves that may have been thinned."""
     decided = segments.filter(pl.col("threshold").is_finite())

@@ -14,8 +14,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.calibration_findings import calibration_findings
-from polars_wroc.findings import gap_findings, verdict
+from polars_wroc.audit_findings import findings_of
 from polars_wroc.report.figures import (
     Figure,
     auc_figure,
@@ -34,12 +33,6 @@ from polars_wroc.report.selection import (
 from polars_wroc.report.tables import ABOVE, Table, tables_of
 from polars_wroc.report.wording import decision, facts, intervals, meaning_of_weight, methods
 from polars_wroc.rows import MODEL, OVERALL
-from polars_wroc.segment_findings import (
-    decision_findings,
-    missing_finding,
-    score_findings,
-    untested_findings,
-)
 from polars_wroc.thinning import AUC_CHANGE
 
 if TYPE_CHECKING:
@@ -107,17 +100,7 @@ def render(audit: Audit) -> str:
     return environment.get_template("report.html").render(
         settings=settings,
         facts=facts(audit),
-        verdict=verdict(audit.gaps, settings),
-        gaps=gap_findings(audit.gaps, settings),
-        untested=[
-            *decision_findings(audit.segments),
-            *untested_findings(audit.segments, audit.gaps, settings),
-        ],
-        scores=[
-            *score_findings(audit.segments),
-            *calibration_findings(audit.calibration, settings),
-        ],
-        missing=missing_finding(audit.missing),
+        findings=findings_of(audit),
         decision=decision(settings),
         overview=overview,
         sections=sections,

@@ -9,8 +9,9 @@ import polars as pl
 
 from polars_wroc.charts.common import COLOURS
 from polars_wroc.charts.lines import thinned
-from polars_wroc.charts.segments import largest_segments, rows_with
+from polars_wroc.charts.segments import largest_segments
 from polars_wroc.findings import is_found
+from polars_wroc.groupings import rows_with
 from polars_wroc.rows import MODEL
 
 if TYPE_CHECKING:

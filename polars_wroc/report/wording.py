@@ -60,11 +60,11 @@ def facts(audit: Audit) -> list[Fact]:
     # Scores may lack different rows.
     up_to = "" if everybody["n_missing"].n_unique() == 1 else "up to "
     # Rows without weight are not counted at all.
-    counted = "that have a weight" if settings["weight"] else "read"
+    counted = "whose weight is not 0" if settings["weight"] else "read"
     left_out = (
         f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
         if missing
-        else f"all that {'have a weight' if settings['weight'] else 'were read'}"
+        else f"all {'whose weight is not 0' if settings['weight'] else 'that were read'}"
     )
     weight = one["w_pos"] + one["w_neg"]
     weighted = (
