@@ -20,7 +20,7 @@ from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
-from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, RATES, fairness_of
+from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, fairness_of
 from polars_wroc.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
 from polars_wroc.groupings import Grouping
 from polars_wroc.inference import Interval
@@ -39,7 +39,7 @@ from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import Reference
 from polars_wroc.rows import OVERALL, Rows, beside, collect, collect_all, over
 from polars_wroc.rules import Rule
-from polars_wroc.samples import OWN_WEIGHTS, with_own
+from polars_wroc.samples import with_own
 from polars_wroc.stacks import place_stacked, stack
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import beside_own_cluster, summary_columns, summary_of, summary_sums
@@ -263,18 +263,12 @@ class _Segments(NamedTuple):
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the fairness metrics of each attribute, as `fairness` does."""
         assert self.cells is not None
+        decided = in_columns(self.cells, plan.metrics.steps)
         sums = self.sums.filter(_ATTRIBUTES)
-        counts = sums.select(*self.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
-        rates = beside(counts, in_columns(self.cells, plan.metrics.steps), self.keys)
+        rates = beside(sums.select(self.keys), decided, self.keys)
         aucs = summary_of(sums, replace(plan.interval, method="logit-t"))
-        weight_type, least = plan.tests.weight_type, plan.tests.min_rows
-        rates, aucs = (
-            table.with_columns(
-                pl.when(has_rows(name, weight_type, least)).then(name).alias(name) for name in names
-            )
-            for table, names in ((rates, RATES), (aucs, ["auc"]))
-        )
-        table = fairness_of(Rows(rates, self.keys, self.apart), rates, aucs)
+        groups = Rows(rates, self.keys, self.apart)
+        table = fairness_of(groups, rates, aucs, plan.tests.weight_type, plan.tests.min_rows)
         place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)
         ordered = table.join(place, on=self.apart, maintain_order="left")
         ordered = ordered.sort(_PLACE, maintain_order=True)

@@ -9,12 +9,14 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.curve_distance import distances_to_rest
+from polars_wroc.enough_rows import has_rows
 from polars_wroc.groupings import MISSING
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rates import Estimate, difference_limits, ratio_limits
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
+from polars_wroc.samples import OWN_WEIGHTS
 from polars_wroc.staged import in_columns
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.threshold_search import cells_at, common_threshold
@@ -27,7 +29,6 @@ _RATES = {
     "predictive_equality": "fpr",
     "predictive_parity": "ppv",
 }
-RATES = tuple(_RATES.values())
 _ODDS = ("equal_opportunity", "predictive_equality")
 ABROCA = "max_abroca"
 METRICS = (
@@ -55,6 +56,7 @@ def fairness(
     pos_label: object = None,
     level: float = 0.95,
     weight_type: WeightType = "probability",
+    min_rows: int = 0,
 ) -> FrameT:
     """Weighted fairness metrics between groups: the largest difference and the smallest ratio.
 
@@ -68,6 +70,10 @@ def fairness(
         The groups: one or several columns or expressions.
     threshold
         Rows that score at least so much are predicted positive.
+    min_rows
+        Leave out what has fewer rows behind it, as `audit` does with 30: of each class for an
+        AUC, positives for a tpr, negatives for an fpr, rows predicted positive for a ppv. A row
+        with a frequency is as many rows as that says.
 
     Returns
     -------
@@ -127,6 +133,7 @@ def fairness(
     """
     require_groups(by)
     limit = options.number("threshold", threshold) + 0.0
+    least = options.whole_number("min_rows", min_rows, low=0)
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     thresholds = common_threshold(rows, limit)
@@ -134,20 +141,38 @@ def fairness(
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(cells_at(rows, thresholds), metrics.steps)
     aucs = summarise(Rows(rows.frame, rows.keys), interval)
-    tables = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows)))
-    table = fairness_of(rows, *tables)
+    rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows)))
+    table = fairness_of(rows, rates, aucs, weight_type, least, distances)
     arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table)
     return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
 
 
 def fairness_of(
-    rows: Rows, rates: pl.LazyFrame, aucs: pl.LazyFrame, distances: pl.LazyFrame | None = None
+    rows: Rows,
+    rates: pl.LazyFrame,
+    aucs: pl.LazyFrame,
+    weight_type: WeightType,
+    min_rows: int,
+    distances: pl.LazyFrame | None = None,
 ) -> pl.LazyFrame:
     """Lay out the metrics of groups, from their `ThresholdMetrics` and their summary.
 
     The tables are in the order of the groups, which decides between equals. Sorted by metric
     within the keys apart; without ``distances`` there is no ABROCA.
     """
+    weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
+    aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()})
+    counts = aucs.select(*rows.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
+
+    def known(table: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
+        """Keep the values that have rows enough behind the metric that they are about."""
+        return table.with_columns(
+            pl.when(has_rows(metric, weight_type, min_rows)).then(value).alias(value)
+            for value, metric in metrics.items()
+        )
+
+    aucs = known(aucs, {"auc": "auc"})
+    rates = known(beside(rates, counts, rows.keys), {rate: rate for rate in _RATES.values()})
     # Read once for each rate, and planned and computed once all the same.
     rates = rates.cache()
     # Of bins there are bounds of the AUC under these names.
@@ -155,8 +180,10 @@ def fairness_of(
     estimates = [
         *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
         _estimates(aucs, rows, "auc", "auc"),
-        *([] if distances is None else [distances]),
     ]
+    if distances is not None:
+        areas = known(beside(distances, counts, rows.keys), {"abroca": "auc"})
+        estimates.append(_estimates(areas, rows, "abroca", "abroca"))
     table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.ordered)
     asked = [name for name in METRICS if distances is not None or name != ABROCA]
     named = pl.LazyFrame({"metric": asked})
@@ -179,9 +206,7 @@ def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.La
 
 def _distances(rows: Rows) -> pl.LazyFrame:
     unknown = pl.lit(None, pl.Float64)
-    return distances_to_rest(rows).select(
-        *rows.keys, notion=pl.lit("abroca"), value="abroca", low=unknown, high=unknown
-    )
+    return distances_to_rest(rows).with_columns(abroca_low=unknown, abroca_high=unknown)
 
 
 def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
@@ -193,12 +218,11 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     known = estimates.drop_nulls("value").with_columns(group=name)
     value = pl.col("value")
     # The first of the largest and the last of the smallest: never the same of several groups.
-    places = {"max": value.arg_max(), "min": pl.len() - 1 - value.reverse().arg_min()}
-    columns = {
-        f"{column}_{end}": pl.col(column).get(place)
-        for end, place in places.items()
-        for column in ("group", "value", "low", "high")
-    }
+    # Not by arg_max, which takes any of the largest where the engine knows them to be sorted.
+    columns: dict[str, pl.Expr] = {}
+    for column in ("group", "value", "low", "high"):
+        columns[f"{column}_max"] = pl.col(column).filter(value == value.max()).first()
+        columns[f"{column}_min"] = pl.col(column).filter(value == value.min()).last()
     apart = (pl.len() > 1).alias("apart")
     # The order of the groups decides between equals, and a plan keeps it only where that is said.
     grouped = known.group_by([*rows.ordered, "notion"], maintain_order=True)

@@ -230,6 +230,31 @@ def test_a_single_group_is_compared_with_nobody(people: pl.DataFrame) -> None:
     assert set(table.select(pl.exclude("metric")).rows()) == {(None,) * 5}
 
 
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, weight: str | None) -> None:
+    few = people.head(12).with_columns(g=pl.lit("few"), s=pl.lit(9.0))
+    rows = pl.concat([people, few])
+    call: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": weight}
+    table = wroc.fairness(rows, "y", "s", min_rows=10, **call)
+    of_audit = wroc.audit(rows, "y", "s", min_rows=10, **call).fairness
+    assert of_audit is not None
+    shown = table.filter(pl.col("metric") != "max_abroca")
+    assert_frame_equal(shown, of_audit.drop("attribute"), abs_tol=1e-12)
+    assert "few" not in shown.filter(metric="auc_difference").row(0)
+    with_all = wroc.fairness(rows, "y", "s", **call)
+    assert "few" in with_all.filter(metric="demographic_parity_ratio").row(0)
+    without_few, people_alone = (
+        table.filter(pl.col("metric") != "max_abroca")
+        for table in (
+            wroc.fairness(rows, "y", "s", min_rows=13, **call),
+            wroc.fairness(people, "y", "s", min_rows=13, **call),
+        )
+    )
+    assert_frame_equal(without_few, people_alone, abs_tol=1e-12)
+    with pytest.raises(ValueError, match=r"^`min_rows` must be "):
+        wroc.fairness(rows, "y", "s", min_rows=-1, **call)
+
+
 def test_equalized_odds_need_both_rates(people: pl.DataFrame) -> None:
     positives_alone = people.filter(pl.col("y") | ~pl.col("g").is_in(["a", "b"]))
     values = values_of(fair(positives_alone.filter(pl.col("g").is_in(["a", "b", "c"]))))
