@@ -23,7 +23,7 @@ from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import LABEL, ROW_WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reading import missing_values, read_rows, require_groups
-from polars_wroc.rows import OVERALL, IntoColumns, collect
+from polars_wroc.rows import MODEL, OVERALL, IntoColumns, collect
 from polars_wroc.rules import Criterion, threshold_or_rule
 from polars_wroc.states import bins_of_counts, is_counts
 from polars_wroc.summary import SUMMARY_COLUMNS
@@ -184,13 +184,15 @@ def audit(
             f"found none with {pos_label!r}"
         )
         raise ValueError(msg)
-    if is_counts(frame) and not _is_weighted(tables.segments):
+    of_counts = is_counts(frame)
+    if of_counts and not _is_weighted(tables.segments):
         weight = None
     missing = missing_values(frame, label, score, weight, by)
     settings = {
-        "label": _shown(label),
+        # Counts do not tell what their label was called.
+        "label": None if of_counts else _shown(label),
         "pos_label": pos_label,
-        "score": _listed(score),
+        "score": _scores(tables.segments, score),
         "weight": None if weight is None else _shown(weight),
         "by": attributes,
         "intersections": intersections,
@@ -229,9 +231,12 @@ def _is_weighted(segments: pl.DataFrame) -> bool:
     return bool(segments.select(weighted.any()).item())
 
 
-def _listed(columns: IntoColumns) -> list[str]:
-    several = [columns] if isinstance(columns, str | pl.Expr) else columns
-    return [_shown(column) for column in several]
+def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
+    """Name the scores that were audited."""
+    if MODEL in segments.columns:
+        names: list[str] = segments[MODEL].unique(maintain_order=True).to_list()
+        return names
+    return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
 
 
 def _shown(column: IntoColumn) -> str:

@@ -120,7 +120,7 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
 
 @pytest.mark.parametrize(
     ("weight_type", "said", "kish"),
-    [("probability", "says how much a row stands for", True), ("frequency", "as how many", False)],
+    [("probability", "how much a row stands for", True), ("frequency", "as how many", False)],
 )
 def test_page_says_what_a_weight_means(
     tmp_path: Path, weight_type: Any, said: str, kish: bool
@@ -137,6 +137,21 @@ def test_page_says_what_a_weight_means(
     assert ("Kish" in text) == kish
     assert "Its interval is the normal approximation." in text
     assert "all whose weight is not 0" in text
+
+
+def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    data = rows(["a", "b"]).with_columns(t=-pl.col("s"), w=pl.int_range(pl.len()) % 3)
+    counts = wroc.score_counts(data, "y", ["s", "t"], by="g", weight="w")
+    result = wroc.from_counts(counts).audit(by="g")
+    assert (result.settings["score"], result.settings["label"]) == (["s", "t"], None)
+    result.save(path)
+    text = path.read_text(encoding="utf-8").split('<script type="application/json"')[0]
+    assert "<h1>Audit of s and t by g</h1>" in text
+    (first,) = re.findall('<p class="soft">(.*?)</p>', text, re.DOTALL)[:1]
+    assert "made of counts, which say how many rows are positive" in first
+    assert "rows are weighted, a weight saying" in " ".join(first.split())
+    assert "<code>" not in first
 
 
 def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:

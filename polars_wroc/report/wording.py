@@ -32,8 +32,8 @@ _INTERVALS: dict[str, str] = {
     "conservative": "Student's t on the logit and Newcombe's, whichever limit is farther",
 }
 _WEIGHTS = {
-    "probability": "which says how much a row stands for",
-    "frequency": "which says as how many rows a row counts",
+    "probability": "a weight saying how much a row stands for",
+    "frequency": "a weight saying as how many rows a row counts",
 }
 _COSTS = {
     "cost_fn": "cost {:g} of a false negative",
