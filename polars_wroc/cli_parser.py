@@ -20,6 +20,10 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        # A short form that is clear today may not be so with the next option.
+        super().__init__(**options, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
         msg = f"{message}; see {self.prog} --help"
         raise UsageError(msg)

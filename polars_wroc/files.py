@@ -66,6 +66,9 @@ def check_sources(sources: Sequence[str]) -> str:
         if not _is_address(source) and not _matches(source):
             msg = f"`files` must exist; found no {source!r}"
             raise ValueError(msg)
+        if not _is_address(source) and not _files_of(source):
+            msg = f"`files` must hold Parquet files where it is a folder; found none in {source!r}"
+            raise ValueError(msg)
     (suffix,) = suffixes
     return suffix
 

@@ -80,6 +80,7 @@ def assert_refused(
         ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs a threshold)"),
         ({"--fail-if": "auc_gap"}, "`--fail-if` must be a name, one of > >= < <= and a number"),
         ({"--fail-if": "auc_gap>high"}, "found 'auc_gap>high'"),
+        ({"--weigh": "w"}, "unrecognized arguments: --weigh w"),
     ],
 )
 def test_bad_columns_and_options(
@@ -269,7 +270,7 @@ def test_table_without_rows(
     [
         ("none/rows.parquet", "`files` must exist; found no 'none/rows.parquet'"),
         ("none/*.parquet", "`files` must exist; found no 'none/*.parquet'"),
-        ("empty", "`files` must be readable; found empty: "),
+        ("empty", "`files` must hold Parquet files where it is a folder; found none in 'empty'"),
         ("rows", "`files` must end in one of .parquet, "),
     ],
 )
