@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 NAMES: dict[GapMetric, str] = {
     "auc": "AUC",
-    "selection_rate": "share selected",
+    "selection_rate": "selection rate",
     "tpr": "true positive rate",
     "fpr": "false positive rate",
     "ppv": "precision",

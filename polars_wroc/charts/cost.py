@@ -50,8 +50,8 @@ _LINE = 0.07
 # Points of a curve that must be left when each may bring one where the line is crossed.
 _FEWEST = 12
 _RULES = {
-    "random": "flagging at random as many as are positive",
-    "trivial": "the better of flagging all and flagging none",
+    "random": "selecting at random as many as are positive",
+    "trivial": "the better of selecting all and selecting none",
 }
 
 
@@ -206,9 +206,9 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
     everybody = (pl.col("fn") == 0) & (pl.col("tn") == 0)
     rule = (
         pl.when(is_origin())
-        .then(pl.lit("flag nobody"))
+        .then(pl.lit("select nobody"))
         .when(everybody & pl.col("threshold").is_null())
-        .then(pl.lit("flag everybody"))
+        .then(pl.lit("select everybody"))
         .otherwise(finite.fill_null("an infinite score"))
     )
     least = pl.lit("least cost: ") + rule

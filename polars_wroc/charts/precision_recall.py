@@ -79,7 +79,7 @@ def pr_chart(
     The points are joined by steps, not by straight lines: the precision at a threshold holds
     for the recall that is gained there. The area under the steps is the average precision;
     straight lines would promise more than any threshold delivers [1]_. The thin line is the
-    prevalence, which is the precision of flagging at random; where there are several, each has
+    prevalence, which is the precision of selecting at random; where there are several, each has
     the colour and the dashes of its curve.
 
     References

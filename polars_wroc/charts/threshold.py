@@ -42,7 +42,7 @@ _NUMBERS = {
     "tpr": NAMES["tpr"],
     "fpr": NAMES["fpr"],
     "__ppv": f"{NAMES['ppv']} (ppv)",
-    "__selection_rate": "selection rate",
+    "__selection_rate": NAMES["selection_rate"],
 }
 # The same of weighted rows.
 _WEIGHTS = {name: f"{name.upper()} weight" for name in COUNTS}
@@ -171,17 +171,17 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
 
 
 def _with_slots(points: pl.DataFrame, color: str | None) -> pl.DataFrame:
-    """Number the curves of a panel, and say from which score on each point flags."""
+    """Number the curves of a panel, and say from which score on each point selects."""
     threshold = pl.col("threshold")
-    # The origin flags nothing; it has no such score.
+    # The origin selects nothing; it has no such score.
     starts = threshold.clip(lower_bound=-sys.float_info.max)
     slot = pl.lit(0)
     if color is not None:
         order = {value: slot for slot, value in enumerate(values_of(points, color))}
         slot = pl.col(color).replace_strict(order)
-    flagged = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
+    selected = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
     return numbered(
-        points.with_columns(flagged, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
+        points.with_columns(selected, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
     )
 
 
@@ -201,14 +201,14 @@ def _height(line: str) -> str:
 
 
 def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[Any]:
-    """Write above the numbers of each curve what it is and what is flagged."""
+    """Write above the numbers of each curve what it is and what is selected."""
     import altair as alt  # noqa: PLC0415
 
     placed = at.transform_calculate(
         **{
             _PLACE: _height("0"),
             _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
-            "'flagged at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
+            "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
             f"' or more' : ({_EVERYBODY} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
         }
     )

@@ -36,7 +36,7 @@ _DECISIONS = {
     "segment": "Segment",
     "model": "Score",
     "threshold": "Threshold",
-    "selection_rate": "Selected",
+    "selection_rate": heading("selection_rate"),
     "tpr": heading("tpr"),
     "fpr": heading("fpr"),
     "ppv": heading("ppv"),
@@ -70,8 +70,8 @@ _WEIGHTS = ("w_pos", "w_neg", "weight")
 # Differences, which are written with their sign.
 _SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
 _METRICS = {
-    "demographic_parity_difference": "Demographic parity, difference of the shares selected",
-    "demographic_parity_ratio": "Demographic parity, ratio of the shares selected",
+    "demographic_parity_difference": "Demographic parity, difference of the selection rates",
+    "demographic_parity_ratio": "Demographic parity, ratio of the selection rates",
     "equal_opportunity_difference": "Equal opportunity, difference of the true positive rates",
     "equal_opportunity_ratio": "Equal opportunity, ratio of the true positive rates",
     "predictive_equality_difference": "Predictive equality, difference of the false positive rates",
@@ -80,7 +80,7 @@ _METRICS = {
     "predictive_parity_difference": "Predictive parity, difference of the precisions",
     "auc_difference": "Difference of the AUCs",
 }
-# The US agencies' rule of thumb for the ratio of the shares selected.
+# The US agencies' rule of thumb for the ratio of the selection rates.
 FOUR_FIFTHS = 0.8
 
 
