@@ -1,4 +1,4 @@
-"""What numbers are called, in sentences, tables and charts."""
+"""What numbers are called, and how they are written, in sentences, tables and charts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ NAMES: dict[GapMetric, str] = {
     "ppv": "precision",
     "npv": "negative predictive value",
 }
+MINUS = "\N{MINUS SIGN}"
 
 
 def heading(metric: GapMetric) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.areas import Baseline
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import COLOURS, INK, MAX_ROWS, haloed
 from polars_wroc.charts.cost_lines import (
     CORRECTED,
@@ -23,7 +24,6 @@ from polars_wroc.charts.cost_lines import (
 )
 from polars_wroc.charts.groups import check_channels, read_groups
 from polars_wroc.charts.lines import (
-    COUNTS,
     POINT,
     arrange,
     chance,
@@ -245,7 +245,7 @@ def _curves(base: Any, keys: list[str]) -> list[Any]:
     shown = tooltip(keys, rates)
     shown.append(alt.Tooltip(f"{_COST}:Q", title="expected cost", format=".4~g"))
     line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
-    points = base.transform_filter(f"isValid(datum.{COUNTS[0]})")
+    points = base.transform_filter(f"isValid(datum.{CELLS[0]})")
     hover = points.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
     least = (
         base.transform_filter(f"datum.{_LEAST} === true")

@@ -12,11 +12,11 @@ from polars_wroc.charts.common import INK, MAX_ROWS, escape
 from polars_wroc.charts.groups import check_channels, check_colours, values_of
 from polars_wroc.charts.lines import styles
 from polars_wroc.groupings import AUDIT_KEYS
+from polars_wroc.metric_names import MINUS
 from polars_wroc.rows import MODEL
 
 # Columns of the drawn rows that no table has.
 ROW, LIMITS = "__row", "__limits"
-MINUS = "\N{MINUS SIGN}"
 _NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels between the edges of a panel and what is nearest to them.

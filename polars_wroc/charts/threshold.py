@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
 from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
 from polars_wroc.charts.lines import (
-    COUNTS,
     POINT,
     arrange,
     chance,
@@ -45,14 +45,14 @@ _NUMBERS = {
     "__selection_rate": NAMES["selection_rate"],
 }
 # The same of weighted rows.
-_WEIGHTS = {name: f"{name.upper()} weight" for name in COUNTS}
+_WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
 _IN_COLUMN = 4
 # From here on counts are written without fractions, and in millions.
 _UNITS, _MILLIONS = 100_000, 10_000_000
 # Pixels from the panel to the first line, and from one to the next.
 _TOP, _LINE, _GAP = 58, 15, 8
 # Weight of all rows of a curve.
-_EVERYBODY = " + ".join(f"datum.{name}" for name in COUNTS)
+_EVERYBODY = " + ".join(f"datum.{name}" for name in CELLS)
 
 
 def threshold_chart(
@@ -227,12 +227,12 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
 
 
 def _are_whole(points: pl.DataFrame) -> bool:
-    return bool(points.select(pl.all_horizontal(pl.col(COUNTS) % 1 == 0).all()).item())
+    return bool(points.select(pl.all_horizontal(pl.col(CELLS) % 1 == 0).all()).item())
 
 
 def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
     """Write counts as fully as there is room for: fractions, units, or millions."""
-    largest = points.select(pl.max_horizontal(pl.col(COUNTS).max())).item()
+    largest = points.select(pl.max_horizontal(pl.col(CELLS).max())).item()
     if largest >= _MILLIONS:
         return ".5~s"
     return ",.0f" if whole or largest >= _UNITS else ",.1f"

@@ -10,12 +10,12 @@ import polars as pl
 from polars_wroc.calibration_sums import IN_THE_LARGE
 from polars_wroc.findings import LEAST_P, is_found, reference_of
 from polars_wroc.groupings import name_of
-from polars_wroc.metric_names import NAMES, heading
+from polars_wroc.metric_names import MINUS, NAMES, heading
 
 if TYPE_CHECKING:
     from polars_wroc.audit_result import Audit
 
-DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+DASH = "\N{EN DASH}"
 # The threshold of a curve's origin, which selects nobody.
 ABOVE = "above every score"
 _MEASURES = {
