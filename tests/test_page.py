@@ -120,6 +120,16 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         assert role == "graphics-document"
 
 
+def test_headings_of_panels_are_aligned(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    headings = chromium.evaluate(
+        "[...document.querySelectorAll('#chart-auc .role-title text')].map(text =>"
+        "[text.textContent, text.getBoundingClientRect().left])"
+    )
+    assert [text for text, _ in headings] == ["overall", "g", "age"]
+    assert len({left for _, left in headings}) == 1
+
+
 def test_tables_have_captions_and_headers(page: Path, chromium: Chromium) -> None:
     chromium.open(page, until=DRAWN)
     tables = chromium.evaluate(

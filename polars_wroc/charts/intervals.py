@@ -171,7 +171,8 @@ def as_panel(
     # Given to the panel when it is made: each later change copies all of its layers.
     title: Any = alt.Undefined
     if heading is not None:
-        title = alt.TitleParams(heading, anchor="start", fontSize=12)
+        # At the edge of the panel, which is the same for all: names beside it may be longer or not.
+        title = alt.TitleParams(heading, anchor="start", frame="group", fontSize=12)
     return alt.layer(*layers, width=WIDTH, height=step, description=shown.description, title=title)
 
 
