@@ -56,7 +56,7 @@ class Audit:
         ``column`` and ``n_missing``: the rows that lack a label, score, weight or attribute. All
         but those that lack only an attribute are left out; a missing attribute is a segment.
     settings
-        What was asked for.
+        What was asked for; the command line adds the ``files``.
     """
 
     segments: pl.DataFrame

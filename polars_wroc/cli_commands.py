@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -67,6 +68,7 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["reference"] = _reference(options.reference)
     audit = cli_inputs.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
+    result = replace(result, settings={"files": options.files, **result.settings})
     _show(result, options)
     _judge(result, gates)
 

@@ -181,7 +181,7 @@ def _add_threshold(parser: argparse.ArgumentParser) -> None:
         "--min-tpr", type=float, metavar="R", help="least fpr with at least this tpr"
     )
     group.add_argument(
-        "--max-selection-rate", type=float, metavar="R", help="as many positives as this share"
+        "--max-selection-rate", type=float, metavar="R", help="highest selection rate up to this"
     )
 
 

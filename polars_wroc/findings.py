@@ -17,8 +17,8 @@ ADJUSTED = {
     "none": "p-values not adjusted for their number",
 }
 _PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
-# So many sentences are read at a glance.
-_SENTENCES = 8
+# So many sentences are read at a glance, and so many names in one of them.
+_SENTENCES, _NAMES = 8, 5
 # Below this a p-value is not written out.
 LEAST_P = 0.001
 _ROWS = "__rows"
@@ -126,6 +126,12 @@ def untested_attributes(gaps: pl.DataFrame) -> list[str]:
 def many(count: int, thing: str) -> str:
     """Write a number of things."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def first_few(names: list[str]) -> str:
+    """Write names, or the first few of them and the number of the others."""
+    more = len(names) - _NAMES
+    return f"{', '.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def quoted(model: str | None) -> str:

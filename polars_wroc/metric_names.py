@@ -1,4 +1,4 @@
-"""What numbers are called, in sentences, tables and charts."""
+"""What numbers are called, and how they are written, in sentences, tables and charts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Literal, TypeAlias
 GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 NAMES: dict[GapMetric, str] = {
     "auc": "AUC",
-    "selection_rate": "share selected",
+    "selection_rate": "selection rate",
     "tpr": "true positive rate",
     "fpr": "false positive rate",
     "ppv": "precision",
     "npv": "negative predictive value",
 }
+MINUS = "\N{MINUS SIGN}"
 
 
 def heading(metric: GapMetric) -> str:

@@ -198,8 +198,8 @@ def cost_partial_auc(
         Share of positives in the population that the decision is for, strictly between 0 and
         1; None takes that of the data, by weight.
     baseline
-        ``"random"``: flag at random as many as are positive. ``"trivial"``: the better of
-        flagging all and flagging none, which is the stricter.
+        ``"random"``: select at random as many as are positive. ``"trivial"``: the better of
+        selecting all and selecting none, which is the stricter.
 
     Returns
     -------

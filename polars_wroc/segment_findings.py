@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.findings import many, named_references, quoted, untested_attributes
+from polars_wroc.findings import first_few, many, named_references, quoted, untested_attributes
 from polars_wroc.groupings import AUDIT_KEYS, name_of, rows_with, segment_keys
 from polars_wroc.rows import MODEL, OVERALL
 
-# Names in one sentence that are read at a glance.
-_LISTED = 5
 # Of more attributes than this only the one with the widest range of AUCs is named.
 _RANGES = 3
 # A share that differs so little from all is all.
@@ -162,8 +160,7 @@ def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
 
 def _listed(segments: pl.DataFrame) -> str:
     names = [f"{attribute} {name_of(segment)}" for attribute, segment in segments.rows()]
-    more = len(names) - _LISTED
-    return f"{', '.join(names[:_LISTED])}{f' and {more:,} more' if more > 0 else ''}."
+    return f"{first_few(names)}."
 
 
 def _models(segments: pl.DataFrame) -> list[pl.DataFrame]:

@@ -38,7 +38,7 @@ WORDS = {
     "prevalence 0.2), chosen for each",
     "max_fpr": "the most positives found with a false positive rate of at most 0.2, chosen",
     "min_tpr": "the fewest false positives with a true positive rate of at least 0.8, chosen",
-    "max_selection_rate": "the most selected that are at most 0.3 of all, chosen for each",
+    "max_selection_rate": "the highest selection rate that is at most 0.3, chosen for each",
     "threshold": "at the given threshold of 0.5:",
 }
 CELLS = ["tp", "fp", "fn", "tn"]
@@ -138,9 +138,9 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
     assert found["segment"].to_list() == [None, "f", "m"]
     for g, *cells in found.select("segment", *CELLS).rows():
         part = judged.filter(pl.col("g").eq_missing(pl.lit(g)), pl.col("s").is_not_null())
-        flagged = pl.col("s") >= 0.5
-        where = [flagged & pl.col("y"), flagged & ~pl.col("y"), ~flagged & pl.col("y")]
-        expected = [part.filter(rows)["w"].sum() for rows in [*where, ~flagged & ~pl.col("y")]]
+        selected = pl.col("s") >= 0.5
+        where = [selected & pl.col("y"), selected & ~pl.col("y"), ~selected & pl.col("y")]
+        expected = [part.filter(rows)["w"].sum() for rows in [*where, ~selected & ~pl.col("y")]]
         assert cells == pytest.approx(expected)
 
 
@@ -176,7 +176,7 @@ def test_page_says_which_threshold_and_why(
     text = " ".join(html.unescape(page.partition("<script>")[0]).split())
     assert "Decisions are measured at the " in text
     assert WORDS[name] in text
-    assert len(re.findall("<caption[^>]*>Decisions at the threshold, ", page)) == 2
+    assert len(re.findall("<caption[^>]*><span>Decisions at the threshold, ", page)) == 2
     for one in result.segments.rows(named=True):
         limits = [
             f"{one[rate]:.3f} ({one[f'{rate}_low']:.3f} to {one[f'{rate}_high']:.3f})"
@@ -208,8 +208,8 @@ def test_slider_of_a_report_moves_in_a_browser(
     for step, moved in zip(steps, [None, *steps[1:]], strict=True):
         one = chromium.evaluate(PROBE.replace("STEP", json.dumps(moved)))
         assert one["slider"] == float(one["shown"]) == step
-        flagged = frame["s"] >= step
-        tp, fp = (flagged & frame["y"]).sum(), (flagged & ~frame["y"]).sum()
+        selected = frame["s"] >= step
+        tp, fp = (selected & frame["y"]).sum(), (selected & ~frame["y"]).sum()
         counts = [tp, fp, frame["y"].sum() - tp, (~frame["y"]).sum() - fp]
         assert one["texts"][2][:4] == [str(count) for count in counts]
         assert one["texts"][2][4] == f"{tp / frame['y'].sum():.3f}"

@@ -217,7 +217,7 @@ def test_group_of_one_class_has_an_empty_panel(
 
 def test_best_point_may_be_to_flag_nobody() -> None:
     points = drawn(wroc.cost_chart(wroc.roc_curve(scored(50), "y", "s"), cost_fn=0.0))
-    assert points["__least_label"].drop_nulls().to_list() == ["least cost: flag nobody"]
+    assert points["__least_label"].drop_nulls().to_list() == ["least cost: select nobody"]
 
 
 @pytest.mark.parametrize(

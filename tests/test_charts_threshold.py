@@ -76,12 +76,12 @@ def scored(rows: int, groups: int = 1, digits: int = 9) -> pl.DataFrame:
 
 def counts_at(data: pl.DataFrame, threshold: float, weight: str | None = None) -> list[float]:
     """Weights of the four outcomes, from their definition."""
-    flagged, positive = data["s"].to_numpy() >= threshold, data["y"].to_numpy() == 1
+    selected, positive = data["s"].to_numpy() >= threshold, data["y"].to_numpy() == 1
     weights = data[weight].to_numpy() if weight else np.ones(data.height)
     return [
         float(weights[rows].sum())
-        for rows in (flagged & positive, flagged & ~positive, ~flagged & positive)
-    ] + [float(weights[~flagged & ~positive].sum())]
+        for rows in (selected & positive, selected & ~positive, ~selected & positive)
+    ] + [float(weights[~selected & ~positive].sum())]
 
 
 def texts_at(data: pl.DataFrame, threshold: float, weight: str | None = None) -> list[str]:
@@ -152,7 +152,7 @@ def test_moving_the_slider_moves_the_point_and_changes_the_numbers(tmp_path: Pat
         threshold = page["threshold"]
         assert (page["name"], page["slider"]) == ("threshold", threshold)
         heading, labels, numbers = page["texts"]
-        assert heading == [f"flagged at {threshold:g} or more"]
+        assert heading == [f"selected at {threshold:g} or more"]
         assert labels == LABELS
         assert numbers == texts_at(data, threshold)
         tp, fp, fn, tn = counts_at(data, threshold)
@@ -173,7 +173,7 @@ def test_one_slider_moves_the_points_of_all_panels_and_colours(tmp_path: Path) -
         assert len(set(page["shapes"])) == 2
         for panel, (_, part) in enumerate(data.sort("g").group_by("g", maintain_order=True)):
             heading, labels, numbers = page["texts"][3 * panel : 3 * panel + 3]
-            assert heading == [f"{name}: flagged at {threshold:g} or more" for name in "st"]
+            assert heading == [f"{name}: selected at {threshold:g} or more" for name in "st"]
             assert labels == WEIGHTED * 2
             other = part.with_columns(s="t")
             expected = texts_at(part, threshold, "w") + texts_at(other, threshold, "w")
@@ -215,7 +215,7 @@ def test_curve_that_lacks_a_class_says_so(tmp_path: Path) -> None:
     chart.save(str(tmp_path / "chart.svg"))
     text = (tmp_path / "chart.svg").read_text()
     assert "b: one class only: no curve" in text
-    assert "a: flagged at 0.3 or more" in text
+    assert "a: selected at 0.3 or more" in text
 
 
 # What the page is made of.

@@ -65,6 +65,22 @@ def test_audit_as_json_on_standard_output(
     assert_frame_equal(found, expected, abs_tol=1e-12)
 
 
+def test_audit_names_its_files_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = pl.read_parquet(PATIENTS)
+    data.head(200).write_parquet("a.parquet")
+    data.tail(-200).write_parquet("b.parquet")
+    call = ["audit", "a.parquet", "b*.parquet", *COLUMNS, "--by", "sex", "-o"]
+    assert main([*call, "-"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["settings"]["files"] == ["a.parquet", "b*.parquet"]
+    assert printed["settings"]["label"] == "progressed"
+    assert main([*call, "audit.html"]) == 0
+    assert "Read from a.parquet, b*.parquet<" in Path("audit.html").read_text(encoding="utf-8")
+
+
 def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["auc", str(PATIENTS), *COLUMNS, "-o", "-"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["n"] == 442

@@ -57,7 +57,7 @@ def test_sentences_are_about_the_largest_gaps(data: pl.DataFrame) -> None:
         for rates in (["auc"], ["selection_rate", "tpr", "fpr", "ppv", "npv"])
     ]
     names = {"tpr": "true positive rate", "npv": "negative predictive value", "ppv": "precision"}
-    names |= {"fpr": "false positive rate", "selection_rate": "share selected", "auc": "AUC"}
+    names |= {"fpr": "false positive rate", "selection_rate": "selection rate", "auc": "AUC"}
     for finding, (attribute, rates) in zip(findings, asked, strict=True):
         segment, rate, size = largest(result, attribute, rates)
         assert finding.text.startswith(f"By {attribute}, the largest gap in ")

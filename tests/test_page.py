@@ -120,6 +120,16 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         assert role == "graphics-document"
 
 
+def test_headings_of_panels_are_aligned(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    headings = chromium.evaluate(
+        "[...document.querySelectorAll('#chart-auc .role-title text')].map(text =>"
+        "[text.textContent, text.getBoundingClientRect().left])"
+    )
+    assert [text for text, _ in headings] == ["overall", "g", "age"]
+    assert len({left for _, left in headings}) == 1
+
+
 def test_tables_have_captions_and_headers(page: Path, chromium: Chromium) -> None:
     chromium.open(page, until=DRAWN)
     tables = chromium.evaluate(
@@ -229,11 +239,67 @@ def test_everything_fits_at_1200_and_scrolls_inside_its_region_at_400(
     assert chromium.evaluate(f"{wide}.every(e => e.tabIndex === 0)")
 
 
+def test_captions_and_first_columns_stay_where_tables_are_scrolled(
+    page: Path, chromium: Chromium
+) -> None:
+    chromium.open(page, width=400, height=3_000, until=DRAWN)
+    scrolled = """[...document.querySelectorAll('.wide')].filter(wide =>
+      (wide.scrollLeft = 1e6) && wide.querySelector('tbody tr:nth-child(2)')).map(wide => {
+        wide.scrollIntoView();
+        const place = element => element.getBoundingClientRect();
+        const color = element => getComputedStyle(element).backgroundColor;
+        const { left, right } = place(wide), caption = place(wide.querySelector('caption span'));
+        const cells = [...wide.querySelectorAll('tr > :first-child')];
+        const middle = cell => [place(cell).left + 40, (place(cell).top + place(cell).bottom) / 2];
+        const buttons = wide.querySelectorAll('button');
+        buttons[buttons.length - 1].focus();
+        buttons[1].focus();
+        return {
+          caption: left <= caption.left && caption.right <= right,
+          cells: cells.every(cell => Math.abs(place(cell).left - left) < 0.01),
+          // What is scrolled goes under them.
+          seen: cells.every(cell => cell.contains(document.elementFromPoint(...middle(cell)))),
+          paper: cells.every(cell => color(cell) === color(document.body)),
+          focus: place(buttons[1]).left >= place(cells[0]).right,
+        };
+      })"""
+    tables = chromium.evaluate(scrolled)
+    assert len(tables) > 5
+    assert all(all(table.values()) for table in tables), tables
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_shadow_is_where_more_is_to_the_side(page: Path, chromium: Chromium, scheme: Any) -> None:
+    chromium.open(page, width=400, scheme=scheme, until=DRAWN)
+
+    def sides(selector: str) -> list[bool]:
+        """Whether the left and the right end of a region differ from the page beside it."""
+        box = chromium.evaluate(
+            f"(({{left, right, top}}) => [left, right, top + scrollY])"
+            f"(document.querySelector({selector!r}).getBoundingClientRect())"
+        )
+        ends = [picture(x, box[2]) for x in (box[0], box[1] - 8)]
+        return [end != picture(4, box[2]) for end in ends]
+
+    def picture(x: float, y: float) -> str:
+        clip = {"x": x, "y": y, "width": 8, "height": 4, "scale": 1}
+        shot = chromium.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        return str(shot["data"])
+
+    # The first column of a table stays, and needs none beside it.
+    for selector, at_the_end in (("#chart-auc", [True, False]), (".wide", [False, False])):
+        assert sides(selector) == [False, True]
+        chromium.evaluate(f"document.querySelector({selector!r}).scrollLeft = 1e6")
+        assert sides(selector) == at_the_end
+
+
 def test_print_shows_what_is_folded_and_fits(page: Path, chromium: Chromium) -> None:
     chromium.open(page, width=700, scheme="dark", media="print", until=DRAWN)
     assert set(chromium.evaluate(SIZES)) == {0}
     assert chromium.evaluate("document.documentElement.scrollWidth") <= 700
     assert chromium.evaluate(CONTRAST)["page"] == 1
+    first = "[...document.querySelectorAll('caption span, tr > :first-child')]"
+    assert chromium.evaluate(f"{first}.every(e => getComputedStyle(e).position === 'static')")
     chromium.open(page, until=DRAWN)
     closed = "document.querySelectorAll('details:not([open])').length"
     folded = chromium.evaluate(closed)

@@ -53,8 +53,8 @@ def counted(rows: list[Row]) -> Iterator[dict[str, float | None]]:
     there = [row for row in rows if row[2]]
     cuts: list[float | None] = [None, *sorted({s for _, s, _ in there}, reverse=True)]
     for cut in cuts:
-        flagged = [(y, w) for y, s, w in there if cut is not None and s >= cut]
-        tp, fp = (sum(w for y, w in flagged if y == k) for k in (1, 0))
+        selected = [(y, w) for y, s, w in there if cut is not None and s >= cut]
+        tp, fp = (sum(w for y, w in selected if y == k) for k in (1, 0))
         fn, tn = (sum(w for y, _, w in there if y == k) - n for k, n in ((1, tp), (0, fp)))
         precision, prevalence = share(tp, tp + fp), share(tp + fn, tp + fp + fn + tn)
         yield {

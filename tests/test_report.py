@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,37 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     named = re.findall('class="chart" id="([a-z]*)-', text)
     assert {name: named.count(name) for name in named} == {"chart": 4, "gap": 2, "slider": 6}
     assert len(text.encode()) < 2_000_000
+
+
+def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    before = time.strftime("%Y-%m-%d")
+    result.save(path)
+    days = {before, time.strftime("%Y-%m-%d")}
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"Made on (\S+) with polars_wroc (\S+)\.<", text) in [
+        [(day, wroc.__version__)] for day in days
+    ]
+    # Of a frame nobody knows where it is from.
+    assert "files" not in result.settings
+    assert "Read from" not in text
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["credit.parquet"], "credit.parquet"),
+        (["a.csv", "<b>.csv"], "a.csv, &lt;b&gt;.csv"),
+        ([f"{n}.csv" for n in range(5)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv"),
+        ([f"{n}.csv" for n in range(8)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 3 more"),
+    ],
+)
+def test_page_names_the_files(
+    result: wroc.Audit, tmp_path: Path, files: list[str], said: str
+) -> None:
+    path = tmp_path / "report.html"
+    replace(result, settings=result.settings | {"files": files}).save(path)
+    assert f">Read from {said}</p>" in path.read_text(encoding="utf-8")
 
 
 def test_text_from_the_data_cannot_become_markup(tmp_path: Path) -> None:

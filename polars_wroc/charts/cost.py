@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.areas import Baseline
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import COLOURS, INK, MAX_ROWS, haloed
 from polars_wroc.charts.cost_lines import (
     CORRECTED,
@@ -23,7 +24,6 @@ from polars_wroc.charts.cost_lines import (
 )
 from polars_wroc.charts.groups import check_channels, read_groups
 from polars_wroc.charts.lines import (
-    COUNTS,
     POINT,
     arrange,
     chance,
@@ -50,8 +50,8 @@ _LINE = 0.07
 # Points of a curve that must be left when each may bring one where the line is crossed.
 _FEWEST = 12
 _RULES = {
-    "random": "flagging at random as many as are positive",
-    "trivial": "the better of flagging all and flagging none",
+    "random": "selecting at random as many as are positive",
+    "trivial": "the better of selecting all and selecting none",
 }
 
 
@@ -206,9 +206,9 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
     everybody = (pl.col("fn") == 0) & (pl.col("tn") == 0)
     rule = (
         pl.when(is_origin())
-        .then(pl.lit("flag nobody"))
+        .then(pl.lit("select nobody"))
         .when(everybody & pl.col("threshold").is_null())
-        .then(pl.lit("flag everybody"))
+        .then(pl.lit("select everybody"))
         .otherwise(finite.fill_null("an infinite score"))
     )
     least = pl.lit("least cost: ") + rule
@@ -245,7 +245,7 @@ def _curves(base: Any, keys: list[str]) -> list[Any]:
     shown = tooltip(keys, rates)
     shown.append(alt.Tooltip(f"{_COST}:Q", title="expected cost", format=".4~g"))
     line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
-    points = base.transform_filter(f"isValid(datum.{COUNTS[0]})")
+    points = base.transform_filter(f"isValid(datum.{CELLS[0]})")
     hover = points.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
     least = (
         base.transform_filter(f"datum.{_LEAST} === true")

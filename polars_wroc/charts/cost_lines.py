@@ -1,8 +1,7 @@
 """The line of points that cost what a rule without a score costs, and what a curve has above it.
 
 The line is ``y - c = m (x - c)`` with ``x`` for the false and ``y`` for the true positive rate.
-It is written with ``g``, the smaller of ``m`` and ``1 / m``, so that it may also be level or
-vertical.
+It is kept as a `CostLine`, so that it may also be level or vertical.
 """
 
 from __future__ import annotations
@@ -14,11 +13,13 @@ from polars_wroc.confusion import is_origin
 from polars_wroc.costs import Costs
 from polars_wroc.rates import TOLERANCE
 
-PREVALENCE, CORNER, GRADE, FLAT = "__prevalence", "__corner", "__grade", "__flat"
+PREVALENCE = "__prevalence"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
 HIGH, LOW = "__high", "__low"
 RATIO, CORRECTED = "__ratio", "__corrected"
 _STOP, _AREA = "__stop", "__area"
+# The line as columns, beside the points.
+_LINE = CostLine(*(pl.col(f"__{name}") for name in CostLine._fields))
 
 
 def with_line(
@@ -35,9 +36,7 @@ def with_line(
     line = cost_line(costs, pl.col(PREVALENCE), baseline)
     return (
         table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))
-        .with_columns(
-            (~line.steep).alias(FLAT), line.gradient.alias(GRADE), line.meets.alias(CORNER)
-        )
+        .with_columns(**{f"__{name}": part for name, part in line._asdict().items()})
         .with_columns(_ends())
     )
 
@@ -47,16 +46,12 @@ def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     x, y = pl.col("fpr"), pl.col("tpr")
     pieces = Segments(x.shift(1), y.shift(1), x, y)
     areas = table.select(
-        *keys, pl.when(~is_origin()).then(_line().areas_above(pieces)).fill_nan(0.0).alias(_AREA)
+        *keys, pl.when(~is_origin()).then(_LINE.areas_above(pieces)).fill_nan(0.0).alias(_AREA)
     )
     area = pl.col(_AREA).sum()
     whole = areas.select((area.over(keys) if keys else area).alias(_AREA)).to_series()
-    shares = shares_of_area(pl.lit(whole), _line().most(), _line().by_chance())
+    shares = shares_of_area(pl.lit(whole), _LINE.most(), _LINE.by_chance())
     return table.with_columns(shares["ratio"].alias(RATIO), shares["corrected"].alias(CORRECTED))
-
-
-def _line() -> CostLine:
-    return CostLine(~pl.col(FLAT), pl.col(GRADE), pl.col(CORNER))
 
 
 def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -81,35 +76,35 @@ def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _ends() -> list[pl.Expr]:
     """Where the line enters and leaves the unit square."""
-    low, high = _low_end(), pl.col(CORNER) + pl.col(GRADE) * (1 - pl.col(CORNER))
+    low, high = _low_end(), _LINE.meets + _LINE.gradient * (1 - _LINE.meets)
     flat, steep = (low * 0, low, low * 0 + 1, high), (low, low * 0, high, low * 0 + 1)
     return [
-        pl.when(FLAT).then(level).otherwise(upright).alias(name)
+        pl.when(_LINE.steep).then(upright).otherwise(level).alias(name)
         for name, level, upright in zip(LINE_ENDS, flat, steep, strict=True)
     ]
 
 
 def _low_end() -> pl.Expr:
-    return pl.col(CORNER) * (1 - pl.col(GRADE))
+    return _LINE.meets * (1 - _LINE.gradient)
 
 
 def _crossings(x0: pl.Expr, y0: pl.Expr) -> list[pl.Expr]:
     """Where on its way from the point before it a curve crosses the line, or the line zero."""
     x = pl.col("fpr")
-    start, end = _line().distance(x0, y0), _line().distance(x, pl.col("tpr"))
+    start, end = _LINE.distance(x0, y0), _LINE.distance(x, pl.col("tpr"))
     zero = _low_end()
     return [
         pl.when(start * end < 0).then(start / (start - end)),
-        pl.when(~pl.col(FLAT) & (x0 < zero) & (zero < x)).then((zero - x0) / (x - x0)),
+        pl.when(_LINE.steep & (x0 < zero) & (zero < x)).then((zero - x0) / (x - x0)),
     ]
 
 
 def _between() -> list[pl.Expr]:
     """Upper and lower end of what is shaded at each point."""
-    x, y, corner = pl.col("fpr"), pl.col("tpr"), pl.col(CORNER)
-    slope = pl.when(FLAT).then(GRADE).otherwise(1 / pl.col(GRADE))
-    line = (corner + slope * (x - corner)).fill_nan(0.0).clip(0.0)
-    inside = _line().distance(x, y) >= -TOLERANCE
+    x, y, (steep, gradient, meets) = pl.col("fpr"), pl.col("tpr"), _LINE
+    slope = pl.when(steep).then(1 / gradient).otherwise(gradient)
+    line = (meets + slope * (x - meets)).fill_nan(0.0).clip(0.0)
+    inside = _LINE.distance(x, y) >= -TOLERANCE
     return [
         pl.when(inside).then(y).alias(HIGH),
         pl.when(inside).then(pl.min_horizontal(line, y)).alias(LOW),

@@ -12,11 +12,11 @@ from polars_wroc.charts.common import INK, MAX_ROWS, escape
 from polars_wroc.charts.groups import check_channels, check_colours, values_of
 from polars_wroc.charts.lines import styles
 from polars_wroc.groupings import AUDIT_KEYS
+from polars_wroc.metric_names import MINUS
 from polars_wroc.rows import MODEL
 
 # Columns of the drawn rows that no table has.
 ROW, LIMITS = "__row", "__limits"
-MINUS = "\N{MINUS SIGN}"
 _NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels between the edges of a panel and what is nearest to them.
@@ -171,7 +171,8 @@ def as_panel(
     # Given to the panel when it is made: each later change copies all of its layers.
     title: Any = alt.Undefined
     if heading is not None:
-        title = alt.TitleParams(heading, anchor="start", fontSize=12)
+        # At the edge of the panel, which is the same for all: names beside it may be longer or not.
+        title = alt.TitleParams(heading, anchor="start", frame="group", fontSize=12)
     return alt.layer(*layers, width=WIDTH, height=step, description=shown.description, title=title)
 
 

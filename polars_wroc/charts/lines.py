@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from polars_wroc import options
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
 from polars_wroc.charts.groups import values_of
 from polars_wroc.metric_names import heading
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # Number of a point in the table: the order in which a line is drawn.
 POINT = "__point"
-COUNTS = ("tp", "fp", "fn", "tn")
 _FEWEST = 3
 _AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": {"grid": True}}
 # Letters of a caption as wide as one panel.
@@ -114,7 +114,7 @@ def tooltip(drawn: list[str], rates: dict[str, str]) -> list[Any]:
         *(alt.Tooltip(f"{escape(key)}:N", title=key) for key in drawn),
         alt.Tooltip("threshold:Q", format=".4~g"),
         *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in rates.items()),
-        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in COUNTS),
+        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in CELLS),
     ]
 
 

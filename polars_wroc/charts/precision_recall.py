@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import MAX_ROWS, ONE_CLASS, PALE, haloed
 from polars_wroc.charts.groups import (
     channels_of_curves,
@@ -15,7 +16,6 @@ from polars_wroc.charts.groups import (
     values_of,
 )
 from polars_wroc.charts.lines import (
-    COUNTS,
     POINT,
     arrange,
     count_curves,
@@ -32,7 +32,7 @@ from polars_wroc.thinning import AUC_CHANGE
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
 
-_COLUMNS = ("threshold", "recall", "precision", *COUNTS)
+_COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns of the drawn rows that no table has.
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
 _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
@@ -79,7 +79,7 @@ def pr_chart(
     The points are joined by steps, not by straight lines: the precision at a threshold holds
     for the recall that is gained there. The area under the steps is the average precision;
     straight lines would promise more than any threshold delivers [1]_. The thin line is the
-    prevalence, which is the precision of flagging at random; where there are several, each has
+    prevalence, which is the precision of selecting at random; where there are several, each has
     the colour and the dashes of its curve.
 
     References

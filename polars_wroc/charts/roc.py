@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS
 from polars_wroc.charts.groups import (
     channels_of_curves,
@@ -15,7 +16,6 @@ from polars_wroc.charts.groups import (
     values_of,
 )
 from polars_wroc.charts.lines import (
-    COUNTS,
     POINT,
     arrange,
     chance,
@@ -170,7 +170,7 @@ def _check_one(rows: int, curve: object) -> None:
 def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
     first = (pl.col("tp") == 0) & (pl.col("fp") == 0)
-    rows = pl.sum_horizontal(COUNTS)
+    rows = pl.sum_horizontal(CELLS)
     label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]
     name, place = name_in_label(color), pl.lit(0)
     if color is not None:

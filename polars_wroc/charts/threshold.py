@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
 from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
 from polars_wroc.charts.lines import (
-    COUNTS,
     POINT,
     arrange,
     chance,
@@ -42,17 +42,17 @@ _NUMBERS = {
     "tpr": NAMES["tpr"],
     "fpr": NAMES["fpr"],
     "__ppv": f"{NAMES['ppv']} (ppv)",
-    "__selection_rate": "selection rate",
+    "__selection_rate": NAMES["selection_rate"],
 }
 # The same of weighted rows.
-_WEIGHTS = {name: f"{name.upper()} weight" for name in COUNTS}
+_WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
 _IN_COLUMN = 4
 # From here on counts are written without fractions, and in millions.
 _UNITS, _MILLIONS = 100_000, 10_000_000
 # Pixels from the panel to the first line, and from one to the next.
 _TOP, _LINE, _GAP = 58, 15, 8
 # Weight of all rows of a curve.
-_EVERYBODY = " + ".join(f"datum.{name}" for name in COUNTS)
+_EVERYBODY = " + ".join(f"datum.{name}" for name in CELLS)
 
 
 def threshold_chart(
@@ -171,17 +171,17 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
 
 
 def _with_slots(points: pl.DataFrame, color: str | None) -> pl.DataFrame:
-    """Number the curves of a panel, and say from which score on each point flags."""
+    """Number the curves of a panel, and say from which score on each point selects."""
     threshold = pl.col("threshold")
-    # The origin flags nothing; it has no such score.
+    # The origin selects nothing; it has no such score.
     starts = threshold.clip(lower_bound=-sys.float_info.max)
     slot = pl.lit(0)
     if color is not None:
         order = {value: slot for slot, value in enumerate(values_of(points, color))}
         slot = pl.col(color).replace_strict(order)
-    flagged = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
+    selected = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
     return numbered(
-        points.with_columns(flagged, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
+        points.with_columns(selected, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
     )
 
 
@@ -201,14 +201,14 @@ def _height(line: str) -> str:
 
 
 def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[Any]:
-    """Write above the numbers of each curve what it is and what is flagged."""
+    """Write above the numbers of each curve what it is and what is selected."""
     import altair as alt  # noqa: PLC0415
 
     placed = at.transform_calculate(
         **{
             _PLACE: _height("0"),
             _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
-            "'flagged at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
+            "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
             f"' or more' : ({_EVERYBODY} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
         }
     )
@@ -227,12 +227,12 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
 
 
 def _are_whole(points: pl.DataFrame) -> bool:
-    return bool(points.select(pl.all_horizontal(pl.col(COUNTS) % 1 == 0).all()).item())
+    return bool(points.select(pl.all_horizontal(pl.col(CELLS) % 1 == 0).all()).item())
 
 
 def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
     """Write counts as fully as there is room for: fractions, units, or millions."""
-    largest = points.select(pl.max_horizontal(pl.col(COUNTS).max())).item()
+    largest = points.select(pl.max_horizontal(pl.col(CELLS).max())).item()
     if largest >= _MILLIONS:
         return ".5~s"
     return ",.0f" if whole or largest >= _UNITS else ",.1f"

@@ -87,9 +87,9 @@ def curves_figure(audit: Audit, attribute: str, place: int) -> Figure:
     return Figure(
         f"chart-{place}",
         _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
-        "ROC curves: the share of positives found against the share of negatives flagged, as the "
-        "threshold falls. The thin straight line is a score that knows nothing. Point at a curve "
-        "for thresholds and counts.",
+        "ROC curves: the share of positives selected against the share of negatives selected, as "
+        "the threshold falls. The thin straight line is a score that knows nothing. Point at a "
+        "curve for thresholds and counts.",
     )
 
 

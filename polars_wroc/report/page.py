@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ import jinja2
 import polars as pl
 
 from polars_wroc.audit_findings import findings_of
+from polars_wroc.findings import first_few
 from polars_wroc.report.figures import (
     Figure,
     auc_figure,
@@ -102,6 +104,9 @@ def render(audit: Audit) -> str:
         facts=facts(audit),
         findings=findings_of(audit),
         decision=decision(settings),
+        # Of a command only: a frame does not say what it was read from.
+        files=first_few(settings.get("files", [])),
+        today=datetime.now().astimezone().date(),
         overview=overview,
         sections=sections,
         specs=in_script(shared({figure.name: figure.spec for figure in figures})),

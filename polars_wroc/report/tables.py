@@ -10,12 +10,12 @@ import polars as pl
 from polars_wroc.calibration_sums import IN_THE_LARGE
 from polars_wroc.findings import LEAST_P, is_found, reference_of
 from polars_wroc.groupings import name_of
-from polars_wroc.metric_names import NAMES, heading
+from polars_wroc.metric_names import MINUS, NAMES, heading
 
 if TYPE_CHECKING:
     from polars_wroc.audit_result import Audit
 
-DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+DASH = "\N{EN DASH}"
 # The threshold of a curve's origin, which selects nobody.
 ABOVE = "above every score"
 _MEASURES = {
@@ -36,7 +36,7 @@ _DECISIONS = {
     "segment": "Segment",
     "model": "Score",
     "threshold": "Threshold",
-    "selection_rate": "Selected",
+    "selection_rate": heading("selection_rate"),
     "tpr": heading("tpr"),
     "fpr": heading("fpr"),
     "ppv": heading("ppv"),
@@ -70,8 +70,8 @@ _WEIGHTS = ("w_pos", "w_neg", "weight")
 # Differences, which are written with their sign.
 _SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
 _METRICS = {
-    "demographic_parity_difference": "Demographic parity, difference of the shares selected",
-    "demographic_parity_ratio": "Demographic parity, ratio of the shares selected",
+    "demographic_parity_difference": "Demographic parity, difference of the selection rates",
+    "demographic_parity_ratio": "Demographic parity, ratio of the selection rates",
     "equal_opportunity_difference": "Equal opportunity, difference of the true positive rates",
     "equal_opportunity_ratio": "Equal opportunity, ratio of the true positive rates",
     "predictive_equality_difference": "Predictive equality, difference of the false positive rates",
@@ -80,7 +80,7 @@ _METRICS = {
     "predictive_parity_difference": "Predictive parity, difference of the precisions",
     "auc_difference": "Difference of the AUCs",
 }
-# The US agencies' rule of thumb for the ratio of the shares selected.
+# The US agencies' rule of thumb for the ratio of the selection rates.
 FOUR_FIFTHS = 0.8
 
 

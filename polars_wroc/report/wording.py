@@ -22,7 +22,7 @@ _RULES = {
     "cost": "the least expected cost",
     "max_fpr": "the most positives found with a false positive rate of at most {:g}",
     "min_tpr": "the fewest false positives with a true positive rate of at least {:g}",
-    "max_selection_rate": "the most selected that are at most {:g} of all",
+    "max_selection_rate": "the highest selection rate that is at most {:g}",
 }
 _INTERVALS: dict[str, str] = {
     "logit-t": "Student's t on the logit",
