@@ -68,7 +68,8 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["reference"] = _reference(options.reference)
     audit = cli_inputs.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    result = replace(result, settings={"files": options.files, **result.settings})
+    sources = [files.without_password(source) for source in options.files]
+    result = replace(result, settings={"files": sources, **result.settings})
     _show(result, options)
     _judge(result, gates)
 

@@ -87,6 +87,11 @@ def each_file(sources: Sequence[str]) -> list[str]:
     ]
 
 
+def without_password(source: str) -> str:
+    """Name a cloud address without the user and the password that may be in it."""
+    return re.sub(r"(?<=://)[^/@]+@", "", source)
+
+
 def say_rows(sources: Sequence[str]) -> bool:
     """Whether files say how many rows they have, so that this need not be counted."""
     return not any(_suffix(source) in _UNTYPED for source in sources)

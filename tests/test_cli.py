@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
+from polars_wroc import files
 from polars_wroc.cli import main
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
@@ -79,6 +80,18 @@ def test_audit_names_its_files_as_given(
     assert printed["settings"]["label"] == "progressed"
     assert main([*call, "audit.html"]) == 0
     assert "Read from a.parquet, b*.parquet<" in Path("audit.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("https://ann:secret@host/rows.parquet", "https://host/rows.parquet"),
+        ("s3://bucket/day@noon/rows.parquet", "s3://bucket/day@noon/rows.parquet"),
+        ("day@noon.parquet", "day@noon.parquet"),
+    ],
+)
+def test_no_password_is_shown(source: str, shown: str) -> None:
+    assert files.without_password(source) == shown
 
 
 def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
