@@ -45,7 +45,8 @@ def confusion_curve(
         One row per group and distinct score, sorted by the ``by`` columns, then by descending
         threshold, after an origin row with ``threshold = +inf`` where nothing is predicted
         positive. After the ``by`` columns (and ``model``) come the Float64 columns
-        ``threshold, tp, fp, fn, tn``, the last four in units of weight.
+        ``threshold, tp, fp, fn, tn``, the last four in units of weight and null where they are
+        more than a number.
 
     Raises
     ------

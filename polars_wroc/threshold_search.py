@@ -16,6 +16,7 @@ from polars_wroc.confusion import (
     NEGATIVES,
     POSITIVES,
     TP,
+    cell,
     class_weights,
     cumulated_list,
     curve_frame,
@@ -100,6 +101,7 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    cells |= {name: cell(cells[name]) for name in CELLS}
     there = pl.col(WEIGHT).is_not_null()
     cells[ROWS_SELECTED] = rows.number_of(predicted & there)
     cells[ROWS_REJECTED] = rows.number_of(~predicted & there)
