@@ -173,6 +173,7 @@ def roc_curve(
     │ 0.1       ┆ 1.0 ┆ 1.0 │
     └───────────┴─────┴─────┘
     """
+    options.flag("drop_collinear", drop_collinear)
     if max_points is not None:
         options.whole_number("max_points", max_points, low=3)
     checked = Band("pointwise" if band is None else band, level, weight_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -500,6 +501,41 @@ def test_options_are_keyword_only() -> None:
         table(DATA, "y", "s", "w")
     with pytest.raises(TypeError, match="positional argument"):
         metric("y", "s", "w")
+
+
+FLAGS: dict[tuple[str, str], Call] = {
+    ("roc_curve", "drop_collinear"): lambda flag: UNTYPED.roc_curve(
+        DATA, "y", "s", drop_collinear=flag
+    ),
+    ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
+        DATA, "y", "s", max_fpr=0.1, common=flag
+    ),
+    ("audit", "intersections"): lambda flag: UNTYPED.audit(
+        DATA, "y", "s", by=["g", "text"], intersections=flag
+    ),
+    ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
+        wroc.roc_curve(DATA, "y", "s"), weighted=flag
+    ),
+}
+
+
+def test_all_flags_are_known() -> None:
+    functions = dict(inspect.getmembers(wroc, inspect.isfunction))
+    flags = {
+        (name, argument)
+        for name, function in functions.items()
+        for argument, parameter in inspect.signature(function).parameters.items()
+        if str(parameter.annotation).startswith("bool")
+    }
+    assert flags == set(FLAGS)
+
+
+@pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])
+@pytest.mark.parametrize("name", FLAGS)
+def test_flag_is_true_or_false(name: tuple[str, str], value: object) -> None:
+    message = rf"^`{name[1]}` must be True or False; found .* of type {type(value).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        FLAGS[name](value)
 
 
 INTERNAL_NAMES = ["tp_squares", "fp_squares", "fn_squares", "tn_squares"]
