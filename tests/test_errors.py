@@ -12,6 +12,7 @@ import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 
 import polars_wroc as wroc
+from polars_wroc.charts import save_chart
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -536,6 +537,44 @@ def test_flag_is_true_or_false(name: tuple[str, str], value: object) -> None:
     message = rf"^`{name[1]}` must be True or False; found .* of type {type(value).__name__}$"
     with pytest.raises(TypeError, match=message):
         FLAGS[name](value)
+
+
+PAIRS = {"sex": ["f", "f", "m", None], "region": ["a", "b", "a", "b"]}
+NO_TEXTS = {
+    "Struct": pl.struct("sex", "region"),
+    "List": pl.concat_list("sex", "region"),
+    "Array": pl.concat_list("sex", "region").list.to_array(2),
+    "Duration": pl.duration(days=pl.col("y")).alias("sex"),
+    "Binary": pl.lit(b"\xff").alias("sex"),
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("kind", NO_TEXTS)
+def test_groups_without_names(kind: str, lazy: bool) -> None:
+    frame = DATA.with_columns(**{name: pl.Series(column) for name, column in PAIRS.items()})
+    by = NO_TEXTS[kind]
+    assert wroc.summary(frame, "y", "s", by=by)["n"].sum() == frame.height
+    frame = frame.lazy() if lazy else frame
+    message = (
+        rf"^`by` must hold values that can be written as text; found column 'sex' of type {kind}"
+    )
+    with pytest.raises(TypeError, match=message):
+        wroc.audit(frame, "y", "s", by=["g", by])
+    with pytest.raises(TypeError, match=message):
+        wroc.fairness(frame, "y", "s", by=by, threshold=0.2)
+    counts = wroc.score_counts(frame, "y", "s", by=by)
+    with pytest.raises(TypeError, match=message):
+        wroc.from_counts(counts).audit(by="sex")
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a.html"]])
+def test_path_that_is_no_name_of_a_file(path: Any) -> None:
+    message = "^`path` must be the name of a file; found .* of type"
+    with pytest.raises(TypeError, match=message):
+        wroc.audit(DATA, "y", "s", by="g").save(path)
+    with pytest.raises(TypeError, match=message):
+        save_chart(wroc.roc_chart(wroc.roc_curve(DATA, "y", "s")), path)
 
 
 INTERNAL_NAMES = ["tp_squares", "fp_squares", "fn_squares", "tn_squares"]
