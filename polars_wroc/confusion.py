@@ -4,10 +4,11 @@ Per group it has one row per distinct score, in descending order, with the cumul
 weight ``tp`` of the positives and ``fp`` of the negatives that score at least that much,
 and the weights ``dp`` and ``dn`` at exactly that score.
 
-It is laid out in two ways. Inside an expression it is a list per group, which is the
+It is laid out in three ways. Inside an expression it is a list per group, which is the
 fastest way while the rows fit in memory. In a lazy frame it is a sort and one window,
-which the streaming engine can spill to disk. Both hand the same `Curve` of expressions
-to the same formulas.
+which the streaming engine can spill to disk. An audit, which divides the same rows in many
+ways, stacks them in memory: see `polars_wroc.stacks`. All hand the same `Curve` of
+expressions to the same formulas.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def curve_frame(
     `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
     `SEVERAL_SCORES`.
     """
-    rows = rows.cut_at([pl.lit(threshold) for threshold in thresholds])
+    rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
     groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(

@@ -87,7 +87,7 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
     joined = beside(rows.frame, thresholds, keys, how="inner", maintain_order="none")
-    joined = replace(rows, frame=joined).cut_at([pl.col(_THRESHOLD)]).frame
+    joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
     # Not the checked weight, whose check of a whole group would not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)

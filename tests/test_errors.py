@@ -539,7 +539,7 @@ def test_flag_is_true_or_false(name: tuple[str, str], value: object) -> None:
         FLAGS[name](value)
 
 
-PAIRS = {"sex": ["f", "f", "m", None], "region": ["a", "b", "a", "b"]}
+PAIRS = pl.DataFrame({"sex": ["f", "f", "m", None], "region": ["a", "b", "a", "b"]})
 NO_TEXTS = {
     "Struct": pl.struct("sex", "region"),
     "List": pl.concat_list("sex", "region"),
@@ -552,13 +552,12 @@ NO_TEXTS = {
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("kind", NO_TEXTS)
 def test_groups_without_names(kind: str, lazy: bool) -> None:
-    frame = DATA.with_columns(**{name: pl.Series(column) for name, column in PAIRS.items()})
+    rows = pl.concat([DATA, PAIRS], how="horizontal")
     by = NO_TEXTS[kind]
-    assert wroc.summary(frame, "y", "s", by=by)["n"].sum() == frame.height
-    frame = frame.lazy() if lazy else frame
-    message = (
-        rf"^`by` must hold values that can be written as text; found column 'sex' of type {kind}"
-    )
+    assert wroc.summary(rows, "y", "s", by=by)["n"].sum() == rows.height
+    frame: Any = rows.lazy() if lazy else rows
+    rule = "`by` must hold values that can be written as text"
+    message = f"^{rule}; found column 'sex' of type {kind}"
     with pytest.raises(TypeError, match=message):
         wroc.audit(frame, "y", "s", by=["g", by])
     with pytest.raises(TypeError, match=message):
