@@ -141,7 +141,7 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     Raises
     ------
     TypeError, ValueError
-        For something that is no state, and for states of different groups.
+        For something that is no state, for states of different groups, and for ``bins`` below 16.
     polars.exceptions.InvalidOperationError
         At collect, for counts or sums that are null, negative or no number.
 
