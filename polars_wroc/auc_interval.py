@@ -36,7 +36,7 @@ def roc_auc_ci(
     label, score, weight, pos_label
         As for `roc_auc`.
     level
-        Confidence level, between 0 and 1.
+        Confidence level, from 0.001 to 0.9999.
     method
         ``"logit-t"`` takes Student's t on the logit of the AUC and holds its level in small
         groups; ``"logit"`` takes the normal there, ``"wald"`` on the AUC itself.
@@ -67,7 +67,7 @@ def roc_auc_ci(
     Raises
     ------
     ValueError, TypeError
-        For an option that does not exist or a level outside (0, 1); else as for `roc_auc`.
+        For an option that does not exist or a level beyond these; else as for `roc_auc`.
 
     Notes
     -----

@@ -18,7 +18,7 @@ from polars_wroc.counts import collapse
 from polars_wroc.curves import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS
 from polars_wroc.gaps import GAP_COLUMNS, GapTests
-from polars_wroc.groupings import groupings
+from polars_wroc.groupings import groupings, require_texts
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import LABEL, ROW_WEIGHT, IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
@@ -165,6 +165,7 @@ def audit(
         result_columns=_TAKEN,
         cluster=cluster,
     )
+    require_texts(rows)
     least = options.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
     attributes = [key for key in rows.keys if key not in rows.ordered]

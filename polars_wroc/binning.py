@@ -39,7 +39,7 @@ class Binning:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.bins is not None:
-            options.whole_number("bins", self.bins, low=1)
+            options.whole_number("bins", self.bins, low=bins_of(1))
         if self.tolerance is not None:
             options.number("tolerance", self.tolerance, low=0, high=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc import inputs
-from polars_wroc.confusion import ENDS_TIE, FP, TP, Curve, cumulated_list, list_curve
+from polars_wroc.confusion import ENDS_TIE, FP, TP, Curve, cumulated_list, is_divisor, list_curve
 from polars_wroc.hull import hull_list
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn, from_expressions
 from polars_wroc.staged import Fields, as_struct, in_struct
@@ -127,7 +127,7 @@ def _over_scores(curve: Curve, field: Fields) -> dict[str, pl.Expr]:
         "reliability": here * (score - rate).pow(2),
         "resolution": here * (rate - curve.prevalence).pow(2),
     }
-    present = pl.when((both > 0) & both.is_finite())
+    present = pl.when(is_divisor(both))
     sums: dict[str, pl.Expr]
     sums = {name: present.then(loss.sum() / both) for name, loss in losses.items()}
     uncertainty = present.then(curve.positives / both * (curve.negatives / both))

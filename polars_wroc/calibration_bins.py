@@ -221,7 +221,7 @@ def _check_options(bins: object, strategy: object, level: object) -> None:
 def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     """Add up the rows of each bin that has any."""
     if rows.binned:
-        msg = "calibration must have counts by score; found counts in bins, of rows that score more"
+        msg = "`counts` must be by score for a calibration; found counts in bins of scores"
         raise ValueError(msg)
     score = inputs.probability("score", pl.col(SCORE).cast(pl.Float64))
     checked = Rows(rows.frame.with_columns(score.alias(SCORE)), rows.keys)

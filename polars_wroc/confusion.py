@@ -4,14 +4,16 @@ Per group it has one row per distinct score, in descending order, with the cumul
 weight ``tp`` of the positives and ``fp`` of the negatives that score at least that much,
 and the weights ``dp`` and ``dn`` at exactly that score.
 
-It is laid out in two ways. Inside an expression it is a list per group, which is the
+It is laid out in three ways. Inside an expression it is a list per group, which is the
 fastest way while the rows fit in memory. In a lazy frame it is a sort and one window,
-which the streaming engine can spill to disk. Both hand the same `Curve` of expressions
-to the same formulas.
+which the streaming engine can spill to disk. An audit, which divides the same rows in many
+ways, stacks them in memory: see `polars_wroc.stacks`. All hand the same `Curve` of
+expressions to the same formulas.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,6 +31,9 @@ POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squar
 _SQUARES = (TP_SQUARES, FP_SQUARES, POSITIVES_SQUARES, NEGATIVES_SQUARES)
 ENDS_TIE = "__ends_tie"
 _TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
+# Sums of smaller numbers lose digits, and 1 divided by such a sum, with which the engine multiplies
+# where one value divides many, may be no number.
+_LEAST_TOTAL = sys.float_info.min
 
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 
@@ -71,9 +76,18 @@ class Curve:
 
 
 def if_both_classes(positives: pl.Expr, negatives: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Null for a group that lacks a class, or whose weights add up to more than a number."""
-    both = positives + negatives
-    return pl.when((positives > 0) & (negatives > 0) & both.is_finite()).then(value)
+    """Null for a group that lacks a class, or whose weights are too small or large to add up."""
+    return pl.when(are_both_classes(positives, negatives)).then(value)
+
+
+def are_both_classes(positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
+    """Whether both classes have weights, and all of them add up to a number."""
+    return is_divisor(positives) & is_divisor(negatives) & is_divisor(positives + negatives)
+
+
+def is_divisor(total: pl.Expr) -> pl.Expr:
+    """Whether a sum of weights is neither too small nor too large to be divided by."""
+    return (total >= _LEAST_TOTAL) & total.is_finite()
 
 
 def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
@@ -132,7 +146,7 @@ def curve_frame(
     `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
     `SEVERAL_SCORES`.
     """
-    rows = rows.cut_at([pl.lit(threshold) for threshold in thresholds])
+    rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
     groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
@@ -159,16 +173,25 @@ def curve_frame(
         steps.select(
             *rows.keys,
             pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
-            pl.col(TP).alias("tp"),
-            pl.col(FP).alias("fp"),
-            (pl.col(POSITIVES) - pl.col(TP)).alias("fn"),
-            (pl.col(NEGATIVES) - pl.col(FP)).alias("tn"),
+            *(value.alias(name) for name, value in cells_of(pl.col(TP), pl.col(FP)).items()),
             POSITIVES,
             NEGATIVES,
             *(_SQUARES if squares else []),
             *([SEVERAL_SCORES] if rows.binned else []),
         )
     )
+
+
+def cells_of(tp: pl.Expr, fp: pl.Expr) -> dict[str, pl.Expr]:
+    """Write the confusion matrix of what is predicted positive, beside the `totals`."""
+    positives, negatives = totals()
+    weights = {"tp": tp, "fp": fp, "fn": positives - tp, "tn": negatives - fp}
+    return {name: cell(weight) for name, weight in weights.items()}
+
+
+def cell(weight: pl.Expr) -> pl.Expr:
+    """Write a weight of a confusion matrix: null where it is more than a number."""
+    return pl.when(weight.is_finite()).then(weight)
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
@@ -188,7 +211,8 @@ def squares_of_cells() -> tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]:
 
 def is_origin() -> pl.Expr:
     """Whether a row of what `curve_frame` lays out is the first of its curve."""
-    return (pl.col("tp") == 0) & (pl.col("fp") == 0)
+    # A cell that is more than a number is null.
+    return pl.col("tp").eq_missing(0.0) & pl.col("fp").eq_missing(0.0)
 
 
 def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.cells import CELLS
-from polars_wroc.confusion import curve_frame, if_both_classes, is_origin, totals
+from polars_wroc.confusion import curve_frame, is_origin, totals
 from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.hull import on_hull
 from polars_wroc.inputs import IntoColumn
@@ -111,9 +111,9 @@ def cost_curve(
 def _with_rates(curve: pl.LazyFrame) -> pl.LazyFrame:
     positives, negatives = totals()
     rates = {"fpr": pl.col("fp") / negatives, "fnr": pl.col("fn") / positives}
-    return curve.with_columns(
-        if_both_classes(positives, negatives, rate).alias(name) for name, rate in rates.items()
-    )
+    # Unlike sums these lose no digits, however small the weights.
+    known = (positives > 0) & (negatives > 0) & (positives + negatives).is_finite()
+    return curve.with_columns(pl.when(known).then(rate).alias(name) for name, rate in rates.items())
 
 
 def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:

@@ -85,7 +85,7 @@ def score_counts(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``bins`` below 1.
+        As for `summary`; also for ``bins`` below 16.
 
     Notes
     -----
@@ -135,12 +135,13 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        As from `score_counts` on all the rows at once; sums may differ in the last digits.
+        As from `score_counts` on all the rows at once, but with the models in alphabetical order;
+        sums may differ in the last digits.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is no state, and for states of different groups.
+        For something that is no state, for states of different groups, and for ``bins`` below 16.
     polars.exceptions.InvalidOperationError
         At collect, for counts or sums that are null, negative or no number.
 

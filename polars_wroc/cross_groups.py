@@ -137,7 +137,12 @@ def _complete(measured: pl.LazyFrame, rows: Rows, groups: Sequence[str]) -> pl.L
 
 def _with_gaps(table: pl.LazyFrame, groups: Sequence[str], models: Sequence[str]) -> pl.LazyFrame:
     """Put beside each pair what it has with the roles exchanged."""
-    pairs = pl.col("w_pos") * pl.col("w_neg")
+    # In shares of the largest: a product of two weights may be no number.
+    positives, negatives = (
+        weight / over(weight.max(), models)
+        for weight in (pl.col(name).fill_null(0.0) for name in ("w_pos", "w_neg"))
+    )
+    pairs = positives * negatives
     share = pairs / over(pairs.sum(), models)
     positive, negative = (list(_renamed(groups, side).values()) for side in (_POSITIVE, _NEGATIVE))
     exchanged = table.select(
@@ -155,7 +160,7 @@ def _with_gaps(table: pl.LazyFrame, groups: Sequence[str], models: Sequence[str]
     )
     return both.with_columns(
         xauc="auc",
-        pair_weight=pl.when(pl.col("auc").is_not_null()).then(share).otherwise(0.0),
+        pair_weight=pl.when(share.is_finite()).then(share),
         xauc_gap=pl.when(apart).then(own.value - other.value),
         xauc_gap_low=pl.when(apart).then(limits.low),
         xauc_gap_high=pl.when(apart).then(limits.high),

@@ -45,7 +45,8 @@ def confusion_curve(
         One row per group and distinct score, sorted by the ``by`` columns, then by descending
         threshold, after an origin row with ``threshold = +inf`` where nothing is predicted
         positive. After the ``by`` columns (and ``model``) come the Float64 columns
-        ``threshold, tp, fp, fn, tn``, the last four in units of weight.
+        ``threshold, tp, fp, fn, tn``, the last four in units of weight and null where they are
+        more than a number.
 
     Raises
     ------
@@ -172,6 +173,7 @@ def roc_curve(
     │ 0.1       ┆ 1.0 ┆ 1.0 │
     └───────────┴─────┴─────┘
     """
+    options.flag("drop_collinear", drop_collinear)
     if max_points is not None:
         options.whole_number("max_points", max_points, low=3)
     checked = Band("pointwise" if band is None else band, level, weight_type)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score, if_both_classes
-from polars_wroc.inputs import IntoColumn
+from polars_wroc.inputs import WEIGHT, IntoColumn
+from polars_wroc.placements import surroundings
 from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.samples import ALL_MISRANKED, MISRANKED, place_among_all, place_own, weights
+from polars_wroc.samples import MISRANKED, place_and_keep, place_own, weights
 from polars_wroc.staged import Fields, in_columns
 
 DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
-# Weights of pairs: those that are misranked, all and within groups, and those of each kind.
+# Weights of positives times the share of all negatives that they make pairs with: of those pairs
+# that are misranked, all and within groups, and of those of each kind. A product of two weights
+# may be too small or too large for a number.
 _WRONG, _WRONG_WITHIN = "__wrong", "__wrong_within"
 _WITHIN, _BETWEEN = "__within", "__between"
+_SHARE_MISRANKED = "__share_misranked"
 
 
 def auc_decomposition(
@@ -97,20 +101,26 @@ def auc_decomposition(
 
 def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
     """Add up the weights of each class and of the wrongly ranked pairs, per model."""
-    ordered = place_own(rows, place_among_all(by_descending_score(rows), models.keys))
+    misranked = {_SHARE_MISRANKED: surroundings().misranked / pl.col(NEGATIVES)}
+    among_all = place_and_keep(by_descending_score(rows), models.keys, pl.col(WEIGHT), misranked)
+    ordered = place_own(rows, among_all)
     positive, negative = weights().values()
+    # Without negatives in its group a positive misranks none there.
+    own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
     of_groups = rows.reduce(
         ordered,
         {
             POSITIVES: positive.sum(),
             NEGATIVES: negative.sum(),
-            _WRONG: (positive * pl.col(ALL_MISRANKED)).sum(),
-            _WRONG_WITHIN: (positive * pl.col(MISRANKED)).sum(),
+            _WRONG: (positive * pl.col(_SHARE_MISRANKED)).sum(),
+            _WRONG_WITHIN: (positive * own_misranked).sum(),
         },
     )
-    own, others = pl.col(NEGATIVES), pl.col(NEGATIVES).sum() - pl.col(NEGATIVES)
-    sums = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES, _WRONG, _WRONG_WITHIN)}
+    negatives = pl.col(NEGATIVES).sum()
+    own, others = pl.col(NEGATIVES) / negatives, (negatives - pl.col(NEGATIVES)) / negatives
+    sums = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES, _WRONG)}
     pairs = {
+        _WRONG_WITHIN: (pl.col(_WRONG_WITHIN) * own).sum(),
         _WITHIN: (pl.col(POSITIVES) * own).sum(),
         _BETWEEN: (pl.col(POSITIVES) * others).sum(),
     }
@@ -119,15 +129,19 @@ def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
 
 def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:
     positives, negatives = field(POSITIVES), field(NEGATIVES)
-    pairs, within, between = positives * negatives, field(_WITHIN), field(_BETWEEN)
+    within, between = field(_WITHIN), field(_BETWEEN)
     # What is left of a difference of sums must not be more than all pairs or less than none.
     wrong_between = pl.max_horizontal(
         pl.min_horizontal(field(_WRONG) - field(_WRONG_WITHIN), between), pl.lit(0.0)
     )
     defined = {
-        "auc": 1 - field(_WRONG) / pairs,
+        "auc": 1 - field(_WRONG) / positives,
         "auc_within": pl.when(within > 0).then(1 - field(_WRONG_WITHIN) / within),
         "auc_between": pl.when(between > 0).then(1 - wrong_between / between),
-        "within_share": within / pairs,
+        "within_share": within / (within + between),
     }
-    return {name: if_both_classes(positives, negatives, value) for name, value in defined.items()}
+    # The sum of the masses and the last cumulative sum may differ in the last bits.
+    return {
+        name: if_both_classes(positives, negatives, value.clip(0.0, 1.0))
+        for name, value in defined.items()
+    }

@@ -10,7 +10,7 @@ from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.curve_distance import distances_to_rest
 from polars_wroc.enough_rows import has_rows
-from polars_wroc.groupings import MISSING
+from polars_wroc.groupings import MISSING, require_texts
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rates import Estimate, difference_limits, ratio_limits
@@ -136,6 +136,7 @@ def fairness(
     least = options.whole_number("min_rows", min_rows, low=0)
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    require_texts(rows)
     thresholds = common_threshold(rows, limit)
     interval = Interval(level, "logit-t", weight_type, clustered=False)
     metrics = ThresholdMetrics(level, weight_type)

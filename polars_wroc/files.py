@@ -13,6 +13,8 @@ from uuid import uuid4
 
 import polars as pl
 
+from polars_wroc.options import reject_type
+
 # Columns that came later than the first file are no reason to refuse it.
 _scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
@@ -157,6 +159,8 @@ def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:
 
 def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str] = ()) -> str:
     """Return the suffix of an output file, if it is one that can be written here."""
+    if not isinstance(path, str | os.PathLike):
+        reject_type("path", "be the name of a file", path)
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in allowed:

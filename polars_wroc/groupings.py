@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.rows import MODEL, OVERALL
+from polars_wroc.rows import MODEL, OVERALL, Rows
 
 AUDIT_KEYS = ["attribute", "segment"]
 MISSING = "(missing)"
@@ -43,6 +43,17 @@ class Grouping:
                 f"found {repeated[0]!r} twice in {self.attribute!r}"
             )
             raise ValueError(msg)
+
+
+def require_texts(rows: Rows) -> None:
+    """Check that groups can be named: the types of their values have texts."""
+    for name, dtype in rows.frame.select(rows.keys).collect_schema().items():
+        if dtype.is_nested() or dtype in (pl.Duration, pl.Binary):
+            msg = (
+                "`by` must hold values that can be written as text; "
+                f"found column {name!r} of type {dtype}"
+            )
+            raise TypeError(msg)
 
 
 def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Grouping]:

@@ -1,8 +1,8 @@
 """The upper convex hull of confusion curves: the thresholds that are best at some cost.
 
-A hull is no window over sorted rows, as how far it has to look back depends on the data. It
-is the one thing of this package that runs in Python: passes over whole columns take away
-points below the line between their neighbours, until so few are left that a stack may go
+A hull is no window over sorted rows, as how far it has to look back depends on the data. So
+this runs in Python, as only `polars_wroc.envelope` does besides: passes over whole columns take
+away points below the line between their neighbours, until so few are left that a stack may go
 through them one by one.
 """
 

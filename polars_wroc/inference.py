@@ -19,7 +19,8 @@ from polars_wroc.rates import logit_limits
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import CLASSES, Variance, WeightType, units_of
 
-Method: TypeAlias = Literal["logit-t", "logit", "wald", "newcombe", "conservative"]
+AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
+Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Enough for nine digits.
@@ -40,13 +41,14 @@ class Interval:
     clustered: bool = False
     # Whether a row may stand for several.
     counted: bool = False
-    # Whether Newcombe's interval of an AUC stands in where there is no variance.
+    # Whether there is Newcombe's interval, which is of an AUC and stands in for a variance.
     fallback: bool = True
 
     def __post_init__(self) -> None:
         """Check the options."""
         options.level(self.level)
-        options.option("method", self.method, get_args(Method))
+        allowed = get_args(Method if self.fallback else AreaMethod)
+        options.option("method", self.method, allowed)
         units_of(self.weight_type, clustered=self.clustered)
 
     @property

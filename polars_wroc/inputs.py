@@ -2,8 +2,9 @@
 
 Whatever the caller names becomes two expressions. The *score* is null where the row is
 missing. The *signed weight* is the row's weight, positive for a positive row and negative
-for a negative one, and null where the row is missing. Everything downstream reads only
-these two.
+for a negative one, and null where the row is missing. Beside these two, where they are needed,
+stand which zeros are labels, the row's cluster, and of a row that stands for several how many
+these are, the sums of powers of their weights and the range of their scores.
 
 A bad type raises when the plan is built. A bad value raises when the plan runs, and does
 so without a Python callback: the sentence is cast to a number, which fails, and only the

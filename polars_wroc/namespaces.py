@@ -119,4 +119,4 @@ class DataFrameNamespace(_FrameNamespace):
 
 @pl.api.register_lazyframe_namespace("wroc")
 class LazyFrameNamespace(_FrameNamespace):
-    """Tables from a LazyFrame, as LazyFrames: nothing is computed."""
+    """Tables from a LazyFrame, as LazyFrames: only ``audit`` computes anything."""

@@ -25,7 +25,7 @@ def number(
     inside = low < value < high if open_ends else low <= value <= high
     if not inside or (finite and math.isinf(value)):
         if math.isinf(low) and math.isinf(high):
-            rule = "be a number"
+            rule = f"be a {'finite ' if finite else ''}number"
         elif math.isinf(high):
             rule = f"be {'finite and ' if finite else ''}{low:g} or more"
         else:

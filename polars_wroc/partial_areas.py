@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
 import polars as pl
 
 from polars_wroc.areas import Baseline, CostPartialAUC, PartialAUC, Range, Standardize
 from polars_wroc.confusion import fold, if_both_classes
-from polars_wroc.inference import Interval
+from polars_wroc.inference import AreaMethod, Interval
 from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
 from polars_wroc.linearised import PARTIAL_COLUMNS, LinearisedArea
 from polars_wroc.placements import beside_clusters_in_list, place_list
@@ -87,7 +86,7 @@ def partial_auc_ci(
     weight: IntoColumn | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Literal["logit-t", "logit", "wald"] = "logit-t",
+    method: AreaMethod = "logit-t",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
 ) -> pl.Expr:

@@ -65,7 +65,7 @@ class Rows:
         """Whether a row may stand for rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
 
-    def cut_at(self, thresholds: Iterable[pl.Expr]) -> Rows:
+    def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
         """Let the rows through, unless a bin has scores on both sides of a threshold."""
         frame = self.frame
         if not self.binned:
@@ -74,7 +74,7 @@ class Rows:
         for threshold in thresholds:
             apart = ((low >= threshold) | (high < threshold)).fill_null(value=True)
             found = pl.format("{} in one from {} to {}", threshold, low, high)
-            checked = unless(apart, "a threshold must not be inside a bin of scores", found)
+            checked = unless(apart, f"`{argument}` must not be inside a bin of scores", found)
             frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
         return replace(self, frame=frame)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import options
+from polars_wroc.confusion import are_both_classes, is_divisor
 from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.rates import TOLERANCE
 
@@ -108,11 +109,11 @@ def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | No
 
 
 def _both(point: Point) -> pl.Expr:
-    return (point.positives > 0) & (point.negatives > 0) & point.all_rows.is_finite()
+    return are_both_classes(point.positives, point.negatives)
 
 
 def _any(point: Point) -> pl.Expr:
-    return (point.all_rows > 0) & point.all_rows.is_finite()
+    return is_divisor(point.all_rows)
 
 
 def _least_cost(costs: Costs, prevalence: float | None) -> Rule:

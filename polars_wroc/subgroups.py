@@ -26,6 +26,8 @@ SUBGROUP_COLUMNS = (
 _SAMPLE, _GROUP, _OVERALL = "__sample", "__group_", "__overall"
 # The generalised mean's power: low values count most.
 _POWER = -5.0
+# A smaller one cannot be told from 0: powers of it round to 1.
+_LEAST_POWER = 1e-8
 
 
 def subgroup_auc(
@@ -52,7 +54,8 @@ def subgroup_auc(
     by
         The groups: one or several columns or expressions.
     power
-        Of the generalised mean over the groups; the lower, the more the worst group counts.
+        Of the generalised mean over the groups, a finite number; the lower, the more the worst
+        group counts.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def subgroup_auc(
     └─────┴──────────────┴──────────┴──────────┴────────┘
     """
     require_groups(by)
-    options.number("power", power)
+    options.number("power", power, finite=True)
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
@@ -152,12 +155,16 @@ def _named(part: pl.LazyFrame, name: str, keys: Sequence[str]) -> pl.LazyFrame:
 
 def _means(models: Sequence[str], power: float) -> dict[str, pl.Expr]:
     """Generalised means over the groups: the power 0 is the geometric one."""
-    columns = {}
-    for name in _SAMPLES:
-        auc = pl.col(name)
-        mean = auc.log().mean().exp() if power == 0 else auc.pow(power).mean().pow(1 / power)
-        columns[f"{name}_mean"] = over(mean, models)
-    return columns
+    return {f"{name}_mean": over(_mean(pl.col(name), power), models) for name in _SAMPLES}
+
+
+def _mean(auc: pl.Expr, power: float) -> pl.Expr:
+    if abs(power) < _LEAST_POWER:
+        return auc.log().mean().exp()
+    # In shares of the one that counts most: no power of these is more than a number.
+    most = auc.min() if power < 0 else auc.max()
+    shares = (auc / most).fill_nan(1.0)
+    return most * shares.pow(power).mean().pow(1 / power)
 
 
 def _final_score() -> pl.Expr:

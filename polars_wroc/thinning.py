@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.cells import CELLS, ratio
-from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, is_origin
+from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, cells_of, is_origin
 from polars_wroc.inputs import SCORE
 from polars_wroc.rows import Rows, beside
 
@@ -43,10 +43,7 @@ def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFra
     points = _ends_of_parts(curve, rows.keys, position, max_points).select(
         *rows.keys,
         pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
-        "tp",
-        "fp",
-        fn=positives - tp,
-        tn=negatives - fp,
+        **cells_of(tp, fp),
     )
     # Tied rows are one point, of which a part has the first and the last row.
     return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)

@@ -6,6 +6,7 @@ from functools import partial
 
 import polars as pl
 
+from polars_wroc import options
 from polars_wroc.cells import ThresholdMetrics
 from polars_wroc.inputs import IntoColumn, from_expressions
 from polars_wroc.reading import read_rows
@@ -188,6 +189,7 @@ def operating_points(
         min_tpr=min_tpr,
         max_selection_rate=max_selection_rate,
     )
+    options.flag("common", common)
     metrics = ThresholdMetrics(level, weight_type, prevalence)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)

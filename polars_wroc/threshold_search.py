@@ -16,6 +16,7 @@ from polars_wroc.confusion import (
     NEGATIVES,
     POSITIVES,
     TP,
+    cell,
     class_weights,
     cumulated_list,
     curve_frame,
@@ -86,7 +87,7 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
     joined = beside(rows.frame, thresholds, keys, how="inner", maintain_order="none")
-    joined = replace(rows, frame=joined).cut_at([pl.col(_THRESHOLD)]).frame
+    joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
     # Not the checked weight, whose check of a whole group would not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
@@ -100,6 +101,7 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    cells |= {name: cell(cells[name]) for name in CELLS}
     there = pl.col(WEIGHT).is_not_null()
     cells[ROWS_SELECTED] = rows.number_of(predicted & there)
     cells[ROWS_REJECTED] = rows.number_of(~predicted & there)

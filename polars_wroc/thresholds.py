@@ -9,8 +9,8 @@ from functools import partial
 import polars as pl
 
 from polars_wroc import inputs, options
-from polars_wroc.cells import SQUARES, ThresholdMetrics
-from polars_wroc.confusion import NEGATIVES, POSITIVES, curve_frame, squares_of_cells
+from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
+from polars_wroc.confusion import NEGATIVES, POSITIVES, cell, curve_frame, squares_of_cells
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
@@ -59,15 +59,16 @@ def confusion_matrix(
     -------
     pl.Expr
         One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
-        the weights ``tp``, ``fp``, ``fn``, ``tn``; ``tpr``, ``fpr``, ``tnr``, ``fnr``,
-        ``ppv``, ``npv``, ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``,
-        ``mcc``, ``youden`` (tpr - fpr), ``lift`` (ppv over prevalence), ``prevalence``,
-        ``zero_one_loss``, ``fdr`` (1 - ppv), ``for`` (1 - npv, the false omission rate),
-        ``markedness`` (ppv + npv - 1), ``f2``, ``jaccard``, ``lr_pos`` (tpr / fpr), ``lr_neg``
-        (fnr / tnr) and ``net_benefit``, which takes the threshold for a probability [2]_ and is
-        null for one outside [0, 1). With ``level`` also ``tpr_low``, ``tpr_high`` and the
-        same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and ``accuracy``. A rate with
-        nothing to divide by is null; with a null or NaN threshold all fields are.
+        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they are more than a number;
+        ``tpr``, ``fpr``, ``tnr``, ``fnr``, ``ppv``, ``npv``, ``selection_rate``, ``accuracy``,
+        ``balanced_accuracy``, ``f1``, ``mcc``, ``youden`` (tpr - fpr), ``lift`` (ppv over
+        prevalence), ``prevalence``, ``zero_one_loss``, ``fdr`` (1 - ppv), ``for`` (1 - npv, the
+        false omission rate), ``markedness`` (ppv + npv - 1), ``f2``, ``jaccard``, ``lr_pos``
+        (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``, which takes the threshold for a
+        probability [2]_ and is null for one outside [0, 1). With ``level`` also ``tpr_low``,
+        ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and
+        ``accuracy``. A rate with nothing to divide by is null; with a null or NaN threshold all
+        fields are.
 
     Raises
     ------
@@ -207,8 +208,10 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> 
         squares = zip(SQUARES, cells.values(), strict=True)
         sums |= {name: (where, weight * weight) for name, where in squares}
     known = pl.when(threshold.first().is_not_null())
+    values: dict[str, pl.Expr]
     values = {
         name: known.then(pl.when(where).then(value).sum()) for name, (where, value) in sums.items()
     }
+    values |= {name: cell(values[name]) for name in CELLS}
     matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | values))
     return in_struct(matrix, metrics.steps, metrics.columns)

@@ -177,7 +177,7 @@ def test_bins_of_rows_are_asked_for_only_when_given(
         (["merge", "counts1.parquet"], "the following arguments are required: -o/--output"),
         (["merge", "counts1.parquet", "-o", "x.html"], "`path` must end in one of .parquet, "),
         (["merge", "counts1.parquet", "-o", "counts1.parquet"], "must not be a file that is read"),
-        (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "`bins` must be 1 or more"),
+        (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "`bins` must be 16 or more"),
         (["auc", "day1.parquet", "--counts"], "`counts` must be a table of `score_counts`"),
         (["auc", "counts1.parquet", "--counts", "--by", "no"], "`by` must name a column"),
         (

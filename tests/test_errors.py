@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -11,6 +12,7 @@ import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 
 import polars_wroc as wroc
+from polars_wroc.charts import save_chart
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -500,6 +502,78 @@ def test_options_are_keyword_only() -> None:
         table(DATA, "y", "s", "w")
     with pytest.raises(TypeError, match="positional argument"):
         metric("y", "s", "w")
+
+
+FLAGS: dict[tuple[str, str], Call] = {
+    ("roc_curve", "drop_collinear"): lambda flag: UNTYPED.roc_curve(
+        DATA, "y", "s", drop_collinear=flag
+    ),
+    ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
+        DATA, "y", "s", max_fpr=0.1, common=flag
+    ),
+    ("audit", "intersections"): lambda flag: UNTYPED.audit(
+        DATA, "y", "s", by=["g", "text"], intersections=flag
+    ),
+    ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
+        wroc.roc_curve(DATA, "y", "s"), weighted=flag
+    ),
+}
+
+
+def test_all_flags_are_known() -> None:
+    functions = dict(inspect.getmembers(wroc, inspect.isfunction))
+    flags = {
+        (name, argument)
+        for name, function in functions.items()
+        for argument, parameter in inspect.signature(function).parameters.items()
+        if str(parameter.annotation).startswith("bool")
+    }
+    assert flags == set(FLAGS)
+
+
+@pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])
+@pytest.mark.parametrize("name", FLAGS)
+def test_flag_is_true_or_false(name: tuple[str, str], value: object) -> None:
+    message = rf"^`{name[1]}` must be True or False; found .* of type {type(value).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        FLAGS[name](value)
+
+
+PAIRS = pl.DataFrame({"sex": ["f", "f", "m", None], "region": ["a", "b", "a", "b"]})
+NO_TEXTS = {
+    "Struct": pl.struct("sex", "region"),
+    "List": pl.concat_list("sex", "region"),
+    "Array": pl.concat_list("sex", "region").list.to_array(2),
+    "Duration": pl.duration(days=pl.col("y")).alias("sex"),
+    "Binary": pl.lit(b"\xff").alias("sex"),
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("kind", NO_TEXTS)
+def test_groups_without_names(kind: str, lazy: bool) -> None:
+    rows = pl.concat([DATA, PAIRS], how="horizontal")
+    by = NO_TEXTS[kind]
+    assert wroc.summary(rows, "y", "s", by=by)["n"].sum() == rows.height
+    frame: Any = rows.lazy() if lazy else rows
+    rule = "`by` must hold values that can be written as text"
+    message = f"^{rule}; found column 'sex' of type {kind}"
+    with pytest.raises(TypeError, match=message):
+        wroc.audit(frame, "y", "s", by=["g", by])
+    with pytest.raises(TypeError, match=message):
+        wroc.fairness(frame, "y", "s", by=by, threshold=0.2)
+    counts = wroc.score_counts(frame, "y", "s", by=by)
+    with pytest.raises(TypeError, match=message):
+        wroc.from_counts(counts).audit(by="sex")
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a.html"]])
+def test_path_that_is_no_name_of_a_file(path: Any) -> None:
+    message = "^`path` must be the name of a file; found .* of type"
+    with pytest.raises(TypeError, match=message):
+        wroc.audit(DATA, "y", "s", by="g").save(path)
+    with pytest.raises(TypeError, match=message):
+        save_chart(wroc.roc_chart(wroc.roc_curve(DATA, "y", "s")), path)
 
 
 INTERNAL_NAMES = ["tp_squares", "fp_squares", "fn_squares", "tn_squares"]

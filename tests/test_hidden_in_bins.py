@@ -143,7 +143,7 @@ def test_a_calibration_needs_scores() -> None:
     frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.3, 0.4, 0.45]})
     for function in ("calibration_curve", "calibration_error"):
         counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", bins=16))
-        with pytest.raises(ValueError, match="calibration must have counts by score"):
+        with pytest.raises(ValueError, match=r"^`counts` must be by score for a calibration"):
             getattr(counts, function)()
     by_score = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
     found = by_score.calibration_curve(bins=2)

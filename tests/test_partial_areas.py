@@ -241,6 +241,11 @@ def test_unknown_options_are_rejected() -> None:
             wroc.partial_auc("y", "s", fpr=(0, 0.5), standardize=bad)
     with pytest.raises(ValueError, match="not both"):
         wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), tpr=(0.5, 1))
+    for method in ("newcombe", "conservative", None):
+        unknown: Any = method
+        message = f"^`method` must be one of 'logit-t', 'logit', 'wald'; found {method!r}$"
+        with pytest.raises(ValueError, match=message):
+            wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), method=unknown)
     other: Any = "best"
     with pytest.raises(ValueError, match="baseline"):
         wroc.cost_partial_auc("y", "s", cost_fn=0.5, baseline=other)

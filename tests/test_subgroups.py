@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mpmath import mpf, workdps
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 
@@ -201,6 +203,23 @@ def test_means_follow_their_definition(people: pl.DataFrame, power: float) -> No
     assert table["final_score"].to_list() == pytest.approx([score] * 4, rel=1e-10)
     if power == -5:
         assert_frame_equal(table, wroc.subgroup_auc(people, "y", "s", weight="w", by="g"))
+
+
+@pytest.mark.parametrize("power", [-1e300, -1e4, -700, 700, 1e4, 1e300, 1e-9, -1e-17])
+def test_means_of_powers_beyond_numbers(people: pl.DataFrame, power: float) -> None:
+    table = wroc.subgroup_auc(people, "y", "s", weight="w", by="g", power=power)
+    for name, column in zip(SAMPLES, MEANS, strict=True):
+        with workdps(400):
+            values = [mpf(value) for value in table[name]]
+            powers = [value ** mpf(power) for value in values]
+            expected = float((sum(powers) / len(powers)) ** (1 / mpf(power)))
+        assert table[column].to_list() == pytest.approx([expected] * 4, rel=1e-8)
+
+
+@pytest.mark.parametrize("power", [math.inf, -math.inf, math.nan])
+def test_power_that_is_no_finite_number(people: pl.DataFrame, power: float) -> None:
+    with pytest.raises(ValueError, match=f"^`power` must be a finite number; found {power}$"):
+        wroc.subgroup_auc(people, "y", "s", by="g", power=power)
 
 
 def test_mean_by_hand() -> None:

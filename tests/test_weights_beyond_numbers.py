@@ -99,3 +99,132 @@ def test_frequencies_are_never_wrong(weight: float, rows: pl.DataFrame) -> None:
     for table in tables:
         found = limits(table)
         assert not found.select(pl.any_horizontal(pl.all().is_nan()).any()).item()
+
+
+SCALES = [1e-311, 1e-307, 1e-200, 1e200, 1e305, 1e308]
+
+
+def times(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
+    """Multiply the weights, each of which stays a number."""
+    return rows.with_columns((pl.col("w") * scale).clip(upper_bound=1.7e308))
+
+
+ACROSS: dict[str, Table] = {
+    "auc_decomposition": wroc.auc_decomposition,
+    "cross_auc": lambda *columns, **named: wroc.cross_auc(*columns, **named).select(
+        "xauc", "pair_weight", "xauc_gap"
+    ),
+}
+
+
+@pytest.mark.parametrize("scores", ["s", ["s", "t"]])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("table", ACROSS)
+def test_pairs_of_weights_whose_products_are_no_numbers(
+    table: str, scale: float, scores: str | list[str], rows: pl.DataFrame
+) -> None:
+    scaled = times(rows, scale)
+    measure = partial(ACROSS[table], label="y", score=scores, weight="w", by="g")
+    found, expected = measure(scaled), measure(rows)
+    if 1e-307 <= scale <= 1e305:
+        assert_frame_equal(found, expected, rel_tol=1e-9)
+    else:
+        values = found.select(pl.selectors.float())
+        assert not values.select(pl.any_horizontal(pl.all().is_nan()).any()).item()
+        assert values["xauc_gap" if table == "cross_auc" else "auc"].null_count() == found.height
+
+
+def test_pairs_without_weight_beside_weights_whose_sum_is_no_number() -> None:
+    rows = pl.DataFrame(
+        {"y": [1, 1, 0, 0], "s": [4, 2, 3, 1], "g": [*"aabb"], "w": [1e308, 1e308, 1.0, 1.0]}
+    )
+    table = wroc.cross_auc(rows, "y", "s", weight="w", by="g")
+    assert table["pair_weight"].to_list() == [None] * 4
+
+
+CELLS = ["tp", "fp", "fn", "tn"]
+
+
+def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
+    huge = rows.with_columns(w=pl.when("y").then(1e308).otherwise(1e300))
+    matrix = wroc.confusion_matrix("y", "s", threshold=0.5, weight="w")
+    at_half = partial(wroc.threshold_metrics, thresholds=0.5)
+    tables = [
+        huge.select(matrix).unnest("confusion_matrix"),
+        at_half(huge, "y", "s", weight="w"),
+        at_half(huge, "y", "s", weight="w", level=0.9),
+        wroc.operating_points(huge, "y", "s", weight="w", by="g", common=True, max_fpr=0.5),
+    ]
+    scores = rows.filter(~pl.col("y"))["s"].to_list()
+    above = 1e300 * sum(score >= 0.5 for score in scores)
+    below = 1e300 * sum(score < 0.5 for score in scores)
+    for table in tables[:3]:
+        assert table.select(CELLS).row(0) == (
+            None,
+            pytest.approx(above),
+            None,
+            pytest.approx(below),
+        )
+    assert_frame_equal(tables[0], tables[1])
+    assert tables[3].select(CELLS).null_count().row(0) == (4,) * 4
+
+
+@pytest.mark.parametrize("drop_collinear", [False, True])
+def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.DataFrame) -> None:
+    huge = rows.with_columns(w=pl.lit(1e308))
+    for curve in (
+        wroc.confusion_curve(huge, "y", "s", weight="w"),
+        wroc.roc_curve(huge, "y", "s", weight="w", drop_collinear=drop_collinear),
+        wroc.roc_curve(huge, "y", "s", weight="w", max_points=5),
+    ):
+        cells = curve.select(CELLS)
+        assert cells.row(0) == (0.0, 0.0, None, None)
+        assert cells.row(-1) == (None,) * 4
+        assert not cells.select(pl.any_horizontal(~pl.all().is_finite()).any()).item()
+
+
+METRICS = ["roc_auc", "gini", "ks", "average_precision", "pr_auc", "equal_error_rate"]
+
+
+@pytest.mark.parametrize("scale", [*SCALES, 1e-320])
+def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> None:
+    scaled = times(rows, scale)
+    table = wroc.summary(scaled, "y", "s", weight="w")
+    named: dict[str, Any] = {"label": "y", "score": "s", "weight": "w"}
+    found, original = (
+        frame.select(
+            *(getattr(wroc, name)(**named) for name in METRICS),
+            wroc.partial_auc(fpr=(0.0, 0.3), **named),
+            wroc.roc_hull_auc(**named),
+            wroc.h_measure(**named),
+            wroc.roc_auc_ci(**named).struct.field("auc"),
+            wroc.partial_auc_ci(fpr=(0.0, 0.3), **named).struct.field("partial_auc").alias("ci"),
+            wroc.cost_partial_auc(cost_fn=0.3, **named).struct.field("area"),
+            wroc.operating_point(criterion="youden", **named).struct.field("threshold", "tpr"),
+            wroc.brier_score(**named).struct.unnest(),
+            influence=wroc.roc_influence(**named).abs().sum(),
+        )
+        for frame in (scaled, rows)
+    )
+    assert_frame_equal(
+        found.select("gini", "ks", "average_precision", auc="roc_auc"),
+        table.select("gini", "ks", "average_precision", "auc"),
+    )
+    if 1e-307 <= scale <= 1e305:
+        assert_frame_equal(found, original, rel_tol=1e-9)
+    else:
+        assert set(found.select(pl.exclude("influence")).row(0)) == {None}
+        assert found["influence"].item() == 0
+    point = wroc.operating_points(scaled, "y", "s", weight="w", criterion="youden")
+    assert_frame_equal(found.select("threshold", "tpr"), point.select("threshold", "tpr"))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFrame) -> None:
+    scaled = times(rows, scale)
+    found, expected = (
+        wroc.subgroup_auc(frame, "y", "s", weight="w", by="g")["abroca"] for frame in (scaled, rows)
+    )
+    there = found.is_not_null()
+    assert there.all() == (1e-307 <= scale <= 1e305)
+    assert found.filter(there).to_list() == pytest.approx(expected.filter(there).to_list())

@@ -1,4 +1,8 @@
-"""Altair charts of the package's tables. A chart computes nothing but what it must leave out.
+"""Altair charts of the package's tables.
+
+A chart draws what its table holds. Beside that it computes which rows to leave out where there
+are too many, and what labels and lines say of whole curves that the table does not: their areas,
+average precisions, prevalences and costs.
 
 Each is a plain Altair object to restyle. No theme is enabled and no option is set globally.
 """

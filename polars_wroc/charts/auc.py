@@ -90,7 +90,7 @@ def auc_chart(
     check_rows("summary", table)
     color, facet = channels_of_segments(keys, table, color, facet)
     if level is not None:
-        options.number("level", level, low=0, high=1)
+        options.level(level)
     segment = [key for key in keys if key not in (color, facet)]
     table = _with_overall(table, keys, overall)
     auc = Estimate(

@@ -126,7 +126,7 @@ def drawing_of(
 ) -> Drawing:
     """Check and name what `gap_chart` draws."""
     options.option("metric", metric, get_args(GapMetric))
-    options.number("level", level, low=0, high=1)
+    options.level(level)
     gap = f"{metric}_gap"
     p_value = _adjusted(gap)
     columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)

@@ -36,11 +36,14 @@ def _as_text(groups: pl.Series) -> pl.Series:
     return text.fill_null(missing)
 
 
-def check_names(keys: list[str], taken: tuple[str, ...]) -> None:
+def check_names(argument: str, keys: list[str], taken: tuple[str, ...]) -> None:
     """Refuse groups with the name of a column that a chart adds."""
     for key in keys:
         if key in taken:
-            msg = f"a group column must not be called {key!r} in a chart: rename it in the table"
+            msg = (
+                f"`{argument}` must not have a group column with a name that the chart adds; "
+                f"found {key!r}: rename it in the table"
+            )
             raise ValueError(msg)
 
 

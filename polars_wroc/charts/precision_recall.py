@@ -97,7 +97,7 @@ def pr_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, _COLUMNS)
-    check_names(keys, ("fpr", "tpr", AUC_CHANGE))
+    check_names("curves", keys, ("fpr", "tpr", AUC_CHANGE))
     color, facet = channels_of_curves(keys, table, color, facet)
     points, note = _fit(_with_areas(table, keys), keys)
     points, right = _with_labels(numbered(points), color, facet)

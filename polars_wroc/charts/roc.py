@@ -89,7 +89,7 @@ def roc_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    check_names(keys, ("auc", AUC_CHANGE, *BAND_COLUMNS, *_INTERVAL))
+    check_names("curves", keys, ("auc", AUC_CHANGE, *BAND_COLUMNS, *_INTERVAL))
     color, facet = channels_of_curves(keys, table, color, facet)
     points, note = _fit(table, keys)
     points = numbered(_with_labels(_with_intervals(points, keys, summary), color, table))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc import options
 from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
 from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
@@ -119,6 +120,8 @@ def threshold_chart(
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
     color, facet = channels_of_curves(keys, table, color, facet)
     count_curves(table, keys)
+    if weighted is not None:
+        options.flag("weighted", weighted)
     slider = slider_of(table["threshold"], threshold)
     points, note = _fit(table, keys, slider)
     drawn = [key for key in keys if key in (color, facet)]
