@@ -168,7 +168,7 @@ def audit(
     require_texts(rows)
     least = options.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
-    attributes = [key for key in rows.keys if key not in rows.ordered]
+    attributes = rows.groups
     options.flag("intersections", intersections)
     if intersections and len(attributes) == 1:
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"

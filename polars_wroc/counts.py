@@ -119,7 +119,7 @@ def collapse(
     if binning.tolerance is None:
         state = _binned(rows, binning, binning.parts)
     else:
-        groups = [key for key in rows.keys if key not in rows.ordered]
+        groups = rows.groups
         ways = [groups] if groupings is None else groupings
         state = _divide(rows, binning, ways)
     return rows_of(check_labels(state, rows.keys), rows.keys, rows.ordered)

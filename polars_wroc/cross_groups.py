@@ -97,7 +97,7 @@ def cross_auc(
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*CROSS_COLUMNS, *SUMMARY_COLUMNS)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    groups = [key for key in rows.keys if key not in rows.ordered]
+    groups = rows.groups
     pairs = _pairs(rows, groups)
     measured = summarise(Rows(pairs.frame, pairs.keys), interval)
     table = _with_gaps(_complete(measured, rows, groups), groups, rows.ordered)

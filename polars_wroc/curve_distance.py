@@ -40,7 +40,7 @@ def number_groups(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
 
     Rows that miss something are gone.
     """
-    groups = [key for key in rows.keys if key not in rows.ordered]
+    groups = rows.groups
     names = rows.frame.select(groups).unique().sort(groups).with_row_index(GROUP)
     # Labels are checked within each group, once and for all.
     checked = rows.observations.signed_weight.over(rows.keys)

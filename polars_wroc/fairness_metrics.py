@@ -212,10 +212,8 @@ def _distances(rows: Rows) -> pl.LazyFrame:
 
 def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     """Reduce the groups to the two with the largest and the smallest value."""
-    groups = [pl.col(key) for key in rows.keys if key not in rows.ordered]
-    name = pl.concat_str(
-        [group.cast(pl.String).fill_null(MISSING) for group in groups], separator=", "
-    )
+    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in rows.groups]
+    name = pl.concat_str(texts, separator=", ")
     known = estimates.drop_nulls("value").with_columns(group=name)
     value = pl.col("value")
     # The first of the largest and the last of the smallest: never the same of several groups.

@@ -27,7 +27,7 @@ def read_reference(
         return Everybody(apart, units)
     if reference == "best":
         return OneGroup(apart, units, _best(apart, weight_type, min_rows))
-    groups = [key for key in rows.keys if key not in rows.ordered]
+    groups = rows.groups
     schema = rows.frame.collect_schema()
     return OneGroup(apart, units, _named(groups, apart, reference, schema))
 

@@ -49,6 +49,11 @@ class Rows:
     in_order: bool = False
 
     @property
+    def groups(self) -> list[str]:
+        """The keys but for the model."""
+        return [key for key in self.keys if key not in self.ordered]
+
+    @property
     def observations(self) -> Observations:
         """The checked columns as expressions."""
         columns = self.frame.collect_schema()

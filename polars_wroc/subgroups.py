@@ -109,7 +109,7 @@ def subgroup_auc(
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    groups = [key for key in rows.keys if key not in rows.ordered]
+    groups = rows.groups
     stacked: Rows = _beside_rest(rows, groups)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
