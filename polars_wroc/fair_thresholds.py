@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -54,6 +55,7 @@ def equalized_thresholds(
     cost_fp: float | None = None,
     weight: IntoColumn | None = None,
     pos_label: object = None,
+    min_rows: int = 0,
 ) -> FrameT:
     """Thresholds for each group that give all of them the same rates at the least cost.
 
@@ -76,6 +78,8 @@ def equalized_thresholds(
         Costs of a false negative and of a false positive; only their ratio matters. With one
         of them, from 0 to 1, the other is what it lacks to 1. Without them all errors cost the
         same.
+    min_rows
+        Leave out groups with fewer rows in a class: the curve of a few rows may hold all back.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def equalized_thresholds(
         threshold for all groups instead; ``overall_cost_unconstrained``, with the best one for
         each group. Costs are per row and add up to 1 for one error of each kind. A group without
         weight in both classes has no curve: it is left out of the constraint and of all costs,
-        and its row is null.
+        as one with fewer than ``min_rows`` is, and its row is null.
 
     Raises
     ------
@@ -163,13 +167,27 @@ def equalized_thresholds(
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
+    large: Rows
+    large = _with_rows(rows, options.whole_number("min_rows", min_rows, low=0))
     # Read several times, and computed once all the same.
-    edges = _edges(rows, costs).cache()
+    edges = _edges(large, costs).cache()
     decide = equal_odds if constraint == "equalized_odds" else equal_tpr
-    decided = _decided(decide(edges, costs, rows)).cache()
-    table = _with_costs(decided, costs, rows)
+    decided = _decided(decide(edges, costs, large)).cache()
+    table = _with_costs(decided, costs, large)
     complete = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
     return deliver(frame, rows.arrange(complete.select(*rows.keys, *_COLUMNS)))
+
+
+def _with_rows(rows: Rows, least: int) -> Rows:
+    """Leave out groups with fewer rows in a class."""
+    if not least:
+        return rows
+    counts = rows.reduce(rows.frame, rows.class_counts())
+    enough = counts.filter(pl.min_horizontal("n_pos", "n_neg") >= least).select(rows.keys)
+    kept = rows.frame.join(
+        enough, on=rows.keys, how="semi", nulls_equal=True, maintain_order="left"
+    )
+    return replace(rows, frame=kept)
 
 
 def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:

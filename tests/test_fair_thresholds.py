@@ -297,6 +297,24 @@ def test_groups_with_one_class_are_left_out(people: pl.DataFrame, constraint: st
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, constraint: Any) -> None:
+    columns = people.select("g", "y", "s", "w")
+    wrong = {"g": ["few"] * 8, "y": [1, 1, 1, 0, 0, 0, 0, 0], "s": [*range(8)], "w": [50] * 8}
+    few = pl.DataFrame(wrong).cast(columns.schema)
+    call: dict[str, Any] = {"by": "g", "constraint": constraint, "weight": "w"}
+    rows = pl.concat([columns, few])
+    alone = wroc.equalized_thresholds(people, "y", "s", **call)
+    held_back, free = (
+        wroc.equalized_thresholds(rows.lazy(), "y", "s", min_rows=least, **call).collect()
+        for least in (3, 4)
+    )
+    assert held_back["overall_cost"][0] > free["overall_cost"][0]
+    assert held_back.filter(g="few")["tpr"].null_count() == 0
+    assert set(free.filter(g="few").drop("g").row(0)) == {None}
+    assert_frame_equal(free.filter(pl.col("g") != "few"), alone, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_null_is_a_group_and_models_are_as_if_alone(
     people: pl.DataFrame, constraint: str, engine: Engine
 ) -> None:
