@@ -101,7 +101,7 @@ def audit(
         see `group_gaps`. A mapping as ``{"sex": "m", "age": 30}`` names for an attribute, crossed
         ones too, the segment that stands for it, by its value or by its name in the result;
         attributes that it does not name are compared with the rest. With ``cluster`` gaps are
-        measured but not tested, and their intervals and those of rates take rows as independent.
+        measured but not tested; intervals of gaps, rates and calibration take rows as independent.
     min_rows
         A segment with fewer rows in a class is measured and marked as small. No number is tested,
         compared in the fairness metrics or taken for the best that has fewer rows behind it: of

@@ -17,7 +17,7 @@ from polars_wroc.calibration_sums import (
     calibration_sums,
 )
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
-from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.confusion import NEGATIVES, POSITIVES, by_descending_score, cell
 from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
 from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS, fairness_of
@@ -129,7 +129,8 @@ def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
     thresholds = collect(common_threshold(everybody, plan.choice)).lazy()
     smallest = collect(cells_at(everybody, thresholds)).lazy()
     sums: dict[str, pl.Expr] = {
-        name: pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
+        # Null without a threshold, and where one is more than a number.
+        name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
         for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
     }
     sums |= {"threshold": pl.col("threshold").first()}
@@ -230,7 +231,7 @@ class _Segments(NamedTuple):
     def curves(self) -> pl.LazyFrame:
         """Lay out the thinned curves."""
         infinity, zero = pl.lit(float("inf")), pl.lit(0.0)
-        classes = {"fn": pl.col("w_pos"), "tn": pl.col("w_neg")}
+        classes = {"fn": cell(pl.col("w_pos")), "tn": cell(pl.col("w_neg"))}
         cells = {"threshold": infinity, "tp": zero, "fp": zero} | classes
         origins = self.sums.select(*self.keys, **cells)
         points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))

@@ -64,7 +64,7 @@ def calibration_curve(
         when the share of the group's weight below it is at least ``(k - 1) / bins`` and less
         than ``k / bins``.
     level
-        Confidence level of the intervals, between 0 and 1.
+        Confidence level of the intervals, from 0.001 to 0.9999.
 
     Returns
     -------

@@ -19,26 +19,25 @@ def calibration_findings(calibration: pl.DataFrame | None, settings: dict[str, A
     """
     if calibration is None:
         return []
-    known = calibration.drop_nulls(IN_THE_LARGE)
-    models = known.partition_by(MODEL, maintain_order=True) if MODEL in known.columns else [known]
-    return [
-        sentence
-        for of_model in models
-        if not of_model.is_empty()
-        for sentence in _of_score(of_model, settings)
-    ]
+    several = MODEL in calibration.columns
+    models = calibration.partition_by(MODEL, maintain_order=True) if several else [calibration]
+    return [sentence for of_model in models for sentence in _of_score(of_model, settings)]
 
 
 def _of_score(calibration: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
     everybody = calibration.row(0, named=True)
+    if everybody[IN_THE_LARGE] is None:
+        return []
     share = "share" if settings["weight"] is None else "weighted share"
     of_everybody = (
         f"Read as a probability, the score{quoted(everybody.get(MODEL))} is "
         f"{everybody['mean_score']:.3f} on average, and the {share} of positives is "
         f"{everybody['observed_rate']:.3f}: {_difference(everybody)}."
     )
-    enough = calibration.filter(
-        pl.col("attribute") != OVERALL, pl.col("n") >= 2 * settings["min_rows"]
+    # A row with a frequency is as many rows as that says.
+    behind = "weight" if settings["weight_type"] == "frequency" else "n"
+    enough = calibration.drop_nulls(IN_THE_LARGE).filter(
+        pl.col("attribute") != OVERALL, pl.col(behind) >= settings["min_rows"]
     )
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
         return [of_everybody]

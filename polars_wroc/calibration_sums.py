@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.confusion import class_weights
+from polars_wroc.confusion import class_weights, is_divisor
 from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rates import Estimate, Part, Shares, share
 from polars_wroc.rows import Rows
@@ -51,7 +51,7 @@ def calibration_steps(difference: str, level: float) -> list[Step]:
     def measure(field: Fields) -> dict[str, pl.Expr]:
         ((positive, negative),) = parts(field).values()
         total = (positive + negative).weight
-        known = pl.when(total.is_finite() & (total > 0))
+        known = pl.when(is_divisor(total))
         rate = Estimate(*(known.then(value) for value in share(_RATE, field).estimate))
         mean = known.then(field(_PROMISED) / total)
         above = mean - rate.value, mean - rate.high, mean - rate.low

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.confusion import NEGATIVES, POSITIVES
+from polars_wroc.confusion import NEGATIVES, POSITIVES, is_divisor
 from polars_wroc.costs import target_prevalence
 from polars_wroc.rates import Part, Shares, in_population, share
 from polars_wroc.staged import Fields, Step
@@ -175,5 +175,5 @@ def metrics_at_threshold(
 
 
 def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """Turn weights into a rate; null where there is no weight, or more than a number."""
-    return pl.when((whole > 0) & whole.is_finite()).then(part / whole)
+    """Turn weights into a rate; null where they are none, or too small or large to add up."""
+    return pl.when(is_divisor(whole)).then(part / whole)

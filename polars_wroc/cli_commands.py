@@ -76,15 +76,21 @@ def run_audit(options: argparse.Namespace) -> None:
 
 def _judge(result: Audit, gates: Sequence[Gate]) -> None:
     """Fail where a gate says so, and say what no gate could be asked about."""
-    failures: list[str] = []
+    failures, unknown = list[str](), list[str]()
     for gate in gates:
-        judgement = gate.judge(result)
+        try:
+            judgement = gate.judge(result)
+        except ValueError as error:
+            unknown.append(str(error))
+            continue
         failures += judgement.failures
         if judgement.not_judged:
             places = "; ".join(judgement.not_judged)
             sys.stderr.write(f"polars-wroc: {gate} is not judged in {places}\n")
     if failures:
-        raise GateError("; ".join(failures))
+        raise GateError("; ".join([*failures, *unknown]))
+    if unknown:
+        raise ValueError("; ".join(unknown))
 
 
 def run_auc(options: argparse.Namespace) -> None:

@@ -56,7 +56,7 @@ def compare(
         Two or more columns or numeric expressions. A row that lacks one of them is left out
         of every comparison, so that all AUCs are of the same rows.
     level
-        Confidence level of the intervals, between 0 and 1.
+        Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type, cluster
         What a weight means and which rows belong together: see `roc_auc_ci`.
     adjust

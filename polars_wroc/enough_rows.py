@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import polars as pl
 
+from polars_wroc.rows import over
 from polars_wroc.samples import OWN_WEIGHTS
 from polars_wroc.variance import WeightType
 
@@ -30,6 +33,24 @@ def rows_behind(metric: str, weight_type: WeightType) -> list[pl.Expr]:
         "npv": [rejected],
     }
     return counts[metric]
+
+
+def outside(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+    """Count the rows of the other groups with the same keys ``apart``."""
+    return lambda count: over(count.sum(), apart) - count
+
+
+def of_group(picked: pl.Expr, apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+    """Count the rows of the one group that is ``picked``."""
+    return lambda count: over(pl.when(picked).then(count).max(), apart)
+
+
+def both_have_rows(
+    metric: str, weight_type: WeightType, least: int, other: Callable[[pl.Expr], pl.Expr]
+) -> pl.Expr:
+    """Whether a group has enough rows, and so has the ``other`` that it is compared with."""
+    counts = rows_behind(metric, weight_type)
+    return pl.all_horizontal(count >= least for own in counts for count in (own, other(own)))
 
 
 def has_rows(metric: str, weight_type: WeightType, least: int) -> pl.Expr:

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
 from polars_wroc.curve_distance import distances_to_rest
-from polars_wroc.enough_rows import has_rows
+from polars_wroc.enough_rows import both_have_rows, has_rows, outside
 from polars_wroc.groupings import MISSING, require_texts
 from polars_wroc.inference import Interval
 from polars_wroc.inputs import IntoColumn
@@ -72,8 +72,9 @@ def fairness(
         Rows that score at least so much are predicted positive.
     min_rows
         Leave out what has fewer rows behind it, as `audit` does with 30: of each class for an
-        AUC, positives for a tpr, negatives for an fpr, rows predicted positive for a ppv. A row
-        with a frequency is as many rows as that says.
+        AUC, and in the rest too for its ABROCA; all rows for a selection rate, positives for a
+        tpr, negatives for an fpr, rows predicted positive for a ppv. A row with a frequency is
+        as many rows as that says.
 
     Returns
     -------
@@ -148,6 +149,13 @@ def fairness(
     return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
 
 
+def rates_of(metric: str) -> list[str]:
+    """Name the rates that a metric compares."""
+    notion = metric.removesuffix("_difference").removesuffix("_ratio")
+    notions = _ODDS if notion == "equalized_odds" else [notion]
+    return [_RATES.get(each, "auc") for each in notions]
+
+
 def fairness_of(
     rows: Rows,
     rates: pl.LazyFrame,
@@ -183,7 +191,10 @@ def fairness_of(
         _estimates(aucs, rows, "auc", "auc"),
     ]
     if distances is not None:
-        areas = known(beside(distances, counts, rows.keys), {"abroca": "auc"})
+        # The counts of all groups, so that those of the rest are known.
+        areas = beside(counts, distances, rows.keys)
+        enough = both_have_rows("auc", weight_type, min_rows, outside(rows.ordered))
+        areas = areas.with_columns(pl.when(enough).then("abroca").alias("abroca"))
         estimates.append(_estimates(areas, rows, "abroca", "abroca"))
     table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.ordered)
     asked = [name for name in METRICS if distances is not None or name != ABROCA]

@@ -91,7 +91,8 @@ def each_file(sources: Sequence[str]) -> list[str]:
 
 def without_password(source: str) -> str:
     """Name a cloud address without the user and the password that may be in it."""
-    return re.sub(r"(?<=://)[^/@]+@", "", source)
+    # Without a colon it is no password: some clouds write the container before an @.
+    return re.sub(r"(?<=://)[^/:]*:[^/]*@", "", source)
 
 
 def say_rows(sources: Sequence[str]) -> bool:

@@ -41,7 +41,8 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
     if (cluster := settings["cluster"]) is not None:
         return (
             f"Gaps are measured but not tested: rows of one {cluster} belong together, and the "
-            "intervals of gaps and rates take rows as independent, so that they are too narrow."
+            "intervals of gaps, rates and calibration take rows as independent, so that they are "
+            "too narrow."
         )
     tested = _tested(gaps, settings)
     if tested.is_empty():
@@ -64,6 +65,8 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
 
 def _what_a_test_needs(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
     needs = ["enough rows on both of its sides, in a segment and in what that is compared with"]
+    if gaps["auc"].null_count():
+        needs[0] += ", for an AUC of both classes"
     compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     if not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
         needs.append("two AUCs with a variance")
@@ -84,6 +87,16 @@ def named_references(settings: dict[str, Any]) -> dict[str, str]:
     """Say of which attributes a segment was named for the others to be compared with."""
     reference = settings["reference"]
     return {} if isinstance(reference, str) else reference
+
+
+def without_references(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+    """Leave out the segments that others are compared with, which have no gap to themselves."""
+    if settings["reference"] == "best":
+        gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
+    for attribute, segment in named_references(settings).items():
+        itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
+        gaps = gaps.filter(~itself)
+    return gaps
 
 
 def gap_findings(gaps: pl.DataFrame, settings: dict[str, Any]) -> list[Finding]:

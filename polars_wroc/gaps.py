@@ -17,7 +17,7 @@ from polars_wroc.contrasts import (
     area_contrast,
     check_options,
 )
-from polars_wroc.enough_rows import rows_behind
+from polars_wroc.enough_rows import both_have_rows, of_group, outside
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.reading import read_rows, require_groups
@@ -86,7 +86,7 @@ def group_gaps(
         For the gaps of the rates: rows that score at least so much are predicted positive. None
         leaves them out.
     level
-        Confidence level of the intervals, between 0 and 1.
+        Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type
         What a weight means: see `roc_auc_ci`.
     adjust
@@ -248,16 +248,10 @@ def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> p
 
 
 def _enough(metric: str, reference: Reference, tests: GapTests) -> pl.Expr:
-    counts = rows_behind(metric, tests.weight_type)
-    others = [_of_reference(count, reference) for count in counts]
-    return pl.all_horizontal(count >= tests.min_rows for count in [*counts, *others])
-
-
-def _of_reference(count: pl.Expr, reference: Reference) -> pl.Expr:
-    """Count the rows that a group is compared with, without its own."""
+    other = outside(reference.apart)
     if reference.kind == "group":
-        return over(pl.when(reference.picked()).then(count).max(), reference.apart)
-    return over(count.sum(), reference.apart) - count
+        other = of_group(reference.picked(), reference.apart)
+    return both_have_rows(metric, tests.weight_type, tests.min_rows, other)
 
 
 def _with_area_gaps(compared: pl.LazyFrame, outside: Area | None, level: float) -> pl.LazyFrame:

@@ -12,12 +12,20 @@ import polars as pl
 
 from polars_wroc.audit_result import Audit
 from polars_wroc.cells import CELLS
-from polars_wroc.enough_rows import ROWS_REJECTED, ROWS_SELECTED, has_rows
-from polars_wroc.fairness_metrics import ABROCA, METRICS
+from polars_wroc.enough_rows import (
+    ROWS_REJECTED,
+    ROWS_SELECTED,
+    both_have_rows,
+    has_rows,
+    of_group,
+    outside,
+)
+from polars_wroc.fairness_metrics import ABROCA, METRICS, rates_of
+from polars_wroc.findings import named_references, without_references
 from polars_wroc.gaps import GAP_COLUMNS
 from polars_wroc.groupings import AUDIT_KEYS, name_of, segment_keys
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, SHARES
-from polars_wroc.rows import MODEL
+from polars_wroc.rows import MODEL, OVERALL
 from polars_wroc.samples import OWN_WEIGHTS
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -63,15 +71,15 @@ class Gate:
     def judge(self, audit: Audit) -> Judgement:
         """Say where an audit meets the condition, which it must not.
 
-        Segments with too few rows behind a number are not judged by it. An audit in which nothing
-        can be judged is an error: a gate that could not close is not one that was passed.
+        What has too few rows behind it, or is compared with too few, is not judged. An audit in
+        which nothing can be judged is an error: a gate that could not close was not passed.
         """
         table = self._values(audit)
         judged = table.drop_nulls("value")
         if judged.is_empty():
             msg = (
                 f"`--fail-if` must name a number of the audit; found {self}, which is not known "
-                "of any segment: it has too few rows behind it or is not tested"
+                "of any segment: it has too few rows behind it, is undefined or not tested"
             )
             raise ValueError(msg)
         failures = [
@@ -79,7 +87,8 @@ class Gate:
             for row in judged.iter_rows(named=True)
             if _COMPARE[self.sign](row["value"], self.limit)
         ]
-        unknown = table.filter(pl.col("value").is_null())
+        not_judged = self._left_out(audit) if self.name in _FAIRNESS else table
+        unknown = not_judged.filter(pl.col("value").is_null())
         return Judgement(failures, [_place(row) for row in unknown.iter_rows(named=True)])
 
     def _values(self, audit: Audit) -> pl.DataFrame:
@@ -89,24 +98,56 @@ class Gate:
             metric, column = _FAIRNESS[self.name]
             table, value = audit.fairness.filter(metric=metric), pl.col(column)
         else:
-            table, value = self._gaps(audit)
+            judged = pl.when(self._enough(audit)).then(self.name)
+            table = _with_rows_behind(audit.gaps, audit).with_columns(value=judged)
+            value = pl.col("value")
+            if self.name not in _RATES:
+                table = without_references(table, audit.settings)
         size = value.abs() if self.name.endswith(_UNSIGNED) else value
         return table.with_columns(shown=value, value=size)
 
-    def _gaps(self, audit: Audit) -> tuple[pl.DataFrame, pl.Expr]:
-        """Lay out the gaps with the number that is judged, null where there are too few rows."""
+    def _left_out(self, audit: Audit) -> pl.DataFrame:
+        """Lay out the segments that a fairness metric does not compare, with a null value."""
+        metric, _ = _FAIRNESS[self.name]
+        settings = audit.settings["weight_type"], audit.settings["min_rows"]
+        known = pl.all_horizontal(has_rows(rate, *settings) for rate in rates_of(metric))
+        segments = audit.segments.filter(pl.col("attribute") != OVERALL)
+        table = _with_rows_behind(segments.select(segment_keys(segments)), audit)
+        return table.with_columns(value=pl.when(known).then(0.0))
+
+    def _enough(self, audit: Audit) -> pl.Expr:
         metric = next(name for name in _RATES if f"{self.name}_".startswith(f"{name}_"))
-        weight_type, least = audit.settings["weight_type"], audit.settings["min_rows"]
-        keys = segment_keys(audit.gaps)
-        weights = (pl.col("w_pos"), pl.col("w_neg"))
-        behind = dict(zip(OWN_WEIGHTS, weights, strict=True))
-        if metric != "auc":
-            selected = pl.col("n_selected")
-            behind |= {name: pl.col(name) for name in CELLS}
-            behind |= {ROWS_SELECTED: selected, ROWS_REJECTED: pl.col("n") - selected}
-        counts = audit.segments.select(*keys, **behind)
-        table = audit.gaps.join(counts, on=keys, nulls_equal=True, maintain_order="left")
-        return table, pl.when(has_rows(metric, weight_type, least)).then(self.name)
+        settings = audit.settings["weight_type"], audit.settings["min_rows"]
+        if self.name == metric:
+            return has_rows(metric, *settings)
+        apart = [key for key in segment_keys(audit.gaps) if key != "segment"]
+        other = outside(apart)
+        if audit.settings["reference"] == "best":
+            other = of_group(pl.col("auc") == pl.col("auc_reference"), apart)
+        enough = both_have_rows(metric, *settings, other)
+        if named := named_references(audit.settings):
+            picked = pl.col("segment").eq_missing(
+                pl.col("attribute").replace_strict(named, default=None)
+            )
+            to_named = both_have_rows(metric, *settings, of_group(picked, apart))
+            enough = (
+                pl.when(pl.col("attribute").is_in(list(named))).then(to_named).otherwise(enough)
+            )
+        return enough
+
+
+def _with_rows_behind(table: pl.DataFrame, audit: Audit) -> pl.DataFrame:
+    """Put beside segments what `has_rows` asks for."""
+    keys, segments = segment_keys(table), audit.segments
+    behind: dict[str, pl.Expr]
+    behind = {name: pl.col(c) for name, c in zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True)}
+    behind |= {name: pl.col(name) for name in ("n_pos", "n_neg") if name not in table.columns}
+    if "n_selected" in segments.columns:
+        selected = pl.col("n_selected")
+        behind |= {name: pl.col(name) for name in CELLS}
+        behind |= {ROWS_SELECTED: selected, ROWS_REJECTED: pl.col("n") - selected}
+    counts = segments.select(*keys, **behind)
+    return table.join(counts, on=keys, nulls_equal=True, maintain_order="left")
 
 
 def _place(row: dict[str, Any]) -> str:

@@ -74,7 +74,7 @@ def bootstrap(
         multipliers. None draws for each row by itself, known by its place in the frame, with
         rows of weight 0 counted.
     level
-        Confidence level of the intervals, between 0 and 1.
+        Confidence level of the intervals, from 0.001 to 0.9999.
 
     Returns
     -------

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.findings import first_few, many, named_references, quoted, untested_attributes
+from polars_wroc.findings import (
+    first_few,
+    many,
+    quoted,
+    untested_attributes,
+    without_references,
+)
 from polars_wroc.groupings import AUDIT_KEYS, name_of, rows_with, segment_keys
 from polars_wroc.rows import MODEL, OVERALL
 
@@ -87,12 +93,7 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
         everybody = of_model.row(0, named=True)
         name = f"The score{quoted(everybody.get(MODEL))}"
         if everybody["auc"] is None:
-            why = (
-                "the rows are all of one class"
-                if everybody["n"]
-                else "no row could be measured, as each lacks a label, score or weight"
-            )
-            found.append(f"{name} has no AUC: {why}.")
+            found.append(f"{name} has no AUC: {_why_no_auc(everybody)}.")
             continue
         weighted = any(everybody[f"n_{side}"] != everybody[f"w_{side}"] for side in ("pos", "neg"))
         share = f"{everybody['auc']:.1%}{' of the weight' * weighted}"
@@ -111,6 +112,14 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
             ranges = [max(ranges, key=lambda one: one.width)]
         found += [one.text for one in ranges]
     return found
+
+
+def _why_no_auc(everybody: dict[str, Any]) -> str:
+    if not everybody["n"]:
+        return "no row could be measured, as each lacks a label, score or weight"
+    if everybody["n_pos"] and everybody["n_neg"]:
+        return "the weights are too small or too large to be added up"
+    return "the rows are all of one class"
 
 
 def missing_finding(missing: pl.DataFrame) -> str | None:
@@ -144,12 +153,7 @@ def without_variance(
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
     unknown = enough.filter(known, pl.col("auc_gap").is_null())
-    if settings["reference"] == "best":
-        # The best has no gap to itself.
-        unknown = unknown.filter(pl.col("auc") != pl.col("auc_reference"))
-    for attribute, segment in named_references(settings).items():
-        itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
-        unknown = unknown.filter(~itself)
+    unknown = without_references(unknown, settings)
     return _distinct(unknown)
 
 

@@ -103,8 +103,8 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
     cells |= {name: cell(cells[name]) for name in CELLS}
     there = pl.col(WEIGHT).is_not_null()
-    cells[ROWS_SELECTED] = rows.number_of(predicted & there)
-    cells[ROWS_REJECTED] = rows.number_of(~predicted & there)
+    cells[ROWS_SELECTED] = known.then(rows.number_of(predicted & there))
+    cells[ROWS_REJECTED] = known.then(rows.number_of(~predicted & there))
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check

@@ -127,8 +127,8 @@ def assert_segments(
     segments = found.segments
     if limits:
         unweighted = segments.filter(pl.col("n") == pl.col("w_pos") + pl.col("w_neg"))
-        selected = unweighted.filter(pl.col("threshold").is_not_null())
-        assert selected["n_selected"].to_list() == (selected["tp"] + selected["fp"]).to_list()
+        selected = (unweighted["tp"] + unweighted["fp"]).to_list()
+        assert unweighted["n_selected"].to_list() == selected
         segments = segments.drop("n_selected")
     assert_frame_equal(segments, pl.concat(tables), abs_tol=1e-10)
 

@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 
 import polars_wroc as wroc
 from polars_wroc.calibration_findings import calibration_findings
+from polars_wroc.segment_findings import score_findings
 
 LARGE = "calibration_in_the_large"
 
@@ -89,6 +90,35 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     assert found is not None
     assert expected is not None
     assert_frame_equal(found.drop("n"), expected.drop("n"), abs_tol=1e-12)
+
+
+def test_a_sentence_on_segments_counts_frequencies() -> None:
+    promised = [0.2, 0.7, 0.4, 0.9, 0.3, 0.6]
+    rows = {"g": list("aabbab"), "p": promised, "y": [0, 1, 1, 0, 1, 0], "times": [40] * 6}
+    frame = pl.DataFrame(rows)
+    repeated = frame.select(pl.exclude("times").repeat_by("times")).explode("g", "p", "y")
+    of_frequencies = wroc.audit(
+        frame, "y", "p", by="g", weight="times", weight_type="frequency", min_rows=100
+    )
+    of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
+    said, expected = (
+        calibration_findings(result.calibration, result.settings)
+        for result in (of_frequencies, of_rows)
+    )
+    assert len(said) == len(expected) == 2
+    # The number of rows of the table is another.
+    assert said[1].replace("(3 rows)", "(120 rows)") == expected[1]
+
+
+def test_nothing_is_said_of_everybody_where_nothing_is_known() -> None:
+    rows = {"g": ["a"] * 80 + ["b"] * 80, "y": [0, 1] * 80, "p": [0.25, 0.5, 0.5, 0.75] * 40}
+    frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
+    result = wroc.audit(frame, "y", "p", by="g", weight="w")
+    assert result.calibration is not None
+    assert result.calibration[LARGE].null_count() == 2
+    assert calibration_findings(result.calibration, result.settings) == []
+    (text,) = score_findings(result.segments)
+    assert text == ("The score has no AUC: the weights are too small or too large to be added up.")
 
 
 def test_segments_without_rows_are_null() -> None:

@@ -86,6 +86,9 @@ def test_audit_names_its_files_as_given(
     ("source", "shown"),
     [
         ("https://ann:secret@host/rows.parquet", "https://host/rows.parquet"),
+        ("s3://ann:se@cret@host:90/rows.parquet", "s3://host:90/rows.parquet"),
+        ("abfss://box@account.net/rows.parquet", "abfss://box@account.net/rows.parquet"),
+        ("https://host:90/rows.parquet", "https://host:90/rows.parquet"),
         ("s3://bucket/day@noon/rows.parquet", "s3://bucket/day@noon/rows.parquet"),
         ("day@noon.parquet", "day@noon.parquet"),
     ],

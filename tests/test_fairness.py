@@ -255,6 +255,14 @@ def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, weight: str | N
         wroc.fairness(rows, "y", "s", min_rows=-1, **call)
 
 
+def test_an_area_to_a_rest_of_few_rows_is_left_out_too(people: pl.DataFrame) -> None:
+    rows = pl.concat([people.filter(g="a"), people.filter(g="b").head(19)])
+    table = wroc.fairness(rows, "y", "s", by="g", threshold=0.5, min_rows=20)
+    assert set(table.select(pl.exclude("metric")).rows()) == {(None,) * 5}
+    of_all = wroc.fairness(rows, "y", "s", by="g", threshold=0.5, min_rows=1)
+    assert of_all.filter(metric="max_abroca")["value"].item() > 0
+
+
 def test_equalized_odds_need_both_rates(people: pl.DataFrame) -> None:
     positives_alone = people.filter(pl.col("y") | ~pl.col("g").is_in(["a", "b"]))
     values = values_of(fair(positives_alone.filter(pl.col("g").is_in(["a", "b", "c"]))))

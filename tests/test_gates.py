@@ -217,7 +217,7 @@ def test_the_command_line_says_what_no_gate_judges(
     report = tmp_path / "audit.html"
     gate = ["--fail-if", "auc_gap_p_adjusted<0.05", "--cluster", "y", "-o", str(report)]
     assert main([*command, *gate]) == 2
-    assert "it has too few rows behind it or is not tested" in capsys.readouterr().err
+    assert "it has too few rows behind it, is undefined or not tested" in capsys.readouterr().err
     assert report.exists()
 
 
@@ -239,3 +239,62 @@ def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
 def test_crossing_one_attribute(unequal: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"^`intersections` needs two or more attributes in `by`"):
         wroc.audit(unequal, "y", "s", by="g", intersections=True)
+
+
+def two(unequal: pl.DataFrame, rows: int) -> pl.DataFrame:
+    """One large segment and one of so many rows."""
+    few = unequal.filter(g="b").head(rows)
+    return pl.concat([unequal.filter(g="a"), few])
+
+
+def test_gates_and_tests_need_rows_enough_on_both_sides(unequal: pl.DataFrame) -> None:
+    result = wroc.audit(two(unequal, 30), "y", "s", by="g", threshold=1)
+    assert result.gaps["auc_gap"].null_count() == 0
+    with pytest.raises(ValueError, match=r"found auc_gap>0, which is not known of any segment"):
+        read_gate("auc_gap>0", decides=True).judge(result)
+    # What is about the segment alone needs its own rows only.
+    assert read_gate("auc>0", decides=True).judge(result).not_judged == ["g, b"]
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall", "best", {"g": "b"}])
+def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> None:
+    rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
+    result = wroc.audit(rows, "y", "s", by="g", threshold=1, reference=reference)
+    for rate in ("auc", "tpr", "ppv"):
+        gaps = result.gaps.filter(pl.col(f"{rate}_gap").is_not_null())
+        tested = gaps.filter(pl.col(f"{rate}_gap_p_value").is_not_null())["segment"].to_list()
+        judgement = read_gate(f"{rate}_gap>=0", decides=True).judge(result)
+        judged = [failure.rpartition(" in g, ")[2] for failure in judgement.failures]
+        assert sorted(judged) == sorted(tested)
+        # A reference has no gap to itself, which is no reason to name it.
+        itself = result.gaps.filter(pl.col("auc") == pl.col("auc_reference"))["segment"].to_list()
+        others = set(result.gaps["segment"].to_list()) - set(tested) - set(itself)
+        assert set(judgement.not_judged) == {f"g, {name}" for name in others}
+
+
+def test_gate_on_an_auc_judges_the_reference_too(unequal: pl.DataFrame) -> None:
+    result = wroc.audit(unequal, "y", "s", by="g", reference="best")
+    failures = read_gate("auc>0", decides=False).judge(result).failures
+    assert [failure[-1] for failure in failures] == ["a", "b", "c"]
+
+
+def test_gates_on_fairness_name_the_segments_that_are_left_out(unequal: pl.DataFrame) -> None:
+    rows = pl.concat([unequal, unequal.head(25).with_columns(g=pl.lit("few"))])
+    result = wroc.audit(rows, "y", "s", by="g", threshold=1)
+    for metric in ("demographic_parity_ratio", "equalized_odds_difference", "auc_difference"):
+        assert read_gate(f"{metric}>=0", decides=True).judge(result).not_judged == ["g, few"]
+    whole = wroc.audit(unequal, "y", "s", by="g", threshold=1)
+    assert read_gate("equalized_odds_ratio>=0", decides=True).judge(whole).not_judged == []
+
+
+def test_a_gate_that_cannot_be_judged_hides_no_failure(
+    unequal: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    unequal.write_parquet(path)
+    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g", "--threshold", "99"]
+    gates = ["--fail-if", "ppv_gap>0.1", "--fail-if", "auc_gap>0.1"]
+    assert main([*command, *gates]) == 1
+    error = capsys.readouterr().err
+    assert "auc_gap>0.1: " in error
+    assert "found ppv_gap>0.1, which is not known of any segment" in error

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -228,3 +230,32 @@ def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFra
     there = found.is_not_null()
     assert there.all() == (1e-307 <= scale <= 1e305)
     assert found.filter(there).to_list() == pytest.approx(expected.filter(there).to_list())
+
+
+@pytest.mark.parametrize("heavy", [1e307, 1.7e308, 1e308])
+def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
+    heavy: float, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    group = np.where(rng.random(300) < 0.4, "a", "b")
+    columns = {"g": group, "y": rng.random(300) < 0.4, "s": rng.random(300)}
+    frame = pl.DataFrame(columns).with_columns(w=pl.when(g="a").then(1.0).otherwise(heavy))
+    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5)
+    for by, attribute in ((None, "overall"), ("g", "g")):
+        expected = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, by=by, weight="w")
+        found = result.segments.filter(attribute=attribute)
+        names = [name for name in expected.columns if name != "g"]
+        assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-12)
+    assert result.curves.select(pl.selectors.float().is_nan().any()).sum_horizontal().item() == 0
+    result.save(tmp_path / "audit.html")
+    result.save(tmp_path / "audit.json")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_audit_of_the_smallest_weights(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    columns = {"g": rng.choice(["a", "b"], 80), "y": rng.random(80) < 0.4, "s": rng.random(80)}
+    frame = pl.DataFrame(columns).with_columns(w=pl.Series(rng.integers(1, 9, 80) * 1e-318))
+    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5)
+    assert result.segments["auc"].null_count() == 3
+    result.save(tmp_path / "audit.html")
