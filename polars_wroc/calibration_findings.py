@@ -57,4 +57,7 @@ def _difference(one: dict[str, Any]) -> str:
 
 
 def _off(difference: float) -> str:
-    return f"{abs(difference):.3f} too {'high' if difference > 0 else 'low'}"
+    size = f"{abs(difference):.3f}"
+    if not float(size):
+        return "about right"
+    return f"{size} too {'high' if difference > 0 else 'low'}"

@@ -110,6 +110,13 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     assert said[1].replace("(3 rows)", "(120 rows)") == expected[1]
 
 
+def test_a_mean_that_is_the_share_is_right() -> None:
+    rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
+    result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
+    (text,) = calibration_findings(result.calibration, result.settings)
+    assert " of positives is 0.500: about right (" in text
+
+
 def test_nothing_is_said_of_everybody_where_nothing_is_known() -> None:
     rows = {"g": ["a"] * 80 + ["b"] * 80, "y": [0, 1] * 80, "p": [0.25, 0.5, 0.5, 0.75] * 40}
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
