@@ -87,7 +87,9 @@ def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     cells = _cells(everybody, plan)
     sums, points = _reduce(everybody, plan, reference)
     plan.references.check(sums)
-    segments = _Segments(sums.lazy(), points.lazy(), cells, rows.ordered)
+    # Measured once for two tables.
+    decided = None if cells is None else collect(in_columns(cells, plan.metrics.steps)).lazy()
+    segments = _Segments(sums.lazy(), points.lazy(), cells, decided, rows.ordered)
     tables = {
         "segments": segments.table(plan),
         "curves": segments.curves(),
@@ -198,6 +200,8 @@ class _Segments(NamedTuple):
     sums: pl.LazyFrame
     points: pl.LazyFrame
     cells: pl.LazyFrame | None
+    # The cells with all that follows from them.
+    decided: pl.LazyFrame | None
     models: Sequence[str]
 
     @property
@@ -220,12 +224,11 @@ class _Segments(NamedTuple):
         enough = has_rows("auc", plan.tests.weight_type, plan.tests.min_rows)
         table = summary_of(self.sums, plan.interval).with_columns(small=~enough)
         columns = [*summary_columns(self.sums), "small"]
-        if self.cells is not None:
-            decisions = in_columns(self.cells, plan.metrics.steps)
-            named = decisions.rename({ROWS_SELECTED: "n_selected"})
-            decided = ["n_selected", *plan.metrics.columns]
-            table = beside(table, named.select(*self.keys, *decided), self.keys)
-            columns += decided
+        if self.decided is not None:
+            named = self.decided.rename({ROWS_SELECTED: "n_selected"})
+            of_decisions = ["n_selected", *plan.metrics.columns]
+            table = beside(table, named.select(*self.keys, *of_decisions), self.keys)
+            columns += of_decisions
         return self._with_names(table, columns)
 
     def curves(self) -> pl.LazyFrame:
@@ -263,10 +266,9 @@ class _Segments(NamedTuple):
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the fairness metrics of each attribute, as `fairness` does."""
-        assert self.cells is not None
-        decided = in_columns(self.cells, plan.metrics.steps)
+        assert self.decided is not None
         sums = self.sums.filter(_ATTRIBUTES)
-        rates = beside(sums.select(self.keys), decided, self.keys)
+        rates = beside(sums.select(self.keys), self.decided, self.keys)
         aucs = summary_of(sums, replace(plan.interval, method="logit-t"))
         groups = Rows(rates, self.keys, self.apart)
         table = fairness_of(groups, rates, aucs, plan.tests.weight_type, plan.tests.min_rows)

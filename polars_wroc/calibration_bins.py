@@ -19,7 +19,7 @@ from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.placements import place
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
 from polars_wroc.staged import in_columns
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
@@ -228,8 +228,7 @@ def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     if strategy == "quantile":
         binned = place(checked).with_columns(bin=_quantile_bin(bins))
     else:
-        weight = checked.observations.signed_weight
-        weight = weight.over(rows.keys) if rows.keys else weight
+        weight = over(checked.observations.signed_weight, rows.keys)
         binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))
     there = binned.filter(pl.col(SCORE).is_not_null())
     return there.group_by(*rows.keys, "bin").agg(

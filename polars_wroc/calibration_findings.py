@@ -7,8 +7,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.calibration_sums import IN_THE_LARGE
-from polars_wroc.findings import many, quoted
-from polars_wroc.groupings import name_of
+from polars_wroc.findings import of_models, quoted, sized
 from polars_wroc.rows import MODEL, OVERALL
 
 
@@ -19,9 +18,11 @@ def calibration_findings(calibration: pl.DataFrame | None, settings: dict[str, A
     """
     if calibration is None:
         return []
-    several = MODEL in calibration.columns
-    models = calibration.partition_by(MODEL, maintain_order=True) if several else [calibration]
-    return [sentence for of_model in models for sentence in _of_score(of_model, settings)]
+    return [
+        sentence
+        for of_model in of_models(calibration)
+        for sentence in _of_score(of_model, settings)
+    ]
 
 
 def _of_score(calibration: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
@@ -42,12 +43,11 @@ def _of_score(calibration: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
         return [of_everybody]
     ordered = enough.sort(IN_THE_LARGE).to_dicts()
-    low, high = (f"{_difference(one)} in {_named(one)}" for one in (ordered[0], ordered[-1]))
+    low, high = (
+        f"{_difference(one)} in {one['attribute']} {sized(one)}"
+        for one in (ordered[0], ordered[-1])
+    )
     return [of_everybody, f"In the segments it is from {low}, to {high}; this is not tested."]
-
-
-def _named(one: dict[str, Any]) -> str:
-    return f"{one['attribute']} {name_of(one['segment'])} ({many(one['n'], 'row')})"
 
 
 def _difference(one: dict[str, Any]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import polars as pl
 
@@ -50,6 +53,29 @@ CELLS = ("tp", "fp", "fn", "tn")
 SQUARES = ("__tp_squares", "__fp_squares", "__fn_squares", "__tn_squares")
 
 
+# Each rate that is a share: the cells that it counts, and the others.
+SHARES = {
+    "selection_rate": (("tp", "fp"), ("fn", "tn")),
+    "tpr": (("tp",), ("fn",)),
+    "fpr": (("fp",), ("tn",)),
+    "ppv": (("tp",), ("fp",)),
+    "npv": (("tn",), ("fn",)),
+    "accuracy": (("tp", "tn"), ("fp", "fn")),
+}
+
+
+def parts_of(
+    rate: str, weight_type: WeightType, field: Fields, name: Callable[[str], str] = str
+) -> tuple[Part, Part]:
+    """Weigh what a rate counts, and the others, from cells that may go by another ``name``."""
+    squares = dict(zip(CELLS, CELLS if weight_type == "frequency" else SQUARES, strict=True))
+    counted, others = (
+        reduce(add, (Part(field(name(cell)), field(name(squares[cell]))) for cell in cells))
+        for cells in SHARES[rate]
+    )
+    return counted, others
+
+
 @dataclass(frozen=True)
 class ThresholdMetrics:
     """Which metrics to give: all of them, and intervals of the rates if there is a level.
@@ -94,19 +120,9 @@ class ThresholdMetrics:
         return {_meant(name): field(name) * factor for name, factor in columns.items()}
 
     def _shares(self, field: Fields) -> dict[str, tuple[Part, Part]]:
-        squares = CELLS if self.weight_type == "frequency" else SQUARES
-        tp, fp, fn, tn = (
-            Part(field(name), field(square)) for name, square in zip(CELLS, squares, strict=True)
-        )
-        of_classes = {"tpr": (tp, fn), "fpr": (fp, tn)}
-        if self.prevalence is not None:
-            return of_classes
-        return of_classes | {
-            "ppv": (tp, fp),
-            "npv": (tn, fn),
-            "selection_rate": (tp + fp, fn + tn),
-            "accuracy": (tp + tn, fp + fn),
-        }
+        # In another population only the rates of the classes are those of the rows.
+        rates = _RATES if self.prevalence is None else ("tpr", "fpr")
+        return {rate: parts_of(rate, self.weight_type, field) for rate in rates}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         limits = {name: share(name, field).estimate for name in self._shares(field)}

@@ -147,6 +147,16 @@ def first_few(names: list[str]) -> str:
     return f"{', '.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
 
 
+def sized(segment: dict[str, Any]) -> str:
+    """Name a segment with the number of its rows."""
+    return f"{name_of(segment['segment'])} ({many(segment['n'], 'row')})"
+
+
+def of_models(table: pl.DataFrame) -> list[pl.DataFrame]:
+    """Take the rows of each score by itself."""
+    return table.partition_by(MODEL, maintain_order=True) if MODEL in table.columns else [table]
+
+
 def quoted(model: str | None) -> str:
     """Quote the name of a score, if it has one, after a blank."""
     left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"

@@ -24,7 +24,7 @@ from polars_wroc.fairness_metrics import ABROCA, METRICS, rates_of
 from polars_wroc.findings import named_references, without_references
 from polars_wroc.gaps import GAP_COLUMNS
 from polars_wroc.groupings import AUDIT_KEYS, name_of, segment_keys
-from polars_wroc.rate_gaps import RATE_GAP_COLUMNS, SHARES
+from polars_wroc.rate_gaps import GAP_RATES, RATE_GAP_COLUMNS
 from polars_wroc.rows import MODEL, OVERALL
 from polars_wroc.samples import OWN_WEIGHTS
 
@@ -36,7 +36,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 # What is a number between segments, not a count of rows.
 _AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
-_RATES = ("auc", *SHARES)
+_RATES = ("auc", *GAP_RATES)
 # The fairness metrics that an audit has, and the ends of their intervals.
 _LIMITS = {"_low": "ci_low", "_high": "ci_high"}
 _FAIRNESS = {

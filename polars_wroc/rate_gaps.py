@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Literal
 
 import polars as pl
 
-from polars_wroc.cells import CELLS, SQUARES
+from polars_wroc.cells import CELLS, SHARES, SQUARES, parts_of
 from polars_wroc.distributions import two_sided_p_value
 from polars_wroc.rates import (
     Estimate,
@@ -25,20 +23,14 @@ from polars_wroc.rows import over
 from polars_wroc.staged import Fields, Step
 from polars_wroc.variance import WeightType
 
-# Each rate: the cells that it counts, and the others that it is a share of.
-SHARES = {
-    "selection_rate": (("tp", "fp"), ("fn", "tn")),
-    "tpr": (("tp",), ("fn",)),
-    "fpr": (("fp",), ("tn",)),
-    "ppv": (("tp",), ("fp",)),
-    "npv": (("tn",), ("fn",)),
-}
+# Rates whose gaps are measured.
+GAP_RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 # What a difference of sums may have lost.
 _NOTHING = 1e-14
 
 RATE_GAP_COLUMNS = tuple(
     f"{rate}{ending}"
-    for rate in SHARES
+    for rate in GAP_RATES
     for ending in (
         "",
         "_reference",
@@ -84,22 +76,15 @@ class RateGaps:
         return pl.when(rest > _NOTHING * everybody).then(rest).otherwise(0.0)
 
     def _shares(self, field: Fields) -> dict[str, tuple[Part, Part]]:
-        squares = CELLS if self.weight_type == "frequency" else SQUARES
-        square_of = dict(zip(CELLS, squares, strict=True))
-
-        def together(cells: Sequence[str], name: Callable[[str], str]) -> Part:
-            parts = (Part(field(name(cell)), field(name(square_of[cell]))) for cell in cells)
-            return reduce(add, parts)
-
         return {
-            name(rate): (together(counted, name), together(others, name))
-            for rate, (counted, others) in SHARES.items()
+            name(rate): parts_of(rate, self.weight_type, field, name)
+            for rate in GAP_RATES
             for name in (str, _other)
         }
 
     def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
-        for rate in SHARES:
+        for rate in GAP_RATES:
             own, other = (share(name, field) for name in (rate, _other(rate)))
             of_everybody = _share_of_group(rate, field) if self.kind == "overall" else None
             columns |= _gap(rate, own, other, of_everybody)

@@ -41,7 +41,7 @@ def _best(apart: Sequence[str], weight_type: WeightType, min_rows: int) -> IsRef
 
         tested = known.then(auc)
         best = first((tested == tested.max()).fill_null(value=False))
-        return best.over(apart) if apart else best
+        return over(best, apart)
 
     return is_best
 

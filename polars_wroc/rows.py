@@ -162,7 +162,7 @@ def beside(
 
 
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """Aggregate groups that are compared with each other."""
+    """Work within the groups with the same keys, or over all rows without keys."""
     return value.over(keys) if keys else value
 
 

@@ -9,7 +9,9 @@ import polars as pl
 from polars_wroc.findings import (
     first_few,
     many,
+    of_models,
     quoted,
+    sized,
     untested_attributes,
     without_references,
 )
@@ -89,7 +91,7 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
     The range of AUCs is that of the segments with rows enough in both classes.
     """
     found = []
-    for of_model in _models(segments):
+    for of_model in of_models(segments):
         everybody = of_model.row(0, named=True)
         name = f"The score{quoted(everybody.get(MODEL))}"
         if everybody["auc"] is None:
@@ -103,9 +105,10 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
         )
         if everybody["inverted"]:
             found.append(f"{name} ranks the wrong way around: its whole interval is below 0.5.")
+        large = of_model.filter(~pl.col("small"))
         ranges = [
             one
-            for of_attribute in _parts(of_model.filter(~pl.col("small")), "attribute")
+            for of_attribute in large.partition_by("attribute", maintain_order=True)
             if of_attribute["attribute"][0] != OVERALL and (one := _range(of_attribute))
         ]
         if len(ranges) > _RANGES:
@@ -167,14 +170,6 @@ def _listed(segments: pl.DataFrame) -> str:
     return f"{first_few(names)}."
 
 
-def _models(segments: pl.DataFrame) -> list[pl.DataFrame]:
-    return _parts(segments, MODEL) if MODEL in segments.columns else [segments]
-
-
-def _parts(table: pl.DataFrame, key: str) -> list[pl.DataFrame]:
-    return table.partition_by(key, maintain_order=True)
-
-
 class _Range(NamedTuple):
     text: str
     width: float
@@ -186,14 +181,10 @@ def _range(segments: pl.DataFrame) -> _Range | None:
         return None
     low, high = ranked[0], ranked[-1]
     text = (
-        f"By {low['attribute']}, its AUC runs from {_auc(low)} in {_sized(low)}, to "
-        f"{_auc(high)} in {_sized(high)}."
+        f"By {low['attribute']}, its AUC runs from {_auc(low)} in {sized(low)}, to "
+        f"{_auc(high)} in {sized(high)}."
     )
     return _Range(text, high["auc"] - low["auc"])
-
-
-def _sized(segment: dict[str, Any]) -> str:
-    return f"{name_of(segment['segment'])} ({many(segment['n'], 'row')})"
 
 
 def _auc(segment: dict[str, Any]) -> str:

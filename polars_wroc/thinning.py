@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.cells import CELLS, ratio
 from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, cells_of, is_origin
 from polars_wroc.inputs import SCORE
-from polars_wroc.rows import Rows, beside
+from polars_wroc.rows import Rows, beside, over
 
 AUC_CHANGE = "auc_change"
 _AREA, _PART, _STARTS = "__area", "__part", "__starts"
@@ -87,4 +87,4 @@ def _area(keys: Sequence[str]) -> pl.Expr:
     trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
     area = pl.when(~is_origin()).then(trapezoid).sum()
     both = fpr.is_not_null() & tpr.is_not_null()
-    return pl.when(both).then(area.over(keys) if keys else area)
+    return pl.when(both).then(over(area, keys))

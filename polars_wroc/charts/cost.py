@@ -39,6 +39,7 @@ from polars_wroc.confusion import is_origin
 from polars_wroc.costs import Costs, read_costs, target_prevalence
 from polars_wroc.curves import ROC_COLUMNS
 from polars_wroc.rates import TOLERANCE
+from polars_wroc.rows import over
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -168,10 +169,10 @@ def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float
     """Add the expected cost of each point, and which of them costs least."""
     prevalence = pl.col(PREVALENCE)
     cost = costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence)
-    least = cost.min().over(keys) if keys else cost.min()
+    least = over(cost.min(), keys)
     # The highest threshold is the first row.
     row = pl.col(_ROW).filter(cost <= least + TOLERANCE).first()
-    first = row.over(keys) if keys else row
+    first = over(row, keys)
     return (
         table.with_row_index(_ROW)
         .with_columns(least.alias("__lowest"))

@@ -12,6 +12,7 @@ from polars_wroc.areas import Baseline, CostLine, Segments, cost_line, shares_of
 from polars_wroc.confusion import is_origin
 from polars_wroc.costs import Costs
 from polars_wroc.rates import TOLERANCE
+from polars_wroc.rows import over
 
 PREVALENCE = "__prevalence"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
@@ -32,7 +33,7 @@ def with_line(
     """Put the line beside the points of each curve; null where a class is missing."""
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
     own = (positives / (positives + negatives)).first()
-    known = pl.lit(prevalence) if prevalence is not None else own.over(keys) if keys else own
+    known = pl.lit(prevalence) if prevalence is not None else over(own, keys)
     line = cost_line(costs, pl.col(PREVALENCE), baseline)
     return (
         table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))
@@ -49,7 +50,7 @@ def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
         *keys, pl.when(~is_origin()).then(_LINE.areas_above(pieces)).fill_nan(0.0).alias(_AREA)
     )
     area = pl.col(_AREA).sum()
-    whole = areas.select((area.over(keys) if keys else area).alias(_AREA)).to_series()
+    whole = areas.select(over(area, keys).alias(_AREA)).to_series()
     shares = shares_of_area(pl.lit(whole), _LINE.most(), _LINE.by_chance())
     return table.with_columns(shares["ratio"].alias(RATIO), shares["corrected"].alias(CORRECTED))
 

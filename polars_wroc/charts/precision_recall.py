@@ -27,6 +27,7 @@ from polars_wroc.charts.lines import (
     tooltip,
 )
 from polars_wroc.confusion import is_origin
+from polars_wroc.rows import over
 from polars_wroc.thinning import AUC_CHANGE
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
         tpr=pl.col("recall"),
     ).with_columns(
         pl.when(both).then(_average_precision(keys)).alias(_AREA),
-        pl.when(both).then(prevalence.over(keys) if keys else prevalence).alias(_PREVALENCE),
+        pl.when(both).then(over(prevalence, keys)).alias(_PREVALENCE),
     )
 
 
@@ -141,7 +142,7 @@ def _average_precision(keys: list[str]) -> pl.Expr:
     """Area under the steps of each of the curves stacked one after another."""
     recall = pl.col("recall")
     area = pl.when(~is_origin()).then((recall - recall.shift(1)) * pl.col("precision")).sum()
-    return area.over(keys) if keys else area
+    return over(area, keys)
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
@@ -154,7 +155,7 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
         note = drawn_of(points, table) + moved_by(change, "average precision")
     # The step of the first threshold begins at the axis.
     height = pl.col("precision").backward_fill(1)
-    return points.with_columns((height.over(keys) if keys else height).alias(_HEIGHT)), note
+    return points.with_columns(over(height, keys).alias(_HEIGHT)), note
 
 
 def _with_labels(
@@ -175,12 +176,12 @@ def _with_labels(
         _as_text(points.select(value.alias("text")).to_series())
         for value in (
             pl.col(_AREA),
-            _within(prevalence.min(), panel),
-            _within(prevalence.max(), panel),
+            over(prevalence.min(), panel),
+            over(prevalence.max(), panel),
         )
     )
     span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
-    once = first & (_within(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
+    once = first & (over(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
     labelled = points.with_columns(
         pl.when(first)
         .then(pl.format("{}average precision {}", name, area))
@@ -192,10 +193,6 @@ def _with_labels(
         pl.when(once).then(bottom).alias(_CHANCE_Y),
     )
     return labelled, right
-
-
-def _within(value: pl.Expr, panel: list[str]) -> pl.Expr:
-    return value.over(panel) if panel else value
 
 
 def _as_text(values: pl.Series) -> pl.Expr:

@@ -29,6 +29,7 @@ from polars_wroc.charts.lines import (
     tooltip,
     tpr_axis,
 )
+from polars_wroc.confusion import is_origin
 from polars_wroc.curves import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.thinning import AUC_CHANGE, with_auc
 
@@ -169,7 +170,7 @@ def _check_one(rows: int, curve: object) -> None:
 
 def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
-    first = (pl.col("tp") == 0) & (pl.col("fp") == 0)
+    first = is_origin()
     rows = pl.sum_horizontal(CELLS)
     label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]
     name, place = name_in_label(color), pl.lit(0)
