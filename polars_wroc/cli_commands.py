@@ -16,6 +16,7 @@ from polars_wroc.audit_result import SUFFIXES, Audit
 from polars_wroc.cli_parser import UsageError
 from polars_wroc.gates import Gate, read_gate
 from polars_wroc.groupings import MISSING
+from polars_wroc.messages import first_line, without_credentials
 from polars_wroc.rows import collect, collect_all
 
 # What a terminal has room for.
@@ -68,7 +69,7 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["reference"] = _reference(options.reference)
     audit = cli_inputs.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    sources = [files.without_password(source) for source in options.files]
+    sources = [without_credentials(source) for source in options.files]
     result = replace(result, settings={"files": sources, **result.settings})
     _show(result, options)
     _judge(result, gates)
@@ -223,5 +224,5 @@ def _say(text: str, options: argparse.Namespace) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        msg = f"standard output must be writable; found {files.first_line(error)}"
+        msg = f"standard output must be writable; found {first_line(error)}"
         raise OSError(msg) from error

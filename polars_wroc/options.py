@@ -88,7 +88,11 @@ def flag(argument: str, value: object) -> None:
 
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
     """Raise for an argument of the wrong kind."""
-    found = " ".join(repr(value).split())
-    short = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
-    msg = f"`{argument}` must {rule}; found {short} of type {type(value).__name__}"
+    msg = f"`{argument}` must {rule}; found {shown(value)} of type {type(value).__name__}"
     raise TypeError(msg)
+
+
+def shown(value: object) -> str:
+    """Write a value as a message shows it: in one line that is not long."""
+    found = " ".join(repr(value).split())
+    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."

@@ -150,7 +150,7 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
         dask.summary(client, [], "y", "s")
     with pytest.raises(TypeError, match="`parts` must hold LazyFrames, DataFrames or names of"):
         dask.score_counts(client, [frame, 3], "y", "s")  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"`files` must exist; found no 'nowhere\.parquet'"):
+    with pytest.raises(ValueError, match=r"`parts` must exist; found no 'nowhere\.parquet'"):
         dask.score_counts(client, "nowhere.parquet", "y", "s")
     with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
         dask.summary(client, frame, "y", "s", rows_per_range=0)
