@@ -12,8 +12,8 @@ from uuid import uuid4
 import polars as pl
 
 from polars_wroc.messages import first_line
-from polars_wroc.options import reject_type
-from polars_wroc.sources import check_name, reads
+from polars_wroc.options import check_text, reject_type
+from polars_wroc.sources import reads
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")
@@ -85,7 +85,7 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     """Return the suffix of an output file, if it is one that can be written here."""
     if not isinstance(path, str | os.PathLike):
         reject_type("path", "be the name of a file", path)
-    check_name("path", os.fspath(path))
+    check_text("path", os.fspath(path))
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in allowed:

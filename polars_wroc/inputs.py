@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc import values
-from polars_wroc.options import reject_type, shown
+from polars_wroc.options import check_text, reject_type, shown
 
 IntoColumn: TypeAlias = str | pl.Expr
 
@@ -103,12 +103,23 @@ def from_expressions(
     return pl.pipe_with_dtype(columns, resolve)
 
 
+def check_positives(pos_label: object, *, found: bool) -> None:
+    """Refuse a positive label that no row has, where all rows are seen."""
+    if pos_label is not None and not found:
+        msg = (
+            "`pos_label` must be the label of a row with a score and a weight; "
+            f"found none with {pos_label!r}"
+        )
+        raise ValueError(msg)
+
+
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
     """Read an argument that names a column or is an expression."""
     if isinstance(value, str):
         if value == "*" or (value.startswith("^") and value.endswith("$")):
             msg = f"`{argument}` must be the name of a column; found the pattern {value!r}"
             raise ValueError(msg)
+        check_text(argument, value)
         return pl.col(value)
     if not isinstance(value, pl.Expr):
         reject_type(argument, "be a column name or a Polars expression", value)

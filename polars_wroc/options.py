@@ -86,6 +86,15 @@ def flag(argument: str, value: object) -> None:
         reject_type(argument, "be True or False", value)
 
 
+def check_text(argument: str, value: str) -> None:
+    """Check a text that the engine must take."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        msg = f"`{argument}` must be text in UTF-8; found {shown(value)}"
+        raise ValueError(msg) from None
+
+
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
     """Raise for an argument of the wrong kind."""
     msg = f"`{argument}` must {rule}; found {shown(value)} of type {type(value).__name__}"

@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, unquote
 
 import polars as pl
 
-from polars_wroc.messages import first_line, without_credentials
+from polars_wroc.messages import first_line, one_line, without_credentials
+from polars_wroc.options import check_text
 
 # Columns that came later than the first file are no reason to refuse it.
 _scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
@@ -98,22 +99,13 @@ def say_rows(sources: Sequence[str]) -> bool:
 
 def reads(source: str, target: Path) -> bool:
     """Whether a source, which may be a folder or a pattern, holds the target."""
-    if _is_address(source):
-        return False
     local = _local(source)
+    if _is_address(local):
+        return False
     if _status(local, "files") is None:
         return any(Path(match).resolve() == target for match in _matches(local))
     named = Path(local).resolve()
     return target == named or (named.is_dir() and named in target.parents)
-
-
-def check_name(argument: str, name: str) -> None:
-    """Refuse the name of a file that the engine cannot be told."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        msg = f"`{argument}` must have a name in UTF-8; found {_shown(name)!r}"
-        raise ValueError(msg) from None
 
 
 def _plan(
@@ -153,11 +145,11 @@ def _plain(file: str) -> str:
 
 
 def _files_of(source: str, argument: str) -> list[str]:
-    check_name(argument, source)
-    if _is_address(source):
+    check_text(argument, source)
+    local = _local(source)
+    if _is_address(local):
         _suffix(source, argument)
         return [source]
-    local = _local(source)
     status = _status(local, argument)
     if status is not None and stat.S_ISDIR(status.st_mode):
         return _in_folder(local, argument)
@@ -210,7 +202,7 @@ def _walk(folder: str, argument: str) -> Iterator[Path]:
 
 def _check_file(file: str, argument: str) -> None:
     """Refuse what is not there, has no end, or cannot be named."""
-    check_name(argument, file)
+    check_text(argument, file)
     status = _status(file, argument)
     if status is None:
         msg = f"`{argument}` must exist; found no {_shown(file)!r}"
@@ -228,7 +220,7 @@ def _status(file: str, argument: str) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or first_line(error)
-        msg = f"`{argument}` must be readable; found {_shown(file)}: {said}"
+        msg = f"`{argument}` must be readable; found {_listed([file])}: {said}"
         raise ValueError(msg) from error
 
 
@@ -280,7 +272,7 @@ def _is_web(source: str) -> bool:
 
 
 def _listed(sources: Sequence[str]) -> str:
-    return ", ".join(_shown(source) for source in sources)
+    return one_line(", ".join(_shown(source) for source in sources))
 
 
 def _shown(source: str) -> str:
