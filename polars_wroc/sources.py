@@ -129,13 +129,14 @@ def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
     """Name a file so that the engine, which takes all names for patterns, reads no other one."""
     if not _is_address(file):
         return escape(_plain(file))
-    exactly = escape(file)
-    if _is_web(file) or exactly == file:
+    if _is_web(file) or escape(file) == file:
         return file
+    # In a cloud the engine works with regular expressions, of which only * is made a pattern.
+    exactly = re.sub(r"[][*?]", lambda sign: f"[\\x{ord(sign[0]):X}]", file)
     try:
         scan_files([exactly]).collect_schema()
     except (OSError, pl.exceptions.PolarsError):
-        return file
+        return file.replace("?", "[^/]").replace("[!", "[^")
     return exactly
 
 

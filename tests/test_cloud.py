@@ -150,7 +150,7 @@ def test_a_name_in_a_bucket_that_exists_is_no_pattern(
     for name, number in names.items():
         address = f"s3://{BUCKET}/names/{name}.parquet"
         people.head(number).write_parquet(address, storage_options=options)
-    for name, number in {**names, "z?k": 70, "q[1-2]": 10}.items():
+    for name, number in {**names, "z?k": 70, "q[1-2]": 10, "q[!2]": 10, "q*": 50}.items():
         assert main(["auc", f"s3://{BUCKET}/names/{name}.parquet", *columns]) == 0
         assert json.loads(capsys.readouterr().out)[0]["n"] == number
 
@@ -158,10 +158,10 @@ def test_a_name_in_a_bucket_that_exists_is_no_pattern(
 def test_faults_of_a_bucket_are_one_line(endpoint: str) -> None:
     names = ("aws_access_key_id", "aws_secret_access_key")
     keys = {name.upper(): KEYS[name.removeprefix("aws_")] for name in names}
+    columns = ["--label", "y", "--score", "s"]
     there = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}
     done = subprocess.run(  # noqa: S603  (our own code)
-        [sys.executable, "-m", "polars_wroc", "auc", f"s3://{BUCKET}/none.parquet"]
-        + ["--label", "y", "--score", "s"],
+        [sys.executable, "-m", "polars_wroc", "auc", f"s3://{BUCKET}/none.parquet", *columns],
         env=keys | there,
         capture_output=True,
         text=True,
