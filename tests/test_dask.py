@@ -159,6 +159,22 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
         dask.summary(client, grouped, "y", "s", by="g")
 
 
+def test_a_file_that_is_named_twice_is_refused(client: Client, files: Path) -> None:
+    twice = [files / "0.parquet", pl.scan_parquet(files / "1.parquet"), str(files)]
+    for function in (dask.score_counts, dask.summary):
+        with pytest.raises(ValueError, match=r"^`parts` must be different files; found '.*0\.parq"):
+            function(client, twice, "y", "s")
+
+
+def test_a_name_that_exists_is_no_pattern(client: Client, tmp_path: Path) -> None:
+    for name, height in (("q[1]", 4), ("q1", 2)):
+        rows = pl.DataFrame({"y": [0, 1] * height, "s": [0.5] * 2 * height})
+        rows.write_parquet(tmp_path / "written")
+        (tmp_path / "written").rename(tmp_path / f"{name}.parquet")
+    counts = dask.score_counts(client, tmp_path / "q[1].parquet", "y", "s")
+    assert counts["n_pos"].to_list() == [4]
+
+
 def _python(code: str) -> str:
     ran = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
