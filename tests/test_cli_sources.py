@@ -404,3 +404,18 @@ def test_a_positive_label_that_some_group_has(capsys: pytest.CaptureFixture[str]
     call = ["a.parquet", *COLUMNS, "--by", "g", "--pos-label", "1"]
     assert [row["auc"] for row in numbers(capsys, "auc", *call)] == [None, None]
     assert main(["curve", *call, "-o", "x.csv"]) == 0
+
+
+def test_settings_tell_the_positive_label(capsys: pytest.CaptureFixture[str]) -> None:
+    moments = [date(2024, 1, 1), date(2024, 1, 2)] * 20
+    frame = rows(40).with_columns(d=pl.Series(moments), f=pl.Series([0.5, float("nan")] * 20))
+    frame.write_parquet("a.parquet")
+    for label, text, told in (
+        ("y", "1", 1),
+        ("d", "2024-01-02", "2024-01-02"),
+        ("f", "nan", "NaN"),
+    ):
+        call = ["audit", "a.parquet", "--label", label, "--score", "s", "--by", "g", "-o"]
+        assert main([*call, "a.json", "--pos-label", text]) == 0
+        assert json.loads(Path("a.json").read_text())["settings"]["pos_label"] == told
+    assert capsys.readouterr().err == ""

@@ -160,7 +160,7 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
 
 
 def test_a_file_that_is_named_twice_is_refused(client: Client, files: Path) -> None:
-    twice = [files / "0.parquet", pl.scan_parquet(files / "1.parquet"), str(files)]
+    twice: list[dask.Part] = [files / "0.parquet", pl.scan_parquet(files / "1.parquet"), str(files)]
     for function in (dask.score_counts, dask.summary):
         with pytest.raises(ValueError, match=r"^`parts` must be different files; found '.*0\.parq"):
             function(client, twice, "y", "s")
