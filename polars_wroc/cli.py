@@ -11,6 +11,7 @@ from typing import TextIO
 from polars_wroc import cli_commands, cli_inputs, files
 from polars_wroc.cli_parser import UsageError, build_parser
 from polars_wroc.interruption import stoppable
+from polars_wroc.messages import one_line
 from polars_wroc.progress import Progress
 from polars_wroc.spilling import name_spill_folder, remove_spilled
 
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+@cli_inputs.without_hints()
 def _run(options: argparse.Namespace) -> int:
     try:
         _carry_out(options)
@@ -81,5 +83,5 @@ def _silence(stream: TextIO) -> None:
 
 
 def _complain(message: str) -> int:
-    sys.stderr.write(f"polars-wroc: {message}\n")
+    sys.stderr.write(f"polars-wroc: {one_line(message)}\n")
     return BAD_INPUT

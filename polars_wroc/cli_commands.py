@@ -16,6 +16,8 @@ from polars_wroc.audit_result import SUFFIXES, Audit
 from polars_wroc.cli_parser import UsageError
 from polars_wroc.gates import Gate, read_gate
 from polars_wroc.groupings import MISSING
+from polars_wroc.inputs import check_positives
+from polars_wroc.messages import first_line, without_credentials
 from polars_wroc.rows import collect, collect_all
 
 # What a terminal has room for.
@@ -68,7 +70,7 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["reference"] = _reference(options.reference)
     audit = cli_inputs.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    sources = [files.without_password(source) for source in options.files]
+    sources = [without_credentials(source) for source in options.files]
     result = replace(result, settings={"files": sources, **result.settings})
     _show(result, options)
     _judge(result, gates)
@@ -98,6 +100,7 @@ def run_auc(options: argparse.Namespace) -> None:
     _check_output(options, files.TABLE_SUFFIXES)
     summary = cli_inputs.functions_of(options)("summary")
     table = collect(summary(by=options.by or None, **_uncertainty(options)))
+    check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     if options.output == "-":
         _print_json(table, options)
     elif options.output:
@@ -118,7 +121,9 @@ def run_curve(options: argparse.Namespace) -> None:
     functions = cli_inputs.functions_of(options)
     curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
     if suffix in files.TABLE_SUFFIXES:
-        files.save_table(collect(curves), options.output)
+        table = collect(curves)
+        check_positives(options.pos_label, found=bool((table["tp"] + table["fn"]).sum()))
+        files.save_table(table, options.output)
         _say_written(options)
         return
     # Only a chart should cost the import of Altair.
@@ -126,6 +131,7 @@ def run_curve(options: argparse.Namespace) -> None:
 
     summary = functions("summary")
     table, sure = collect_all([curves, summary(**by, **_uncertainty(options))])
+    check_positives(options.pos_label, found=bool(sure["n_pos"].sum()))
     facet = options.by[0] if options.by else None
     save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
     _say_written(options)
@@ -223,5 +229,5 @@ def _say(text: str, options: argparse.Namespace) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        msg = f"standard output must be writable; found {files.first_line(error)}"
+        msg = f"standard output must be writable; found {first_line(error)}"
         raise OSError(msg) from error

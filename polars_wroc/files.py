@@ -1,4 +1,4 @@
-"""Files in, lazily, and files out, whole or not at all."""
+"""Files out, whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,29 +6,14 @@ import errno
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
-from glob import glob
 from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
 
-from polars_wroc.options import reject_type
-
-# Columns that came later than the first file are no reason to refuse it.
-_scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
-_SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": _scan_parquet,
-    ".pq": _scan_parquet,
-    ".arrow": pl.scan_ipc,
-    ".ipc": pl.scan_ipc,
-    ".feather": pl.scan_ipc,
-    ".csv": pl.scan_csv,
-    ".ndjson": pl.scan_ndjson,
-    ".jsonl": pl.scan_ndjson,
-}
-# Without rows these formats have no types either, and they do not say how many rows they have.
-_UNTYPED = (".csv", ".ndjson", ".jsonl")
+from polars_wroc.messages import first_line
+from polars_wroc.options import check_text, reject_type
+from polars_wroc.sources import reads
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")
@@ -36,68 +21,6 @@ CHART_SUFFIXES = (".html", ".png", ".svg")
 # What is being written, under names that nobody else looks for.
 _partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
-
-
-def first_line(error: Exception) -> str:
-    """Say in one line what went wrong."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
-
-
-def scan(sources: Sequence[str]) -> pl.LazyFrame:
-    """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
-    suffix = check_sources(sources)
-    frame = _SCANS[suffix](list(sources))
-    try:
-        frame.collect_schema()
-        empty = suffix in _UNTYPED and frame.head(1).collect().is_empty()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ValueError(unreadable(sources, error)) from error
-    if empty:
-        msg = f"`files` must hold rows; found none in {', '.join(sources)}"
-        raise ValueError(msg)
-    return frame
-
-
-def check_sources(sources: Sequence[str]) -> str:
-    """Return the suffix of files that exist, if they are of one format."""
-    suffixes = {_suffix(source) for source in sources}
-    if len(suffixes) > 1:
-        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
-        raise ValueError(msg)
-    for source in sources:
-        if not _is_address(source) and not _matches(source):
-            msg = f"`files` must exist; found no {source!r}"
-            raise ValueError(msg)
-        if not _is_address(source) and not _files_of(source):
-            msg = f"`files` must hold Parquet files where it is a folder; found none in {source!r}"
-            raise ValueError(msg)
-    (suffix,) = suffixes
-    return suffix
-
-
-def unreadable(sources: Sequence[str], error: Exception) -> str:
-    """Say that files cannot be read."""
-    return f"`files` must be readable; found {', '.join(sources)}: {first_line(error)}"
-
-
-def each_file(sources: Sequence[str]) -> list[str]:
-    """List the single files of globs and folders; a cloud address is not looked into."""
-    return [
-        file
-        for source in sources
-        for file in ([source] if _is_address(source) else _files_of(source))
-    ]
-
-
-def without_password(source: str) -> str:
-    """Name a cloud address without the user and the password that may be in it."""
-    # Without a colon it is no password: some clouds write the container before an @.
-    return re.sub(r"(?<=://)[^/:]*:[^/]*@", "", source)
-
-
-def say_rows(sources: Sequence[str]) -> bool:
-    """Whether files say how many rows they have, so that this need not be counted."""
-    return not any(_suffix(source) in _UNTYPED for source in sources)
 
 
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
@@ -162,6 +85,7 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     """Return the suffix of an output file, if it is one that can be written here."""
     if not isinstance(path, str | os.PathLike):
         reject_type("path", "be the name of a file", path)
+    check_text("path", os.fspath(path))
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in allowed:
@@ -176,42 +100,7 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     if target.is_dir():
         msg = f"`path` must be a file; found the folder {str(path)!r}"
         raise ValueError(msg)
-    if any(_reads(source, target.resolve()) for source in sources):
+    if any(reads(source, target.resolve()) for source in sources):
         msg = f"`path` must not be a file that is read; found {str(path)!r}"
-        raise ValueError(msg)
-    return suffix
-
-
-def _reads(source: str, target: Path) -> bool:
-    """Whether a source, which may be a folder or a pattern, holds the target."""
-    named = Path(source).resolve()
-    matches = (Path(match).resolve() for match in _matches(source))
-    return target == named or (named.is_dir() and named in target.parents) or target in matches
-
-
-def _files_of(source: str) -> list[str]:
-    folder = Path(source)
-    if not folder.is_dir():
-        return _matches(source) or [source]
-    return sorted(str(path) for path in folder.rglob("[!.]*.parquet"))
-
-
-def _matches(source: str) -> list[str]:
-    """Find the files that a name or a pattern stands for."""
-    if Path(source).exists():
-        return [source]
-    return sorted(glob(source, recursive=True))  # noqa: PTH207  (patterns with folders in front)
-
-
-def _is_address(source: str) -> bool:
-    return "://" in source
-
-
-def _suffix(source: str) -> str:
-    if not _is_address(source) and Path(source).is_dir():
-        return ".parquet"
-    suffix = Path(source).suffix.lower()
-    if suffix not in _SCANS:
-        msg = f"`files` must end in one of {', '.join(_SCANS)}; found {source!r}"
         raise ValueError(msg)
     return suffix

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.options import reject_type
+from polars_wroc import values
+from polars_wroc.options import check_text, reject_type, shown
 
 IntoColumn: TypeAlias = str | pl.Expr
 
@@ -102,12 +103,23 @@ def from_expressions(
     return pl.pipe_with_dtype(columns, resolve)
 
 
+def check_positives(pos_label: object, *, found: bool) -> None:
+    """Refuse a positive label that no row has, where all rows are seen."""
+    if pos_label is not None and not found:
+        msg = (
+            "`pos_label` must be the label of a row with a score and a weight; "
+            f"found none with {pos_label!r}"
+        )
+        raise ValueError(msg)
+
+
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
     """Read an argument that names a column or is an expression."""
     if isinstance(value, str):
         if value == "*" or (value.startswith("^") and value.endswith("$")):
             msg = f"`{argument}` must be the name of a column; found the pattern {value!r}"
             raise ValueError(msg)
+        check_text(argument, value)
         return pl.col(value)
     if not isinstance(value, pl.Expr):
         reject_type(argument, "be a column name or a Polars expression", value)
@@ -203,8 +215,7 @@ def _classes(
     column, dtype = label.column, label.dtype
     rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
     if pos_label is not None:
-        _check_pos_label(label, pos_label)
-        positive = column == pl.lit(pos_label)
+        positive = column == values.literal(_pos_label(label, pos_label))
         return positive, ~positive, None
     if dtype in (pl.Boolean, pl.Null):
         positive = column.cast(pl.Boolean)
@@ -221,22 +232,17 @@ def _classes(
     return checked == 1, checked < 1, zero
 
 
-def _check_pos_label(label: Typed, pos_label: Any) -> None:
-    if not is_possible(pos_label, label.dtype):
-        msg = f"`pos_label` must be a possible value of the label; found {pos_label!r} for {label}"
+def _pos_label(label: Typed, pos_label: object) -> pl.Series:
+    """Read the positive label as the label's type has it."""
+    if label.dtype == pl.Object:
+        msg = f"`label` must hold values that can be compared; found {label}"
         raise TypeError(msg)
-
-
-def is_possible(value: Any, dtype: pl.DataType) -> bool:
-    """Say whether a column of a type may hold a value."""
-    found = pl.Series([value]).dtype
-    if isinstance(dtype, pl.Enum):
-        return found == pl.String and value in dtype.categories
-    if dtype in (pl.String, pl.Categorical):
-        return found == pl.String
-    if dtype.is_numeric():
-        return found.is_numeric()
-    return dtype == pl.Null or type(dtype) is type(found)
+    held = values.exact(pos_label, label.dtype)
+    if held is None:
+        found = f"found {shown(pos_label)} for {label}"
+        msg = f"`pos_label` must be a possible value of the label; {found}"
+        raise TypeError(msg)
+    return held
 
 
 def numeric(typed: Typed) -> pl.Expr:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs, metrics, options
+from polars_wroc import inputs, metrics, options, values
 from polars_wroc.confusion import Curve, fold
 from polars_wroc.expressions import roc_auc
 from polars_wroc.inputs import IntoColumn, as_column, from_expressions
@@ -128,9 +128,9 @@ class _Classes:
     def pooled(self) -> pl.Expr:
         """The AUC of all rows and classes: each row comes once for each class."""
         first, *others = self.scores
-        label, score, weight = self.label == pl.lit(first), self.scores[first], self.weight
+        label, score, weight = _is_one_of(self.label, [first]), self.scores[first], self.weight
         for name in others:
-            label = label.append(self.label == pl.lit(name))
+            label = label.append(_is_one_of(self.label, [name]))
             score = score.append(self.scores[name])
             weight = None if weight is None else weight.append(self.weight)
         return roc_auc(label, score, weight=weight)
@@ -167,8 +167,14 @@ def _mean(*, weighted: bool) -> pl.Expr:
 
 
 def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
-    # Not is_in, which does not compare numbers of different types.
-    return pl.any_horizontal(label == pl.lit(name) for name in classes)
+    """Say which labels are some of the classes, all of which the label can hold."""
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((column, dtype),) = columns
+        held = [values.exact(name, dtype) for name in classes]
+        return pl.any_horizontal(column == values.literal(one) for one in held if one is not None)
+
+    return pl.pipe_with_dtype([label], compare)
 
 
 def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
@@ -177,10 +183,10 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         (column, dtype), *weights = columns
         for name in classes:
-            if not inputs.is_possible(name, dtype):
+            if values.exact(name, dtype) is None:
                 msg = (
                     "`scores` must map possible values of the label; found "
-                    f"{name!r} for {inputs.shown_as(column)} of type {dtype}"
+                    f"{options.shown(name)} for {inputs.shown_as(column)} of type {dtype}"
                 )
                 raise TypeError(msg)
         known = _is_one_of(column, classes) | column.is_null()

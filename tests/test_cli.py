@@ -15,8 +15,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc import files
 from polars_wroc.cli import main
+from polars_wroc.messages import without_credentials
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
 COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]
@@ -90,11 +90,34 @@ def test_audit_names_its_files_as_given(
         ("abfss://box@account.net/rows.parquet", "abfss://box@account.net/rows.parquet"),
         ("https://host:90/rows.parquet", "https://host:90/rows.parquet"),
         ("s3://bucket/day@noon/rows.parquet", "s3://bucket/day@noon/rows.parquet"),
+        ("s3://TOKEN@bucket/rows.parquet", "s3://bucket/rows.parquet"),
+        ("s3://ann:se/cr@et@host/rows.parquet", "s3://host/rows.parquet"),
+        ("https://ann:p?ss w#rd@host/rows.parquet", "https://host/rows.parquet"),
+        ("https://ann:12/34@host/rows.parquet", "https://host/rows.parquet"),
+        ("https://ann:1234@host/rows.parquet", "https://host/rows.parquet"),
+        ("abfss://ann:secret@account.net/rows.parquet", "abfss://account.net/rows.parquet"),
+        ("https://host/a.parquet?sv=1&sig=se%2Fcret", "https://host/a.parquet"),
+        ("https://host/a.parquet?X-Amz-Signature=ab@cd#me", "https://host/a.parquet"),
+        ("https://host/a.parquet#token", "https://host/a.parquet"),
+        ("HTTPS://host/a.parquet?AWSAccessKeyId=1", "HTTPS://host/a.parquet"),
+        ("abfss://box@account.net/a.parquet?sig=1", "abfss://box@account.net/a.parquet"),
+        ("s3://bucket/day?.parquet", "s3://bucket/day?.parquet"),
+        ("http://[::1]:90/a.parquet", "http://[::1]:90/a.parquet"),
+        ("no https://h/a.csv?sig=b, https://h/c.csv?k=d.", "no https://h/a.csv, https://h/c.csv."),
+        (
+            "GET http://h:1/x.csv?k=b in 3s (location: x.csv?k=b) (path: http://ann:secret@h:1)",
+            "GET http://h:1/x.csv in 3s (location: x.csv) (path: http://h:1)",
+        ),
+        ("bad port (path: https://ann:sec)", "bad port (path: https://...)"),
+        (
+            "the server wants X-Amz-Credential=me/2024 and sig=x",
+            "the server wants X-Amz-Credential=... and sig=...",
+        ),
         ("day@noon.parquet", "day@noon.parquet"),
     ],
 )
 def test_no_password_is_shown(source: str, shown: str) -> None:
-    assert files.without_password(source) == shown
+    assert without_credentials(source) == shown
 
 
 def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
