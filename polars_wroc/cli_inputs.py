@@ -13,12 +13,12 @@ from polars_wroc import files
 from polars_wroc.audit import audit
 from polars_wroc.cli_parser import UsageError
 from polars_wroc.count_tables import score_counts
-from polars_wroc.counted import from_counts
+from polars_wroc.counted import Counts
 from polars_wroc.curves import roc_curve
 from polars_wroc.inputs import SCORE, WEIGHT, sentence_of
 from polars_wroc.progress import Progress
 from polars_wroc.reading import read_rows
-from polars_wroc.states import merge, read_state, read_states
+from polars_wroc.states import State, merge, read_state, read_states
 from polars_wroc.summary import summary
 
 Name = Literal["audit", "summary", "roc_curve"]
@@ -50,7 +50,7 @@ def check_columns(options: argparse.Namespace) -> None:
 def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
     """Find functions of this package by their names, applied to what the files hold."""
     if options.counts:
-        return partial(getattr, from_counts(merged(options)))
+        return partial(getattr, Counts(merged(options), eager=False))
     arguments = _rows(options)
     if options.bins is not None:
         arguments["bins"] = options.bins
@@ -63,11 +63,13 @@ def counted(options: argparse.Namespace) -> pl.LazyFrame:
     return counts
 
 
-def merged(options: argparse.Namespace) -> pl.LazyFrame:
+def merged(options: argparse.Namespace) -> State:
     """Add up the counts in all files."""
     sources = files.each_file(options.files)
     frames = [_watched([source], options.progress) for source in sources]
-    return merge(read_states("files", frames, sources), options.bins).table()
+    # A pattern in a cloud is one source of several files.
+    patterns = [source for source in sources if "://" in source]
+    return merge(read_states("files", frames, sources, patterns), options.bins)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
