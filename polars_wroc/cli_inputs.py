@@ -67,9 +67,8 @@ def merged(options: argparse.Namespace) -> State:
     """Add up the counts in all files."""
     sources = files.each_file(options.files)
     frames = [_watched([source], options.progress) for source in sources]
-    # A pattern in a cloud is one source of several files.
-    patterns = [source for source in sources if "://" in source]
-    return merge(read_states("files", frames, sources, patterns), options.bins)
+    stacked = [source for source in sources if _may_be_several(source)]
+    return merge(read_states("files", frames, sources, stacked), options.bins)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
@@ -136,7 +135,7 @@ def _fault(source: str, options: argparse.Namespace, *, thorough: bool) -> str |
     """Say what is wrong with one file, down to its last row if that is asked for."""
     try:
         frame = files.scan([source])
-        checked = _checked(frame, options)
+        checked = _checked(frame, options, once=not _may_be_several(source))
     except ERRORS as error:
         said = files.first_line(error)
         return said if source in said else f"{said}, in {source}"
@@ -150,10 +149,15 @@ def _fault(source: str, options: argparse.Namespace, *, thorough: bool) -> str |
     return None
 
 
-def _checked(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame:
+def _may_be_several(source: str) -> bool:
+    """Say whether a source may be a pattern in a cloud, whose files are read as one."""
+    return "://" in source
+
+
+def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) -> pl.LazyFrame:
     """Plan to look at every value that matters."""
     if options.counts:
-        return read_state("files", frame).frame.select(pl.all().count())
+        return read_state("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
     rows = read_rows(frame, **given, by=options.by or None, result_columns=())
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))

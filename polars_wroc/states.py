@@ -97,7 +97,7 @@ def read_states(
     """
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
-    named = zip(frames, names or [None] * len(frames), strict=True)
+    named = zip(frames, names or [""] * len(frames), strict=True)
     states = [read_state(argument, frame, once=name not in stacked) for frame, name in named]
     check_same_keys(argument, states, names)
     return states
