@@ -107,7 +107,19 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     TypeError, ValueError
         For something that is no table of counts.
     polars.exceptions.InvalidOperationError
-        At collect, for counts or sums that are null, negative or no number.
+        For counts that no rows have, at once for a DataFrame and at collect for a LazyFrame: see
+        the notes.
+
+    Notes
+    -----
+    The table is checked whole, whatever is asked for, and a message names the first row that
+    breaks a rule. Counts are whole numbers, 2**53 in all at most; a class has weights where it has
+    rows. The sums of weights, of their squares and of their cubes bound each other, as sums over n
+    positive weights do: ``w**2 / n <= w2 <= w**2`` and ``w2**2 / w <= w3 <= w2**1.5``, but for the
+    rounding of n terms. The lowest and the highest score of a bin are in one bin of ``bins``, and
+    a group has each score or bin once. Counts of other rows are counts too: a check cannot know
+    that a row was moved to another group or to another free score, or was left out, nor that
+    weights were changed to others that are possible.
 
     Examples
     --------

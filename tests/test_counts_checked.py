@@ -19,12 +19,11 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.cli import main
 
-Change: TypeAlias = dict[str, object]
+Change: TypeAlias = dict[str, Any]
 # In bins it holds several scores.
 ROW = 2
 NAN, INF = float("nan"), float("inf")
 MOMENTS = ["n_pos", "w_pos", "w2_pos", "w3_pos"]
-SUMS = ["w_pos", "w_neg", "w2_pos", "w2_neg", "w3_pos", "w3_neg"]
 InvalidOperationError = pl.exceptions.InvalidOperationError
 
 
@@ -47,7 +46,7 @@ def counts(bins: int | None = None, **columns: Any) -> pl.DataFrame:
     )
 
 
-def changed(table: pl.DataFrame, row: int = ROW, **values: object) -> pl.DataFrame:
+def changed(table: pl.DataFrame, row: int = ROW, **values: Any) -> pl.DataFrame:
     """Change values of one row; a type that does not hold one becomes that of Python's value."""
     here = pl.int_range(pl.len()) == row
     return table.with_columns(
@@ -61,7 +60,8 @@ FINITE = "hold numbers that are finite and zero or more in column"
 ALLOWED = "that the rows and their weights allow; found n_pos 2, w_pos"
 NUMBER = "hold in column 'bins' how many there are, 16 or more and 16 times a power of two; found"
 BY_SCORE: list[tuple[Change, str]] = [
-    *(({name: -1}, f"{WHOLE} '{name}'; found -1") for name in ("n_pos", "n_neg", "n_missing")),
+    ({"n_pos": -1}, f"{WHOLE} 'n_pos'; found -1"),
+    ({"n_missing": -1}, f"{WHOLE} 'n_missing'; found -1"),
     ({"n_pos": None}, f"{WHOLE} 'n_pos'; found null"),
     ({"n_pos": 1.5}, f"{WHOLE} 'n_pos'; found 1.5"),
     ({"n_neg": NAN}, f"{WHOLE} 'n_neg'; found NaN"),
@@ -73,29 +73,37 @@ BY_SCORE: list[tuple[Change, str]] = [
     ({"n_pos": 0}, "hold weights above zero in column 'w_pos' where 'n_pos' counts rows"),
     ({"n_pos": 1}, f"hold sums of squares in column 'w2_pos' {ALLOWED[:25]}"),
     ({"w_pos": 0.0}, "hold weights above zero in column 'w_pos' where 'n_pos' counts rows"),
-    ({"w_pos": 1e308}, f"hold sums of squares in column 'w2_pos' {ALLOWED} 1e+?308"),
+    ({"w_pos": 1e308}, f"hold sums of squares in column 'w2_pos' {ALLOWED} 1e\\+?308"),
     ({"w_pos": 1e-300}, f"hold sums of squares in column 'w2_pos' {ALLOWED}"),
     ({"w2_pos": 1e30}, f"hold sums of squares in column 'w2_pos' {ALLOWED}"),
     ({"w2_pos": 0.0}, f"hold sums of squares in column 'w2_pos' {ALLOWED}"),
     ({"w2_pos": INF}, f"hold sums of squares in column 'w2_pos' {ALLOWED}"),
     ({"w3_pos": INF}, f"hold sums of cubes in column 'w3_pos' {ALLOWED}"),
     ({"w3_pos": 0.0}, f"hold sums of cubes in column 'w3_pos' {ALLOWED}"),
-    *(({name: -0.1}, f"{FINITE} '{name}'; found -0.1") for name in SUMS),
-    *(({name: NAN}, f"{FINITE} '{name}'; found NaN") for name in SUMS),
-    *(({name: None}, f"{FINITE} '{name}'; found null") for name in SUMS),
+    ({"w3_neg": -0.1}, f"{FINITE} 'w3_neg'; found -0.1"),
+    ({"w2_pos": NAN}, f"{FINITE} 'w2_pos'; found NaN"),
+    ({"w_pos": None}, f"{FINITE} 'w_pos'; found null"),
     ({"w_neg": INF}, f"{FINITE} 'w_neg'; found inf"),
     ({"score": NAN}, "hold scores that are numbers"),
     ({"score": None}, "hold scores that are numbers"),
     ({"score": 0.5}, "hold each score or bin of a group once, .*; found it 2 times"),
 ]
 IN_BINS: list[tuple[Change, str]] = [
-    *(({"bins": bins}, f"{NUMBER} {bins}") for bins in (0, 17, 48, -16, 8, 2**53, 2**62)),
+    ({"bins": 17}, f"{NUMBER} 17"),
+    ({"bins": 48}, f"{NUMBER} 48"),
+    ({"bins": -16}, f"{NUMBER} -16"),
+    ({"bins": 8}, f"{NUMBER} 8"),
+    ({"bins": 2**53}, f"{NUMBER} 9007199254740992"),
+    ({"bins": 2**62}, f"{NUMBER} 4611686018427387904"),
     ({"bins": None}, f"{NUMBER} null"),
     ({"bins": 64.5}, f"{NUMBER} 64.5"),
     ({"bins": 4096}, "hold scores of one bin in columns 'score_low' and 'score_high'; found"),
     ({"score_high": 0.9}, "hold scores of one bin .*; found 0.25 to 0.9 with 16 bins"),
     ({"score_low": 0.0}, "hold scores of one bin .*; found 0.0 to 0.4375 with 16 bins"),
-    ({"score_high": 0.1}, "numbers, the lowest of a bin first; found 0.25 to 0.1"),
+    (
+        {"score_high": 0.1},
+        "hold scores that are numbers, the lowest of a bin first; found 0.25 to 0.1",
+    ),
     ({"score_high": None}, "hold scores that are numbers"),
     ({"score_low": -INF}, "hold scores of one bin"),
     ({"score_low": 0.5, "score_high": 0.5}, "hold each score or bin of a group once"),
@@ -107,7 +115,7 @@ CASES = [(None, *case) for case in BY_SCORE] + [(16, *case) for case in IN_BINS]
 
 @pytest.mark.parametrize(("bins", "change", "rule"), CASES)
 def test_a_changed_value_is_refused_with_its_row(
-    bins: int | None, change: Change, rule: str, engine: Engine
+    bins: int | None, change: Change, rule: str
 ) -> None:
     table = changed(counts(bins), **change)
     found = f"^`counts` must {rule}.* in row [0-9]+ \\(counted from 0\\), g a, score "
@@ -117,18 +125,20 @@ def test_a_changed_value_is_refused_with_its_row(
         with pytest.raises(InvalidOperationError, match=found) as error:
             call(table)
         assert row in str(error.value)
-    plans = [
-        wroc.from_counts(table.lazy()).summary(),
-        wroc.from_counts(table.lazy()).roc_curve(by="g"),
-        wroc.merge_counts([table.lazy(), table.lazy()]),
-    ]
-    for plan in plans:
+
+
+@pytest.mark.parametrize(("bins", "change", "rule"), [*CASES[::6], CASES[-1]])
+def test_plans_are_refused_when_they_run(
+    bins: int | None, change: Change, rule: str, engine: Engine
+) -> None:
+    table = changed(counts(bins), **change).lazy()
+    for plan in (wroc.from_counts(table).roc_curve(by="g"), wroc.merge_counts([table, table])):
         with pytest.raises(InvalidOperationError, match=f"`counts` must {rule}"):
             plan.collect(engine=engine)
 
 
 def test_the_first_row_that_breaks_a_rule_is_named(engine: Engine) -> None:
-    table = pl.concat([counts().with_columns(g=pl.lit(str(part))) for part in range(5000)])
+    table = pl.concat([counts().with_columns(part=part) for part in range(5000)])
     table = changed(changed(table, 70_001, n_pos=-1), 90_000, w_pos=-1.0)
     with pytest.raises(InvalidOperationError, match=r"found -1 in row 70001 \(counted from 0\)"):
         wroc.from_counts(table.lazy()).summary().collect(engine=engine)
