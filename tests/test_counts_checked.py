@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from conftest import Engine
 from hypothesis import given, settings
@@ -152,7 +153,7 @@ def test_rows_of_many_counts_do_not_outgrow_an_integer() -> None:
     summary = wroc.from_counts(most).summary()
     assert summary["n"].item() == most.select(pl.sum_horizontal("n_pos", "n_neg")).sum().item()
     with pytest.raises(InvalidOperationError, match="rows or fewer in all; found more"):
-        wroc.from_counts(pl.concat([most.with_columns(g=pl.lit(str(part))) for part in range(3)]))
+        wroc.from_counts(pl.concat([most.with_columns(part=part) for part in range(3)]))
 
 
 @pytest.mark.parametrize("value", ['say "so"', "two\nlines", "x" * 500, None])
@@ -231,6 +232,12 @@ def test_stacked_tables_are_refused_unless_a_column_tells_them_apart() -> None:
     by_day = [counts().with_columns(day=day) for day in (1, 2)]
     expected = wroc.from_counts(wroc.merge_counts([counts(), counts()])).summary()
     assert_frame_equal(wroc.from_counts(pl.concat(by_day)).summary(), expected, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("by", [cs.string(), cs.all(), pl.col("^g$"), pl.exclude("h")], ids=str)
+def test_what_selects_groups_selects_no_sums(by: pl.Expr) -> None:
+    table = wroc.from_counts(counts(bins=16))
+    assert_frame_equal(table.summary(by=by), table.summary(by="g"))
 
 
 # What rows may be like: any weight, squares and cubes of which may be no numbers, and any score.
