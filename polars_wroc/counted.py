@@ -98,10 +98,10 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         an expression of the groups of one row, as ``pl.col("age") // 10``: a rank or a mean would
         be one over rows of counts. Models come in alphabetical order. Counts by score give what
         the rows give. From bins the points of curves are exact but few, and rows in one bin count
-        as ties: ``summary``, ``roc_curve`` and ``audit`` say with certainty, but for rounding, what ``auc_low, auc_high`` an AUC is
-        between. Intervals of gaps in AUC are wider by what bins may hide, and a gap is tested
-        only where its sign is certain. Other tables are those of the binned scores; a
-        calibration needs counts by score.
+        as ties: ``summary``, ``roc_curve`` and ``audit`` say with certainty, but for rounding, what
+        ``auc_low, auc_high`` an AUC is between. Intervals of gaps in AUC are wider by what bins may
+        hide, and a gap is tested only where its sign is certain. Other tables are those of the
+        binned scores; a calibration needs counts by score.
 
     Raises
     ------
