@@ -146,7 +146,7 @@ def run_counts(options: argparse.Namespace) -> None:
 def run_merge(options: argparse.Namespace) -> None:
     """Write the counts of all files together."""
     _check_output(options, files.TABLE_SUFFIXES)
-    _write_counts(cli_inputs.merged(options), options)
+    _write_counts(cli_inputs.merged(options).table(), options)
 
 
 def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:

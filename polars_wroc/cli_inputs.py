@@ -15,13 +15,13 @@ from polars_wroc import sources, values
 from polars_wroc.audit import audit
 from polars_wroc.cli_parser import UsageError
 from polars_wroc.count_tables import score_counts
-from polars_wroc.counted import from_counts
+from polars_wroc.counted import Counts
 from polars_wroc.curves import roc_curve
 from polars_wroc.inputs import SCORE, WEIGHT, sentence_of
 from polars_wroc.messages import first_line, without_credentials
 from polars_wroc.progress import Progress
 from polars_wroc.reading import read_rows
-from polars_wroc.states import merge, read_state, read_states
+from polars_wroc.states import State, merge, read_state, read_states
 from polars_wroc.summary import summary
 
 Name = Literal["audit", "summary", "roc_curve"]
@@ -53,7 +53,7 @@ def check_columns(options: argparse.Namespace) -> None:
 def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
     """Find functions of this package by their names, applied to what the files hold."""
     if options.counts:
-        return partial(getattr, from_counts(merged(options)))
+        return partial(getattr, Counts(merged(options), eager=False))
     arguments = _rows(options)
     if options.bins is not None:
         arguments["bins"] = options.bins
@@ -66,11 +66,12 @@ def counted(options: argparse.Namespace) -> pl.LazyFrame:
     return counts
 
 
-def merged(options: argparse.Namespace) -> pl.LazyFrame:
+def merged(options: argparse.Namespace) -> State:
     """Add up the counts in all files."""
     files = sources.each_file(options.files)
     frames = [_watched([file], options.progress) for file in files]
-    return merge(read_states("files", frames, files), options.bins).table()
+    stacked = [file for file in files if sources.is_address(file)]
+    return merge(read_states("files", frames, files, stacked), options.bins)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
@@ -145,7 +146,7 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
     """Say what is wrong with one file, down to its last row if that is asked for."""
     try:
         frame = sources.scan([file])
-        checked = _checked(frame, options)
+        checked = _checked(frame, options, once=not sources.is_address(file))
     except ERRORS as error:
         said = first_line(error)
         return said if without_credentials(file) in said else f"{said}, in {file}"
@@ -159,10 +160,10 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
     return None
 
 
-def _checked(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame:
+def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) -> pl.LazyFrame:
     """Plan to look at every value that matters."""
     if options.counts:
-        return read_state("files", frame).frame.select(pl.all().count())
+        return read_state("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
     rows = read_rows(frame, **given, by=options.by or None, result_columns=())
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))

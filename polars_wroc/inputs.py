@@ -149,9 +149,9 @@ def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
 
 
-def unless(holds: pl.Expr, sentence: str, found: pl.Expr | None = None) -> pl.Expr:
+def unless(holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None) -> pl.Expr:
     """True where a rule holds; an error with the sentence at collect where it does not."""
-    said = pl.lit(_MARK + sentence)
+    said = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
     if found is not None:
         said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
     return _raise(pl.when(~holds).then(said)).is_null()

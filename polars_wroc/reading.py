@@ -245,7 +245,8 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
             if name in columns:
                 msg = f"`{argument}` must not name a column twice; found {name!r} twice"
                 raise ValueError(msg)
-            columns[name] = column if len(names) == 1 else pl.col(name)
+            # A selection may select more of a frame that has more columns.
+            columns[name] = pl.col(name) if column.meta.is_column_selection() else column
     return columns
 
 

@@ -100,7 +100,7 @@ def say_rows(sources: Sequence[str]) -> bool:
 def reads(source: str, target: Path) -> bool:
     """Whether a source, which may be a folder or a pattern, holds the target."""
     local = _local(source)
-    if _is_address(local):
+    if is_address(local):
         return False
     if _status(local, "files") is None:
         return any(Path(match).resolve() == target for match in _matches(local))
@@ -127,7 +127,7 @@ def _has_keys(folder: str, files: Sequence[str]) -> bool:
 
 def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
     """Name a file so that the engine, which takes all names for patterns, reads no other one."""
-    if not _is_address(file):
+    if not is_address(file):
         return escape(_plain(file))
     if _is_web(file) or escape(file) == file:
         return file
@@ -148,7 +148,7 @@ def _plain(file: str) -> str:
 def _files_of(source: str, argument: str) -> list[str]:
     check_text(argument, source)
     local = _local(source)
-    if _is_address(local):
+    if is_address(local):
         _suffix(source, argument)
         return [source]
     status = _status(local, argument)
@@ -227,7 +227,7 @@ def _status(file: str, argument: str) -> os.stat_result | None:
 
 def _identity(file: str) -> object:
     """Say what two names of one file have in common."""
-    if not _is_address(file):
+    if not is_address(file):
         status = Path(file).stat()
         return (status.st_dev, status.st_ino) if status.st_ino else Path(file).resolve()
     scheme, _, rest = file.partition("#")[0].partition("://")
@@ -242,7 +242,7 @@ def _identity(file: str) -> object:
 
 def _suffix(source: str, argument: str) -> str:
     path = _local(source)
-    if not _is_address(path) and _is_folder(path):
+    if not is_address(path) and _is_folder(path):
         return ".parquet"
     # What follows a question mark is for the server; elsewhere it is a part of the name.
     name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
@@ -264,7 +264,8 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
-def _is_address(source: str) -> bool:
+def is_address(source: str) -> bool:
+    """Say whether a source is not a name in the file system: a pattern there is one source."""
     return "://" in source
 
 
