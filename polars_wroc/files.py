@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from glob import glob
 from pathlib import Path
-from uuid import uuid4
 
 import polars as pl
 
 from polars_wroc.options import reject_type
+from polars_wroc.ownership import new_name, remove_abandoned, temporary
+from polars_wroc.spreadsheets import not_run
 
 # Columns that came later than the first file are no reason to refuse it.
 _scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
@@ -38,7 +39,7 @@ _partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Say in one line what went wrong."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
@@ -103,16 +104,22 @@ def say_rows(sources: Sequence[str]) -> bool:
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
     target = Path(path).resolve()
-    part = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
-    _partial.add(part)
+    remove_abandoned(target.parent)
     try:
-        save(part)
-        part.replace(target)
+        with temporary(target.parent, target.suffix) as part:
+            _write_part(part, target, save)
     except (OSError, pl.exceptions.PolarsError) as error:
         if _code(error) not in _NO_ROOM:
             raise
         msg = f"`path` must be a file that can be written; found {str(path)!r}: {first_line(error)}"
         raise OSError(msg) from error
+
+
+def _write_part(part: Path, target: Path, save: Callable[[Path], object]) -> None:
+    _partial.add(part)
+    try:
+        save(part)
+        part.replace(target)
     finally:
         part.unlink(missing_ok=True)
         _partial.discard(part)
@@ -133,11 +140,11 @@ def _code(error: Exception) -> int | None:
 
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
-    """Write a table as its suffix says: .parquet, .csv or .json."""
+    """Write a table as its suffix says: .parquet, .csv for people, too, or .json."""
     suffix = Path(path).suffix.lower()
     savers: dict[str, Callable[[Path], object]] = {
         ".parquet": table.write_parquet,
-        ".csv": table.write_csv,
+        ".csv": lambda part: not_run(table).write_csv(part),
         # Where a disk is full, Polars says nothing of it.
         ".json": lambda part: part.write_text(table.write_json(), encoding="utf-8"),
     }
@@ -146,7 +153,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
 
 
 def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:
-    """Write the result of a plan as `save_table` does, without holding it where that can be."""
+    """Write the result of a plan, exactly, without holding it where that can be."""
     sinks: dict[str, Callable[[Path], object]] = {
         ".parquet": plan.sink_parquet,
         ".csv": plan.sink_csv,
@@ -162,24 +169,55 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     """Return the suffix of an output file, if it is one that can be written here."""
     if not isinstance(path, str | os.PathLike):
         reject_type("path", "be the name of a file", path)
-    target = Path(path)
-    suffix = target.suffix.lower()
+    suffix = Path(path).suffix.lower()
     if suffix not in allowed:
         msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
         raise ValueError(msg)
-    if not target.parent.is_dir():
-        msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
-        raise ValueError(msg)
-    if not os.access(target.parent, os.W_OK):
-        msg = f"`path` must be in a folder that can be written; found {str(target.parent)!r}"
-        raise ValueError(msg)
+    target = _resolved(Path(path))
     if target.is_dir():
         msg = f"`path` must be a file; found the folder {str(path)!r}"
         raise ValueError(msg)
-    if any(_reads(source, target.resolve()) for source in sources):
+    if target.exists() and not target.is_file():
+        msg = f"`path` must be a file; found {str(path)!r}, which is a device or a pipe"
+        raise ValueError(msg)
+    if any(_reads(source, target) for source in sources):
         msg = f"`path` must not be a file that is read; found {str(path)!r}"
         raise ValueError(msg)
     return suffix
+
+
+def _resolved(path: Path) -> Path:
+    """Follow links to the file that is written, in a folder that can be written."""
+    _check_length(path)
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):
+        msg = f"`path` must be a file; found a link that leads to itself, {str(path)!r}"
+        raise ValueError(msg) from None
+    _check_length(target)
+    _check_length(target.with_name(new_name(target.suffix)))
+    for folder in (path.parent, target.parent):
+        if not folder.is_dir():
+            msg = f"`path` must be in a folder that exists; found no {str(folder)!r}"
+            raise ValueError(msg)
+        if not os.access(folder, os.W_OK):
+            msg = f"`path` must be in a folder that can be written; found {str(folder)!r}"
+            raise ValueError(msg)
+    return target
+
+
+def _check_length(path: Path) -> None:
+    """Let the file system say whether it takes so long a name: each has its own limit."""
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            lengths = [len(os.fsencode(text)) for text in (path.name, path)]
+            msg = (
+                "`path` must not be longer than the file system allows; "
+                f"found a name of {lengths[0]} bytes in a path of {lengths[1]}"
+            )
+            raise ValueError(msg) from None
 
 
 def _reads(source: str, target: Path) -> bool:
