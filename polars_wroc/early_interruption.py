@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
 
 _DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
@@ -17,7 +16,9 @@ _DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
 def _is_the_command() -> bool:
     """Whether this process is ``polars-wroc`` or ``python -m polars_wroc``."""
     if not sys.argv or sys.argv[0] != "-m":
-        return bool(sys.argv) and Path(sys.argv[0]).stem == "polars-wroc"
+        # Not with pathlib, which takes longer to import than all that goes before.
+        name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119
+        return name.removesuffix(".exe") == "polars-wroc"
     # So runs a module, but not always this one.
     module = sys.orig_argv[len(sys.orig_argv) - len(sys.argv)]
     return module in ("polars_wroc", "-mpolars_wroc")

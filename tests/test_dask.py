@@ -16,6 +16,7 @@ import pytest
 from dask import config
 from distributed import Client, LocalCluster
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
@@ -161,7 +162,7 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
 
 def _python(code: str) -> str:
     ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=PLAIN, capture_output=True, text=True, check=True
     )
     return ran.stdout.strip()
 
