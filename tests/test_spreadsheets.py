@@ -13,7 +13,8 @@ import polars_wroc as wroc
 from polars_wroc import files
 from polars_wroc.cli import main
 
-FORMULAS = ["=1+1", "+a", "-a", "@sum(a)", "\t=1", "\r=1", "\n=1", "-1-1", "=a,b", '="x"', "－1"]
+WIDE = "\N{FULLWIDTH HYPHEN-MINUS}1"
+FORMULAS = ["=1+1", "+a", "-a", "@sum(a)", "\t=1", "\r=1", "\n=1", "-1-1", "=a,b", '="x"', WIDE]
 HARMLESS = ["a", "a=1", "-1", "+1.5", "-2e-3", "", "'=1", "é"]
 
 
