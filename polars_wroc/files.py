@@ -188,14 +188,14 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
 
 def _resolved(path: Path) -> Path:
     """Follow links to the file that is written, in a folder that can be written."""
-    _check_length(path)
+    _check_name(path)
     try:
         target = path.resolve()
     except (OSError, RuntimeError):
         msg = f"`path` must be a file; found a link that leads to itself, {str(path)!r}"
         raise ValueError(msg) from None
-    _check_length(target)
-    _check_length(target.with_name(new_name(target.suffix)))
+    _check_name(target)
+    _check_name(target.with_name(new_name(target.suffix)))
     for folder in (path.parent, target.parent):
         if not folder.is_dir():
             msg = f"`path` must be in a folder that exists; found no {str(folder)!r}"
@@ -206,10 +206,15 @@ def _resolved(path: Path) -> Path:
     return target
 
 
-def _check_length(path: Path) -> None:
-    """Let the file system say whether it takes so long a name: each has its own limit."""
+def _check_name(path: Path) -> None:
+    """Let the file system say whether it takes such a name: each has its own limit."""
     try:
+        # Polars takes folders in UTF-8 only.
+        str(path.parent).encode()
         path.lstat()
+    except ValueError:
+        msg = f"`path` must be in UTF-8, without null characters; found {str(path)!r}"
+        raise ValueError(msg) from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             lengths = [len(os.fsencode(text)) for text in (path.name, path)]

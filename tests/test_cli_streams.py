@@ -274,3 +274,19 @@ def test_outputs_that_are_no_files_are_refused_before_any_work(
     assert main([*AUC, "-o", "x.csv"]) == 2
     assert capsys.readouterr().err.startswith(f"polars-wroc: {message}")
     assert not (folder / "x.csv").is_file()
+
+
+@pytest.mark.parametrize("output", ["a\0.csv", "\ud800.csv", "\udcff/x.csv"])
+def test_outputs_that_cannot_be_named(
+    output: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if output.startswith("\udcff"):
+        (folder / "\udcff").mkdir()
+    assert main([*AUC, "-o", output]) == 2
+    message = f"polars-wroc: `path` must be in UTF-8, without null characters; found {output!r}\n"
+    assert capsys.readouterr().err == message
+
+
+def test_output_whose_name_alone_is_not_in_utf_8(folder: Path) -> None:
+    assert main([*AUC, "-o", "\udcff.csv"]) == 0
+    assert (folder / "\udcff.csv").read_text().startswith("g,")
