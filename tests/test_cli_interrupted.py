@@ -42,7 +42,11 @@ def counting(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        yield process
+        try:
+            yield process
+        finally:
+            # What is held up would otherwise be waited for, for ever.
+            process.kill()
 
 
 def wait_for(process: subprocess.Popen[bytes]) -> None:
@@ -133,7 +137,7 @@ def test_what_a_living_process_holds_is_left_to_it(rows: Path, tmp_path: Path) -
             assert {*spilled} <= {*names(tmp_path / "spilled")}
             assert names(tmp_path / "out") == written
             assert spilled
-            assert len(written) == 2
+            assert len(written) == 3
             writing.terminate()
             writing.communicate()
         spilling.terminate()
