@@ -7,13 +7,14 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 import polars as pl
 
 from polars_wroc.messages import first_line
 from polars_wroc.options import check_text, reject_type
+from polars_wroc.ownership import new_name, remove_abandoned, temporary
 from polars_wroc.sources import reads
+from polars_wroc.spreadsheets import not_run
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")
@@ -26,16 +27,22 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
     """Let ``save`` write a file beside the target, then put it in the target's place."""
     target = Path(path).resolve()
-    part = target.with_name(f".{target.stem}.{uuid4().hex}{target.suffix}")
-    _partial.add(part)
+    remove_abandoned(target.parent)
     try:
-        save(part)
-        part.replace(target)
+        with temporary(target.parent, target.suffix) as part:
+            _write_part(part, target, save)
     except (OSError, pl.exceptions.PolarsError) as error:
         if _code(error) not in _NO_ROOM:
             raise
         msg = f"`path` must be a file that can be written; found {str(path)!r}: {first_line(error)}"
         raise OSError(msg) from error
+
+
+def _write_part(part: Path, target: Path, save: Callable[[Path], object]) -> None:
+    _partial.add(part)
+    try:
+        save(part)
+        part.replace(target)
     finally:
         part.unlink(missing_ok=True)
         _partial.discard(part)
@@ -56,11 +63,11 @@ def _code(error: Exception) -> int | None:
 
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
-    """Write a table as its suffix says: .parquet, .csv or .json."""
+    """Write a table as its suffix says: .parquet, .csv for people, too, or .json."""
     suffix = Path(path).suffix.lower()
     savers: dict[str, Callable[[Path], object]] = {
         ".parquet": table.write_parquet,
-        ".csv": table.write_csv,
+        ".csv": lambda part: not_run(table).write_csv(part),
         # Where a disk is full, Polars says nothing of it.
         ".json": lambda part: part.write_text(table.write_json(), encoding="utf-8"),
     }
@@ -69,7 +76,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
 
 
 def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:
-    """Write the result of a plan as `save_table` does, without holding it where that can be."""
+    """Write the result of a plan, exactly, without holding it where that can be."""
     sinks: dict[str, Callable[[Path], object]] = {
         ".parquet": plan.sink_parquet,
         ".csv": plan.sink_csv,
@@ -86,21 +93,57 @@ def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str
     if not isinstance(path, str | os.PathLike):
         reject_type("path", "be the name of a file", path)
     check_text("path", os.fspath(path))
-    target = Path(path)
-    suffix = target.suffix.lower()
+    suffix = Path(path).suffix.lower()
     if suffix not in allowed:
         msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
         raise ValueError(msg)
-    if not target.parent.is_dir():
-        msg = f"`path` must be in a folder that exists; found no {str(target.parent)!r}"
-        raise ValueError(msg)
-    if not os.access(target.parent, os.W_OK):
-        msg = f"`path` must be in a folder that can be written; found {str(target.parent)!r}"
-        raise ValueError(msg)
+    target = _resolved(Path(path))
     if target.is_dir():
         msg = f"`path` must be a file; found the folder {str(path)!r}"
         raise ValueError(msg)
-    if any(reads(source, target.resolve()) for source in sources):
+    if target.exists() and not target.is_file():
+        msg = f"`path` must be a file; found {str(path)!r}, which is a device or a pipe"
+        raise ValueError(msg)
+    if any(reads(source, target) for source in sources):
         msg = f"`path` must not be a file that is read; found {str(path)!r}"
         raise ValueError(msg)
     return suffix
+
+
+def _resolved(path: Path) -> Path:
+    """Follow links to the file that is written, in a folder that can be written."""
+    _check_name(path)
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):
+        msg = f"`path` must be a file; found a link that leads to itself, {str(path)!r}"
+        raise ValueError(msg) from None
+    _check_name(target)
+    _check_name(target.with_name(new_name(target.suffix)))
+    for folder in (path.parent, target.parent):
+        if not folder.is_dir():
+            msg = f"`path` must be in a folder that exists; found no {str(folder)!r}"
+            raise ValueError(msg)
+        if not os.access(folder, os.W_OK):
+            msg = f"`path` must be in a folder that can be written; found {str(folder)!r}"
+            raise ValueError(msg)
+    return target
+
+
+def _check_name(path: Path) -> None:
+    """Let the file system say whether it takes such a name: each has its own limit."""
+    try:
+        # Polars takes folders in UTF-8 only.
+        str(path.parent).encode()
+        path.lstat()
+    except ValueError:
+        msg = f"`path` must be in UTF-8, without null characters; found {str(path)!r}"
+        raise ValueError(msg) from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            lengths = [len(os.fsencode(text)) for text in (path.name, path)]
+            msg = (
+                "`path` must not be longer than the file system allows; "
+                f"found a name of {lengths[0]} bytes in a path of {lengths[1]}"
+            )
+            raise ValueError(msg) from None

@@ -22,7 +22,7 @@ _SECRET = re.compile(
 _CONTAINERS = ("abfs", "abfss", "adl", "wasb", "wasbs")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Say in one line what went wrong."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 

@@ -16,6 +16,7 @@ import pytest
 from dask import config
 from distributed import Client, LocalCluster
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
@@ -177,7 +178,7 @@ def test_a_name_that_exists_is_no_pattern(client: Client, tmp_path: Path) -> Non
 
 def _python(code: str) -> str:
     ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=PLAIN, capture_output=True, text=True, check=True
     )
     return ran.stdout.strip()
 
