@@ -307,6 +307,7 @@ def test_many_large_curves_show_counts_of_points_that_are_drawn() -> None:
     assert points.height <= 5_000
     assert chart.to_dict()["title"]["text"].endswith("counts of the next higher threshold drawn")
     columns = ["g", *COUNTS]
+    points = points.rename({"__group1": "g"})
     assert set(points.select(columns).rows()) <= set(curve.select(columns).rows())
     for group in ("0", "39"):
         row = row_at(points.filter(g=group), 0.5)
@@ -341,7 +342,7 @@ def test_tooltips_hold_threshold_rates_and_counts() -> None:
         for layer in chart.to_dict()["layer"]
         if "tooltip" in layer["encoding"]
     ]
-    assert tooltips == [{"g", "threshold", "fpr", "tpr", *COUNTS}] * 2
+    assert tooltips == [{"__group1", "threshold", "fpr", "tpr", *COUNTS}] * 2
 
 
 @pytest.mark.parametrize(

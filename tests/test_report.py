@@ -183,7 +183,7 @@ def test_null_is_no_segment_called_null() -> None:
     assert result.segments["segment"].to_list() == ["overall", None, "null"]
     assert result.segments["auc"].to_list() == [0.75, 0.0, 1.0]
     (points,) = result.chart("a").to_dict()["datasets"].values()
-    assert {(p["a"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
+    assert {(p["__group1"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
 
 
 @pytest.mark.parametrize(
