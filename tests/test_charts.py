@@ -117,13 +117,16 @@ def test_one_class_segment_is_drawn_without_an_auc() -> None:
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, 1], "s": [0.5, 0.1, 0.3]})
     points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), facet="g"))
     assert {p["auc"] for p in points if p["__group1"] == "b"} == {None}
-    assert {p["__label"] for p in points if p["__group1"] == "b"} == {None, "one class only: no curve"}
+    assert {p["__label"] for p in points if p["__group1"] == "b"} == {
+        None,
+        "one class only: no curve",
+    }
 
 
 def test_column_names_that_vega_reads_as_syntax() -> None:
     data = scored(60, groups=2).rename({"g": "a.b[c]:d"})
     chart = wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="a.b[c]:d"), facet="a.b[c]:d")
-    assert chart.to_dict()["facet"]["title"] == "a.b[c]:d"
+    assert chart.to_dict()["facet"]["header"]["title"] == "a.b[c]:d"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +239,10 @@ def test_one_class_segment_is_drawn_without_an_interval() -> None:
     summary = wroc.summary(data, "y", "s", by="g")
     curve = wroc.roc_curve(data, "y", "s", by="g", band="pointwise")
     points = drawn(wroc.roc_chart(curve, facet="g", summary=summary))
-    assert {p["__label"] for p in points if p["__group1"] == "b"} == {None, "one class only: no curve"}
+    assert {p["__label"] for p in points if p["__group1"] == "b"} == {
+        None,
+        "one class only: no curve",
+    }
     assert sum(p["__label"] is not None for p in points if p["__group1"] == "a") == 1
 
 

@@ -206,7 +206,7 @@ def test_group_of_one_class_has_an_empty_panel(
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, label], "s": [0.5, 0.1, 0.3]})
     curve = wroc.roc_curve(data, "y", "s", by="g")
     chart = wroc.cost_chart(curve, cost_fn=0.5, prevalence=prevalence)
-    part = drawn(chart).filter(g="b")
+    part = drawn(chart).filter(__group1="b")
     assert part.height == 2
     for name in ("__ratio_label", "__least_label", "__x0", "__high", "__expected_cost"):
         assert part[name].null_count() == 2

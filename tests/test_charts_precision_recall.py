@@ -156,9 +156,9 @@ def test_group_of_one_class_has_a_panel_and_no_number(label: int, tmp_path: Path
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, label], "s": [0.5, 0.1, 0.3]})
     chart = wroc.pr_chart(pr_table(data, by="g"), facet="g")
     points = drawn(chart)
-    assert points.filter(g="b").height == 2
+    assert points.filter(__group1="b").height == 2
     assert labels(chart) == ["average precision 1.000", "one class only"]
-    assert points.filter(g="b")["__prevalence"].null_count() == 2
+    assert points.filter(__group1="b")["__prevalence"].null_count() == 2
     chart.save(str(tmp_path / "chart.svg"))
     texts = list(ET.parse(tmp_path / "chart.svg").getroot().itertext())  # noqa: S314
     assert {"a", "b"} <= set(texts)

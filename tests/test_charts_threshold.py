@@ -291,7 +291,7 @@ def test_large_curves_are_thinned_and_exact_at_every_step(groups: int) -> None:
     )
     steps = np.arange(bind["min"], bind["max"], bind["step"]).round(9)
     for (group,), part in data.group_by("g"):
-        shown = points.filter(g=group)
+        shown = points.filter(__group1=group)
         for threshold in [0.33333, *steps[:: groups * 5]]:
             row = row_at(shown, threshold)
             assert [row[name] for name in COUNTS] == pytest.approx(

@@ -147,7 +147,7 @@ def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estima
     room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
     colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
     return [
-        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit}")
+        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit:.7g}")
         .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
         .encode(at_pixel(at), color=colour, **y)
         for name, side, limit, shape, at, beyond in (
