@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -33,17 +34,19 @@ RANDOM = ["y", "s", "t", "w", "g", "h"]
 
 def random(folder: Path) -> Path:
     """100,000 weighted rows of 5 and of 60 groups, with scores that are tied or not."""
-    rows = pl.int_range(100_000)
-    noise = [(rows.hash(seed) / 2**64).alias(name) for seed, name in enumerate("abcde", 1)]
-    a, b, c, d, e = (pl.col(name) for name in "abcde")
+    rng = np.random.default_rng(7)
+    rows = 100_000
+    positive = rng.random(rows) < 0.3
     path = folder / "random.parquet"
-    pl.select(noise).select(
-        y=a < 0.3 + 0.4 * b,
-        s=b + c,
-        t=(b + d).round(2),
-        w=-(1 - e).log(),
-        g=(c * 5).floor().cast(pl.Int64).cast(pl.String),
-        h=(d * 60).floor().cast(pl.Int64),
+    pl.DataFrame(
+        {
+            "y": positive,
+            "s": rng.normal(size=rows) + positive,
+            "t": (rng.normal(size=rows) + positive).round(2),
+            "w": rng.lognormal(size=rows),
+            "g": rng.choice(list("abcde"), rows, p=[0.5, 0.3, 0.1, 0.0999, 0.0001]),
+            "h": rng.integers(0, 60, rows),
+        }
     ).write_parquet(path)
     return path
 
@@ -85,7 +88,7 @@ def test_date_that_is_no_number_of_seconds(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", given)
-    audit = wroc.audit(pl.DataFrame({"y": [1, 0], "s": [2, 1]}), "y", "s")
+    audit = wroc.audit(pl.DataFrame({"y": [1, 0], "s": [2, 1], "g": "a"}), "y", "s", by="g")
     message = f"^SOURCE_DATE_EPOCH must be a number of seconds since 1970; found '{given}'$"
     with pytest.raises(ValueError, match=message):
         audit.save(tmp_path / "report.html")
