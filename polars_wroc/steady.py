@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from polars import selectors
@@ -20,7 +20,7 @@ _EXACT = "threshold"
 
 def steady(audit: Audit) -> Audit:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
-    tables = {
+    tables: dict[str, Any] = {
         name: rounded(table, _DIGITS)
         for name in _TABLES
         if (table := getattr(audit, name)) is not None
