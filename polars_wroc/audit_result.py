@@ -16,14 +16,11 @@ from polars_wroc import files
 from polars_wroc.audit_findings import findings_of
 from polars_wroc.groupings import rows_with
 from polars_wroc.rows import OVERALL
-from polars_wroc.steady import rounded
 
 if TYPE_CHECKING:
     import altair as alt
 
 SUFFIXES = (".html", ".json", ".parquet", ".csv")
-# Significant digits of the numbers of a JSON file.
-_DIGITS = 9
 # Panels that one chart is still looked at with.
 _PANELS = 50
 # What a notebook shows of the segments.
@@ -120,9 +117,7 @@ class Audit:
     def to_json(self) -> str:
         """Write settings and tables, but for the curves, as JSON.
 
-        Numbers but for thresholds have nine significant digits: further ones depend on the order
-        in which rows are added up. A threshold that selects nobody is ``"Infinity"``, as JSON has
-        no number for it.
+        A threshold that selects nobody is ``"Infinity"``, as JSON has no number for it.
         """
         result: dict[str, Any] = {
             "settings": {name: _setting_in_json(value) for name, value in self.settings.items()},
@@ -138,7 +133,7 @@ class Audit:
 
 
 def _rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
-    rows = rounded(table, _DIGITS).iter_rows(named=True)
+    rows = table.iter_rows(named=True)
     return [{name: _in_json(value) for name, value in row.items()} for row in rows]
 
 
