@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import comb
 
 import polars as pl
 
 from polars_wroc.confusion import by_descending_score, class_weights, if_both_classes
 from polars_wroc.contrasts import CONTRAST_COLUMNS, Adjust, adjusted, check_options, contrast
+from polars_wroc.group_numbers import Limit
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.placements import ClassRows, Placements, beside_clusters, place_among, row_curve
 from polars_wroc.reading import read_paired_rows, score_column
@@ -32,6 +34,7 @@ _MISSING_FIRST, _MISSING_SECOND = "__missing_first", "__missing_second"
 _NUMBER = pl.UInt32
 # Plans take a time that grows faster than the number of their columns.
 _AT_ONCE = 32
+_MOST_PAIRS = 5_000
 
 
 def compare(
@@ -46,6 +49,7 @@ def compare(
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
     adjust: Adjust = "holm",
+    max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Compare the weighted AUCs of two or more scores on the same rows, per group.
 
@@ -66,6 +70,9 @@ def compare(
         How p-values are adjusted for the number of tests in the table: ``"holm"`` for the
         chance of any false finding, ``"bh"`` (Benjamini and Hochberg) for the share of false
         findings, or ``"none"``.
+    max_pairs
+        Refuse to compare more pairs of scores than these, which time and memory grow with: the
+        5,000 are those of 100 scores.
 
     Returns
     -------
@@ -80,7 +87,8 @@ def compare(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for fewer than two scores or an option that does not exist.
+        As for `summary`; also for fewer than two scores, more pairs than ``max_pairs`` or an
+        option that does not exist.
 
     Notes
     -----
@@ -118,7 +126,8 @@ def compare(
     └─────────┴─────────┴────────────┴───────┴─────────┘
     """
     check_options(level, adjust)
-    units = units_of(weight_type, clustered=cluster is not None)
+    limit = Limit("max_pairs", max_pairs, "pairs", "score")
+    units: Units = units_of(weight_type, clustered=cluster is not None)
     rows, models = read_paired_rows(
         frame,
         label,
@@ -129,6 +138,7 @@ def compare(
         result_columns=COMPARISON_COLUMNS,
         cluster=cluster,
     )
+    limit.check(comb(len(models), 2))
     pairs = [_Pair(first, second, units) for first, second in combinations(range(len(models)), 2)]
     placed = _place_all(rows, len(models))
     # Each batch reads the placed rows, which are planned and computed once all the same.
