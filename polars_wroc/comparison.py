@@ -141,9 +141,10 @@ def compare(
     limit.check(comb(len(models), 2))
     pairs = [_Pair(first, second, units) for first, second in combinations(range(len(models)), 2)]
     placed = _place_all(rows, len(models))
-    # Each batch reads the placed rows, which are planned and computed once all the same.
-    placed = replace(placed, frame=placed.frame.cache())
     batches = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
+    if len(batches) > 1:
+        # Planned and computed once. Through a cache that is read once no filter is pushed down.
+        placed = replace(placed, frame=placed.frame.cache())
     # Not side by side: the batches would hold their columns all at once.
     sums = pl.concat([_reduce(placed, batch) for batch in batches], parallel=False)
     table = in_columns(sums, [_centre, *_variance(units).steps])
