@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
 import polars as pl
 
 from polars_wroc import metrics
 from polars_wroc.confusion import FP, TP, curve_list, list_curve
+from polars_wroc.group_numbers import Limit
 from polars_wroc.hull import hull_list
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
@@ -16,6 +18,7 @@ from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, deliver
 from polars_wroc.staged import as_struct
 
 _COLUMNS = ("auc", "roc_hull_auc", "dominated", "dominated_by")
+_MOST_PAIRS = 2_000
 _CURVE, _HULL, _OTHER = "__curve", "__hull", "__other"
 
 
@@ -27,6 +30,7 @@ def dominated_models(
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
+    max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Scores whose ROC curve is wholly under the hull of another's.
 
@@ -41,6 +45,9 @@ def dominated_models(
         As for `summary`.
     score
         Two or more columns or expressions.
+    max_pairs
+        Refuse to compare more pairs of scores than these, which time and memory grow with: the
+        2,000 are those of 63 scores.
 
     Returns
     -------
@@ -54,7 +61,7 @@ def dominated_models(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for less than two scores.
+        As for `summary`; also for less than two scores or more pairs than ``max_pairs``.
 
     Notes
     -----
@@ -81,12 +88,14 @@ def dominated_models(
     │ b     ┆ false     ┆ []           │
     └───────┴───────────┴──────────────┘
     """
+    limit = Limit("max_pairs", max_pairs, "pairs", "score")
     result: Sequence[str] = (MODEL, *_COLUMNS)
     rows: Rows
     models: list[str]
     rows, models = read_paired_rows(
         frame, label, score, weight, by, pos_label, result_columns=result
     )
+    limit.check(comb(len(models), 2))
     hulls = _hulls(rows, models)
     table = _compared(hulls, [*rows.keys, MODEL]).select(*rows.keys, *result)
     return deliver(frame, Rows(rows.frame, [*rows.keys, MODEL], [MODEL]).arrange(table))

@@ -8,7 +8,14 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.confusion import ENDS_TIE
-from polars_wroc.curve_distance import GROUP, MEASURED, distances, number_groups, with_names
+from polars_wroc.curve_distance import (
+    MEASURED,
+    MOST_GROUPS,
+    distances,
+    number_groups,
+    with_names,
+)
+from polars_wroc.group_numbers import GROUP, Limit
 from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows, require_groups
@@ -35,6 +42,7 @@ def abroca_test(
     pos_label: object = None,
     permutations: int = 999,
     seed: int = 0,
+    max_groups: int = MOST_GROUPS,
 ) -> FrameT:
     """Area between the ROC curves of each group and of the rest, with a permutation test.
 
@@ -50,6 +58,8 @@ def abroca_test(
         How often to deal the groups out anew.
     seed
         Another seed gives other permutations; the same repeats them, with one version of Polars.
+    max_groups
+        As for `subgroup_auc`.
 
     Returns
     -------
@@ -63,7 +73,8 @@ def abroca_test(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0.
+        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0, and
+        at collect for more groups than ``max_groups``.
 
     Notes
     -----
@@ -110,6 +121,7 @@ def abroca_test(
     require_groups(by)
     options.whole_number("permutations", permutations, low=1)
     options.whole_number("seed", seed, low=0)
+    few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(
         frame,
         label,
@@ -120,14 +132,22 @@ def abroca_test(
         result_columns=ABROCA_COLUMNS,
         cluster=place_in_frame(),
     )
-    measured = _tested(rows, permutations, seed, eager=isinstance(frame, pl.DataFrame))
+    numbered = number_groups(rows, few)
+    measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
     table = rows.key_values().join(measured, on=rows.keys, how="left", nulls_equal=True)
     return deliver(frame, rows.arrange(table).select(*rows.keys, *ABROCA_COLUMNS))
 
 
-def _tested(rows: Rows, permutations: int, seed: int, *, eager: bool) -> pl.LazyFrame:
+def _tested(
+    rows: Rows,
+    numbered: tuple[pl.LazyFrame, pl.LazyFrame],
+    permutations: int,
+    seed: int,
+    *,
+    eager: bool,
+) -> pl.LazyFrame:
     """Measure the data and their permutations, and compare."""
-    ordered, names = number_groups(rows)
+    ordered, names = numbered
     at_once = _LAZILY_AT_ONCE
     if not eager:
         ordered = ordered.cache()

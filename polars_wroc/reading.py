@@ -141,12 +141,10 @@ def missing_values(
 
 def model_names(models: Sequence[str]) -> pl.Expr:
     """Name the models after a column of names of score columns."""
-    # Not replace_strict, which the streaming engine hands to the other one.
-    names = pl.coalesce(
-        pl.when(pl.col(MODEL) == score_column(i)).then(pl.lit(name))
-        for i, name in enumerate(models)
-    )
-    return names.cast(pl.Enum(models)).alias(MODEL)
+    # By code: a branch for each name would hold all rows once for each model. Not replace_strict,
+    # which the streaming engine hands to the other one.
+    columns = pl.Enum([score_column(i) for i in range(len(models))])
+    return pl.col(MODEL).cast(columns).cat.physical().cat.to(pl.Enum(models)).alias(MODEL)
 
 
 def score_column(model: int) -> str:
