@@ -10,7 +10,7 @@ from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rates import Estimate, difference_limits
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
 
@@ -132,7 +132,7 @@ def _complete(measured: pl.LazyFrame, rows: Rows, groups: Sequence[str]) -> pl.L
     if rows.ordered:
         grid = grid.join(rows.frame.select(rows.ordered).unique(), how="cross")
     keys = grid.collect_schema().names()
-    return grid.join(measured, on=keys, how="left", nulls_equal=True)
+    return beside(grid, measured, keys)
 
 
 def _with_gaps(table: pl.LazyFrame, groups: Sequence[str], models: Sequence[str]) -> pl.LazyFrame:
@@ -151,7 +151,7 @@ def _with_gaps(table: pl.LazyFrame, groups: Sequence[str], models: Sequence[str]
         *models,
         *(pl.col(name).alias(f"__{name}") for name in ("auc", "ci_low", "ci_high")),
     )
-    both = table.join(exchanged, on=[*positive, *negative, *models], how="left", nulls_equal=True)
+    both = beside(table, exchanged, [*positive, *negative, *models])
     own = Estimate(*(pl.col(name) for name in ("auc", "ci_low", "ci_high")))
     other = Estimate(*(pl.col(f"__{name}") for name in ("auc", "ci_low", "ci_high")))
     limits = difference_limits(own, other)

@@ -19,7 +19,7 @@ from polars_wroc.confusion import (
     with_sums,
 )
 from polars_wroc.inputs import SCORE, WEIGHT
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, beside
 from polars_wroc.staged import Fields, as_struct
 
 # The number of a row's group, and of the one whose curve is measured.
@@ -45,7 +45,7 @@ def number_groups(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     # Labels are checked within each group, once and for all.
     checked = rows.observations.signed_weight.over(rows.keys)
     there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
-    numbered = there.join(names, on=groups, nulls_equal=True, maintain_order="left").drop(groups)
+    numbered = beside(there, names, groups, how="inner").drop(groups)
     ordered = by_descending_score(Rows(numbered, rows.ordered, in_order=rows.in_order))
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:

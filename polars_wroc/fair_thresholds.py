@@ -174,7 +174,7 @@ def equalized_thresholds(
     decide = equal_odds if constraint == "equalized_odds" else equal_tpr
     decided = _decided(decide(edges, costs, large)).cache()
     table = _with_costs(decided, costs, large)
-    complete = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
+    complete = beside(rows.key_values(), table, rows.keys)
     return deliver(frame, rows.arrange(complete.select(*rows.keys, *_COLUMNS)))
 
 

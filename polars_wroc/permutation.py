@@ -13,7 +13,7 @@ from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.resampling import in_batches, place_in_frame, seeds
-from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, collect, deliver
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
 _PERMUTATION = "__permutation"
@@ -121,7 +121,7 @@ def abroca_test(
         cluster=place_in_frame(),
     )
     measured = _tested(rows, permutations, seed, eager=isinstance(frame, pl.DataFrame))
-    table = rows.key_values().join(measured, on=rows.keys, how="left", nulls_equal=True)
+    table = beside(rows.key_values(), measured, rows.keys)
     return deliver(frame, rows.arrange(table).select(*rows.keys, *ABROCA_COLUMNS))
 
 

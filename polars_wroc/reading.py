@@ -255,9 +255,11 @@ def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
 
 
 def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
-    """Write -0.0 as 0.0, which is the same group."""
+    """Write -0.0 as 0.0 and all NaN with the same bits, which are the same group."""
     (dtype,) = frame.select(key).collect_schema().dtypes()
-    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key) if dtype.is_float() else key
+    if not dtype.is_float():
+        return key
+    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key).fill_nan(float("nan"))
 
 
 def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
