@@ -35,6 +35,8 @@ ROW_WEIGHT = "__weight"
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
+# Two decimals of so many digits are never the same float.
+FLOAT_DIGITS = 15
 # Of a row that stands for several: how many, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
 # The highest score of the rows in its bin, of which it has the lowest, in any group, and whether
@@ -241,13 +243,20 @@ def is_possible(value: Any, dtype: pl.DataType) -> bool:
 
 def numeric(typed: Typed) -> pl.Expr:
     """Check that an argument holds numbers."""
-    if typed.dtype == pl.Null or typed.dtype.is_decimal() or typed.dtype.is_float():
-        return typed.column.cast(pl.Float64)
-    # Integers keep their type, so that large ones are not rounded into ties.
-    if typed.dtype.is_integer():
-        return typed.column
-    msg = f"`{typed.argument}` must be numeric; found {typed}"
-    raise TypeError(msg)
+    if typed.dtype != pl.Null and not typed.dtype.is_numeric():
+        msg = f"`{typed.argument}` must be numeric; found {typed}"
+        raise TypeError(msg)
+    dtype = number_type(typed.dtype)
+    return typed.column if dtype == typed.dtype else typed.column.cast(dtype)
+
+
+def number_type(dtype: pl.DataType) -> pl.DataType:
+    """Choose the type that numbers of a type are worked with."""
+    few_digits = isinstance(dtype, pl.Decimal) and dtype.precision <= FLOAT_DIGITS
+    # Others keep their type, so that large numbers are not rounded into ties.
+    if dtype == pl.Null or dtype.is_float() or few_digits:
+        return pl.Float64()
+    return dtype
 
 
 def _weights(weight: Typed) -> pl.Expr:

@@ -12,7 +12,7 @@ from polars_wroc.curve_distance import GROUP, MEASURED, distances, number_groups
 from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.resampling import in_batches, place_in_frame, seeds
+from polars_wroc.resampling import in_batches, seeds
 from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, collect, deliver
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
@@ -118,7 +118,7 @@ def abroca_test(
         by,
         pos_label,
         result_columns=ABROCA_COLUMNS,
-        cluster=place_in_frame(),
+        each_a_cluster=True,
     )
     measured = _tested(rows, permutations, seed, eager=isinstance(frame, pl.DataFrame))
     table = beside(rows.key_values(), measured, rows.keys)

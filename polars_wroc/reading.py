@@ -26,6 +26,7 @@ from polars_wroc.inputs import (
 )
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows
+from polars_wroc.score_types import in_one_type
 from polars_wroc.states import State
 
 
@@ -45,19 +46,26 @@ def read_rows(
     *,
     result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
+    each_a_cluster: bool = False,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
     Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
     are the names that a group column must not take. Where the frame holds counts a row stands
-    for several.
+    for several. ``each_a_cluster`` numbers the rows, the same in all models.
     """
     if isinstance(frame, State):
         return _read_counts(frame, by, result_columns)
     columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    if each_a_cluster:
+        columns = _numbered(columns)
     selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
     if columns.several:
         names = [score_column(i) for i in range(len(columns.models))]
+        alike = in_one_type(columns.scores)
+        selected = selected.with_columns(
+            score.alias(name) for name, score in zip(names, alike, strict=True)
+        )
         selected = selected.unpivot(
             on=names,
             index=[name for name in selected.collect_schema() if name not in names],
@@ -217,6 +225,13 @@ def _read(
         weight=named.get(ROW_WEIGHT),
         clustered=cluster is not None,
     )
+
+
+def _numbered(columns: _Columns) -> _Columns:
+    """Number the rows by what they hold, in whatever order they come."""
+    # Rows that are alike in everything may be exchanged.
+    ordered = columns.frame.sort(pl.all(), maintain_order=False).with_row_index(CLUSTER)
+    return columns._replace(frame=ordered, clustered=True)
 
 
 def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:

@@ -14,6 +14,7 @@ from polars_wroc.confusion import NEGATIVES, POSITIVES, cell, curve_frame, squar
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
+from polars_wroc.score_types import at_least
 from polars_wroc.staged import as_struct, in_columns, in_struct
 from polars_wroc.variance import WeightType
 
@@ -194,7 +195,7 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> 
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
     weight = field(WEIGHT).cast(pl.Float64)
-    predicted = field(SCORE).cast(pl.Float64) >= threshold
+    predicted = at_least(field(SCORE), threshold)
     positive, negative = weight > 0, weight < 0
     cells = {
         "tp": positive & predicted,
