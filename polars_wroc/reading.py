@@ -136,10 +136,7 @@ def missing_values(
     columns = _read(frame, label, score, weight, by, None, ())
     counted = {LABEL: columns.label.column.null_count()}
     for name, typed in zip(columns.models, columns.scores, strict=True):
-        missing = typed.column.is_null()
-        if typed.dtype.is_float():
-            missing |= typed.column.is_nan()
-        counted[name] = missing.sum()
+        counted[name] = _lacks_score(typed).sum()
     if columns.weight is not None:
         counted[ROW_WEIGHT] = columns.weight.column.null_count()
     # A score that is an attribute too lacks more than nulls.
@@ -229,9 +226,18 @@ def _read(
 
 def _numbered(columns: _Columns) -> _Columns:
     """Number the rows by what they hold, in whatever order they come."""
-    # Rows that are alike in everything may be exchanged.
-    ordered = columns.frame.sort(pl.all(), maintain_order=False).with_row_index(CLUSTER)
-    return columns._replace(frame=ordered, clustered=True)
+    missing = pl.all_horizontal(_lacks_score(typed) for typed in columns.scores)
+    for typed in (columns.label, columns.weight):
+        if typed is not None:
+            missing |= typed.column.is_null()
+    # Missing rows come last, as if they were not there. Those that are alike may be exchanged.
+    ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
+    return columns._replace(frame=ordered.with_row_index(CLUSTER), clustered=True)
+
+
+def _lacks_score(typed: Typed) -> pl.Expr:
+    missing = typed.column.is_null()
+    return missing | typed.column.is_nan() if typed.dtype.is_float() else missing
 
 
 def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
