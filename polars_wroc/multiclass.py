@@ -13,7 +13,7 @@ import polars as pl
 from polars_wroc import inputs, metrics, options
 from polars_wroc.confusion import Curve, fold
 from polars_wroc.expressions import roc_auc
-from polars_wroc.inputs import IntoColumn, as_column, from_expressions
+from polars_wroc.inputs import IntoColumn, from_expressions, one_column
 from polars_wroc.staged import as_struct
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]
@@ -95,10 +95,10 @@ def roc_auc_multiclass(
     if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
         msg = f"`scores` must have two or more classes, none of them null; found {list(scores)}"
         raise ValueError(msg)
-    columns = {name: as_column("scores", column) for name, column in scores.items()}
-    weights = None if weight is None else as_column("weight", weight)
+    columns = {name: one_column("scores", column) for name, column in scores.items()}
+    weights = None if weight is None else one_column("weight", weight)
     classes = _Classes(
-        _checked(as_column("label", label), list(columns), weights), columns, weights
+        _checked(one_column("label", label), list(columns), weights), columns, weights
     )
     if average == "micro":
         value = classes.pooled()

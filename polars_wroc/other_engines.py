@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.columns import named_columns, one_zero
 from polars_wroc.inputs import (
     LABEL,
     ROW_COUNT,
@@ -25,7 +26,7 @@ from polars_wroc.inputs import (
     shown_as,
 )
 from polars_wroc.options import reject_type
-from polars_wroc.reading import model_names, named_columns, one_zero, read_rows, score_column
+from polars_wroc.reading import model_names, read_rows, score_column
 from polars_wroc.rows import MODEL, Rows
 from polars_wroc.score_types import frames_alike
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.columns import named_columns, one_zero, typed_column
 from polars_wroc.counts import COUNTS
 from polars_wroc.inputs import (
     CLUSTER,
@@ -22,7 +23,7 @@ from polars_wroc.inputs import (
     as_column,
     numeric,
     observe,
-    shown_as,
+    of_length,
 )
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows
@@ -194,14 +195,14 @@ def _read(
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
     _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
 
-    typed_scores = [_typed("score", column, lazy) for column in models.values()]
+    typed_scores = [typed_column("score", column, lazy) for column in models.values()]
     for typed in typed_scores:
         numeric(typed)
-    named = {LABEL: _typed("label", as_column("label", label), lazy)}
+    named = {LABEL: typed_column("label", as_column("label", label), lazy)}
     if weight is not None:
-        named[ROW_WEIGHT] = _typed("weight", as_column("weight", weight), lazy)
+        named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
     if cluster is not None:
-        named[CLUSTER] = _typed("cluster", as_column("cluster", cluster), lazy)
+        named[CLUSTER] = typed_column("cluster", as_column("cluster", cluster), lazy)
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
@@ -250,37 +251,11 @@ def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     return beside
 
 
-def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """Read an argument that holds one or several columns; expand selectors and patterns."""
-    values = [value] if isinstance(value, str | pl.Expr) else value
-    if not isinstance(values, Sequence) or not values:
-        reject_type(argument, "be one or several column names or expressions", value)
-    columns: dict[str, pl.Expr] = {}
-    for item in values:
-        column = as_column(argument, item)
-        names = _schema(frame, argument, column).names()
-        if len(names) > 1 and not column.meta.is_column_selection():
-            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
-            raise ValueError(msg)
-        for name in names:
-            if name in columns:
-                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
-                raise ValueError(msg)
-            columns[name] = column if len(names) == 1 else pl.col(name)
-    return columns
-
-
 def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     columns = named_columns("by", by, frame)
-    return {name: one_zero(column, frame) for name, column in columns.items()}
-
-
-def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
-    """Write -0.0 as 0.0 and all NaN with the same bits, which are the same group."""
-    (dtype,) = frame.select(key).collect_schema().dtypes()
-    if not dtype.is_float():
-        return key
-    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key).fill_nan(float("nan"))
+    return {
+        name: one_zero(of_length("by", column, pl.len()), frame) for name, column in columns.items()
+    }
 
 
 def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
@@ -294,22 +269,3 @@ def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
                 f"rename it, as in pl.col({name!r}).alias(...)"
             )
             raise ValueError(msg)
-
-
-def _typed(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
-    schema = _schema(frame, argument, column)
-    if len(schema) != 1:
-        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
-        raise ValueError(msg)
-    return Typed(argument, column, schema.dtypes()[0], shown_as(column))
-
-
-def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
-    try:
-        return frame.select(column).collect_schema()
-    except pl.exceptions.ColumnNotFoundError as error:
-        names = frame.collect_schema().names()
-        missing = [name for name in column.meta.root_names() if name not in names]
-        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
-        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
-        raise pl.exceptions.ColumnNotFoundError(msg) from error

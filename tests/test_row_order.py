@@ -118,7 +118,7 @@ def test_number_of_threads_is_of_no_account(tied: pl.DataFrame, tmp_path: Path) 
     path = tmp_path / "rows.parquet"
     tied.write_parquet(path, row_group_size=50)
     for threads in ("1", "2"):
-        run = subprocess.run(
+        run = subprocess.run(  # noqa: S603  (our own script)
             [sys.executable, "-c", SCRIPT, str(path), str(tmp_path / threads)],
             env=os.environ | {"POLARS_MAX_THREADS": threads},
             capture_output=True,
