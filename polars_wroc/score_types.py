@@ -72,17 +72,31 @@ def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
 
     A decimal is as large as the float that is nearest to it.
     """
-    near = score.cast(pl.Float64)
-    # The engine compares with the float that a whole number is rounded to.
-    both = (each.cast(_WHOLE, strict=False) for each in (score, threshold))
-    reached = pl.when(near == threshold).then(next(both) >= next(both))
-    return reached.fill_null(near >= threshold)
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((value, dtype),) = columns
+        near = value.cast(pl.Float64)
+        if not dtype.is_integer():
+            return near >= threshold
+        # The engine compares with the float that a whole number is rounded to.
+        both = (each.cast(_WHOLE, strict=False) for each in (value, threshold))
+        reached = pl.when(near == threshold).then(next(both) >= next(both))
+        return reached.fill_null(near >= threshold)
+
+    return pl.pipe_with_dtype([score], compare)
 
 
 def is_moved(score: pl.Expr) -> pl.Expr:
     """Whether the float nearest to a score is another whole number."""
-    near = score.cast(pl.Float64)
-    return score.cast(_WHOLE, strict=False).ne_missing(near.cast(_WHOLE, strict=False))
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((value, dtype),) = columns
+        if not dtype.is_integer():
+            return pl.lit(value=False)
+        near = value.cast(pl.Float64).cast(_WHOLE, strict=False)
+        return value.cast(_WHOLE, strict=False).ne_missing(near)
+
+    return pl.pipe_with_dtype([score], compare)
 
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
