@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
+import duckdb
 import polars as pl
 import pytest
 from calls import TABLES, Call
@@ -222,3 +223,13 @@ def test_a_chosen_threshold_is_the_score_itself(
         choose(frame.with_columns(pl.col("i") + 1)).collect(engine=engine)
     with pytest.raises(pl.exceptions.InvalidOperationError, match=rule):
         wroc.equalized_thresholds(rows(BIG - 1, pl.Int64()), "y", "i", by="g")
+
+
+def test_whole_numbers_of_another_engine_keep_every_digit() -> None:
+    arrow = rows(BIG - 1, pl.Int64()).to_arrow()
+    relation = duckdb.from_arrow(arrow).select("y, CAST(i AS HUGEINT) AS i, f")
+    counts = wroc.score_counts(relation, "y", "i")
+    assert [int(score) - BIG for score in counts["score"]] == [2, 1, 0, -1]
+    found = "^`score` must not mix types .*; column 'i' .* stands beside column 'f' of type Float64"
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
+        wroc.score_counts(relation, "y", ["f", "i"])
