@@ -6,8 +6,9 @@ from functools import partial
 
 import polars as pl
 
+from polars_wroc.arguments import cluster_column, from_expressions
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
-from polars_wroc.inputs import CLUSTER, IntoColumn, cluster_column, from_expressions
+from polars_wroc.inputs import CLUSTER, IntoColumn
 from polars_wroc.placements import (
     beside_clusters_in_list,
     list_row_curve,

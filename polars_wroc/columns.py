@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.inputs import Typed, as_column, of_length, refuse_objects, shown_as
+from polars_wroc.arguments import as_column, of_length, refuse_objects
+from polars_wroc.inputs import Typed, shown_as
 from polars_wroc.options import reject_type
 from polars_wroc.rows import IntoColumns
 

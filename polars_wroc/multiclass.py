@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import inputs, metrics, options
+from polars_wroc.arguments import from_expressions, one_column
 from polars_wroc.confusion import Curve, fold
 from polars_wroc.expressions import roc_auc
-from polars_wroc.inputs import IntoColumn, from_expressions, one_column
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.staged import as_struct
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]

@@ -7,9 +7,10 @@ from functools import partial
 import polars as pl
 
 from polars_wroc.areas import Baseline, CostPartialAUC, PartialAUC, Range, Standardize
+from polars_wroc.arguments import cluster_column, from_expressions
 from polars_wroc.confusion import fold, if_both_classes
 from polars_wroc.inference import AreaMethod, Interval
-from polars_wroc.inputs import CLUSTER, IntoColumn, cluster_column, from_expressions
+from polars_wroc.inputs import CLUSTER, IntoColumn
 from polars_wroc.linearised import PARTIAL_COLUMNS, LinearisedArea
 from polars_wroc.placements import beside_clusters_in_list, place_list
 from polars_wroc.staged import as_struct, in_struct

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.arguments import as_column, of_length
 from polars_wroc.columns import named_columns, one_zero, typed_column
 from polars_wroc.counts import COUNTS
 from polars_wroc.inputs import (
@@ -20,10 +21,8 @@ from polars_wroc.inputs import (
     IntoColumn,
     Observations,
     Typed,
-    as_column,
     numeric,
     observe,
-    of_length,
 )
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc import inputs, options
+from polars_wroc import arguments, options
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, cell, curve_frame, squares_of_cells
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
@@ -107,14 +107,14 @@ def confusion_matrix(
     """
     beside = {}
     if isinstance(threshold, pl.Expr):
-        beside["__threshold"] = inputs.one_per_group("threshold", threshold)
+        beside["__threshold"] = arguments.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
     else:
         value = pl.lit(options.number("threshold", threshold) + 0.0)
     build = partial(
         _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
     )
-    matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
+    matrix = arguments.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
 
