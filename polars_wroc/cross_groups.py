@@ -12,7 +12,7 @@ from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rates import Estimate, difference_limits
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
 
@@ -154,7 +154,7 @@ def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.Laz
     grid = positives.join(negatives, how="cross")
     if rows.ordered:
         grid = grid.join(rows.frame.select(rows.ordered).unique(), how="cross")
-    return grid.join(measured, on=[*_PAIR, *rows.ordered], how="left", nulls_equal=True)
+    return beside(grid, measured, [*_PAIR, *rows.ordered])
 
 
 def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
@@ -172,7 +172,7 @@ def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         *models,
         *(pl.col(name).alias(f"__{name}") for name in ("auc", "ci_low", "ci_high")),
     )
-    both = table.join(exchanged, on=[*_PAIR, *models], how="left", nulls_equal=True)
+    both = beside(table, exchanged, [*_PAIR, *models])
     own = Estimate(*(pl.col(name) for name in ("auc", "ci_low", "ci_high")))
     other = Estimate(*(pl.col(f"__{name}") for name in ("auc", "ci_low", "ci_high")))
     limits = difference_limits(own, other)

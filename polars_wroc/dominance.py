@@ -14,7 +14,7 @@ from polars_wroc.hull import hull_list
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import model_names, read_paired_rows, score_column
-from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, beside, deliver
 from polars_wroc.staged import as_struct
 
 _COLUMNS = ("auc", "roc_hull_auc", "dominated", "dominated_by")
@@ -135,10 +135,7 @@ def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
         pl.col(side).shift(1, fill_value=0.0).over(keys).alias(f"{side}_before")
         for side in (TP, FP)
     )
-    if group:
-        pairs = corners.join(edges, on=group, nulls_equal=True, suffix=_OTHER)
-    else:
-        pairs = corners.join(edges, how="cross", suffix=_OTHER)
+    pairs = beside(corners, edges, group, how="inner", maintain_order="none", suffix=_OTHER)
     other = {name: pl.col(f"{name}{_OTHER}") for name in (TP, FP, MODEL, "roc_hull_auc")}
     run, rise = (other[side] - pl.col(f"{side}_before") for side in (FP, TP))
     above = run * (pl.col(TP) - other[TP]) - rise * (pl.col(FP) - other[FP])
@@ -151,7 +148,7 @@ def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
         .group_by(keys)
         .agg(pl.col(_OTHER).sort().cast(pl.String).alias("dominated_by"))
     )
-    joined = hulls.join(over, on=keys, how="left", nulls_equal=True)
+    joined = beside(hulls, over, keys)
     dominated = pl.col("dominated_by").is_not_null()
     has_curve = pl.when(pl.col("auc").is_not_null())
     return joined.with_columns(

@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.inputs import unless
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, beside
 
 # The number of a row's group.
 GROUP = "__group"
@@ -59,5 +59,4 @@ def numbered_groups(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
 
 def with_numbers(frame: pl.LazyFrame, names: pl.LazyFrame, groups: Sequence[str]) -> pl.LazyFrame:
     """Put the number of its group in the place of a row's keys."""
-    joined = frame.join(names, on=groups, nulls_equal=True, maintain_order="left")
-    return joined.drop(groups)
+    return beside(frame, names, groups, how="inner").drop(groups)

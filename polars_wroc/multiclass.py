@@ -12,10 +12,11 @@ from typing import Any, Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import inputs, metrics, options, values
+from polars_wroc.arguments import from_expressions, one_column
 from polars_wroc.confusion import Curve, fold
 from polars_wroc.expressions import roc_auc
 from polars_wroc.group_numbers import Limit
-from polars_wroc.inputs import IntoColumn, as_column, from_expressions
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.staged import as_struct
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]
@@ -105,9 +106,9 @@ def roc_auc_multiclass(
         raise ValueError(msg)
     if multi_class == "ovo":
         limit.check(comb(len(scores), 2))
-    columns = {name: as_column("scores", column) for name, column in scores.items()}
-    weights = None if weight is None else as_column("weight", weight)
-    classes = _Classes(as_column("label", label), columns, weights)
+    columns = {name: one_column("scores", column) for name, column in scores.items()}
+    weights = None if weight is None else one_column("weight", weight)
+    classes = _Classes(one_column("label", label), columns, weights)
     if average == "micro":
         value = classes.pooled()
     else:

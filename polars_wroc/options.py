@@ -32,7 +32,14 @@ def number(
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
         msg = f"`{argument}` must {rule}; found {value!r}"
         raise ValueError(msg)
-    return float(value)
+    try:
+        held = float(value)
+    except OverflowError:
+        held = math.inf
+    if held != value:
+        msg = f"`{argument}` must be a number that a float holds as it is; found {value!r}"
+        raise ValueError(msg)
+    return held
 
 
 def numbers(
@@ -68,7 +75,9 @@ def whole_number(argument: str, value: object, *, low: int) -> int:
     """Check a number of things."""
     if isinstance(value, bool) or not isinstance(value, int):
         reject_type(argument, "be a whole number", value)
-    number(argument, value, low=low)
+    if value < low:
+        msg = f"`{argument}` must be {low} or more; found {value!r}"
+        raise ValueError(msg)
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import polars as pl
@@ -16,14 +17,14 @@ from polars_wroc.curve_distance import (
     with_names,
 )
 from polars_wroc.group_numbers import GROUP, Limit
-from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
+from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.resampling import in_batches, place_in_frame, seeds
-from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
+from polars_wroc.resampling import in_batches, seeds
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, collect, deliver, over
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
-_PERMUTATION = "__permutation"
+_PERMUTATION, _PLACE = "__permutation", "__place"
 # Rows, repeated for each group, that share the memory.
 _ROWS_AT_ONCE = 500_000
 # More permutations than that gain nothing by sharing a query.
@@ -123,18 +124,11 @@ def abroca_test(
     options.whole_number("seed", seed, low=0)
     few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(
-        frame,
-        label,
-        score,
-        weight,
-        by,
-        pos_label,
-        result_columns=ABROCA_COLUMNS,
-        cluster=place_in_frame(),
+        frame, label, score, weight, by, pos_label, result_columns=ABROCA_COLUMNS
     )
-    numbered = number_groups(rows, few)
+    numbered = number_groups(_by_content(rows), few)
     measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
-    table = rows.key_values().join(measured, on=rows.keys, how="left", nulls_equal=True)
+    table = beside(rows.key_values(), measured, rows.keys)
     return deliver(frame, rows.arrange(table).select(*rows.keys, *ABROCA_COLUMNS))
 
 
@@ -148,6 +142,8 @@ def _tested(
 ) -> pl.LazyFrame:
     """Measure the data and their permutations, and compare."""
     ordered, names = numbered
+    place = over(pl.int_range(pl.len(), dtype=pl.Int64), rows.ordered)
+    ordered = ordered.with_columns(place.alias(_PLACE))
     at_once = _LAZILY_AT_ONCE
     if not eager:
         ordered = ordered.cache()
@@ -179,11 +175,19 @@ def _tested(
     )
 
 
+def _by_content(rows: Rows) -> Rows:
+    """Sort rows by what they hold: those that are alike may be exchanged."""
+    others = [name for name in rows.frame.collect_schema() if name != SCORE]
+    descending = [True, *(False for _ in others)]
+    ordered = rows.frame.sort(SCORE, *others, descending=descending, nulls_last=False)
+    return replace(rows, frame=ordered, in_order=True)
+
+
 def _dealt_anew(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.LazyFrame:
     """Repeat sorted rows for each permutation, with the groups exchanged in each class."""
     in_class = [*models, pl.col(WEIGHT) > 0]
     dealt = [
-        pl.col(GROUP).sort_by(pl.col(CLUSTER).hash(one)).over(in_class).alias(f"{GROUP}_{i}")
+        pl.col(GROUP).sort_by(pl.col(_PLACE).hash(one)).over(in_class).alias(f"{GROUP}_{i}")
         for i, one in enumerate(drawn)
     ]
     numbers = pl.lit(pl.Series([range(1, len(drawn) + 1)], dtype=pl.List(pl.Int32))).first()

@@ -22,6 +22,7 @@ from polars_wroc.counts import (
 )
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, Rows, collect
+from polars_wroc.score_types import frames_alike
 
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
@@ -75,7 +76,8 @@ def count(rows: Rows, binning: Binning) -> State:
 def merge(states: Sequence[State], bins: int | None) -> State:
     """Add up states of the same groups, in the widest bins that there are or are asked for."""
     binned = bins is not None or any(state.binned for state in states)
-    parts = pl.concat([state.frame for state in states], how="diagonal_relaxed")
+    alike = frames_alike("counts", [state.frame for state in states], LOW, HIGH)
+    parts = pl.concat(alike, how="diagonal_relaxed")
     keys = states[0].keys
     if binned:
         asked = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)

@@ -123,10 +123,8 @@ def subgroup_auc(
     overall = summarise(Rows(rows.frame, rows.ordered), interval)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
-        table = table.join(
-            _named(part, name, rows.keys), on=rows.keys, how="left", nulls_equal=True
-        )
-    table = table.join(distances_to_rest(rows, few), on=rows.keys, how="left", nulls_equal=True)
+        table = beside(table, _named(part, name, rows.keys), rows.keys)
+    table = beside(table, distances_to_rest(rows, few), rows.keys)
     auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
     table = beside(table, auc, rows.ordered)
     scored = table.with_columns(**_means(rows.ordered, power)).with_columns(_final_score())
