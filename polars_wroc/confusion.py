@@ -177,7 +177,7 @@ def curve_frame(
     return rows.arrange(
         steps.select(
             *rows.keys,
-            pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
+            threshold_of(pl.col(SCORE)),
             *(value.alias(name) for name, value in cells_of(pl.col(TP), pl.col(FP)).items()),
             POSITIVES,
             NEGATIVES,
@@ -190,6 +190,13 @@ def curve_frame(
 
 def _has_whole(frame: pl.LazyFrame) -> bool:
     return frame.collect_schema()[SCORE].is_integer()
+
+
+def threshold_of(score: pl.Expr) -> pl.Expr:
+    """Write the score of a point as a threshold; of the origin, which has none, it is infinite."""
+    threshold = score.cast(pl.Float64).fill_null(float("inf"))
+    # Scores of 0.0 and -0.0 tie, and either may come first.
+    return pl.when(threshold != 0).then(threshold).otherwise(0.0).alias("threshold")
 
 
 def cells_of(tp: pl.Expr, fp: pl.Expr) -> dict[str, pl.Expr]:
