@@ -7,6 +7,7 @@ group and threshold. Charts such as `roc_chart` take those tables. Importing the
 registers the same names as ``.wroc`` on expressions and frames.
 """
 
+from polars_wroc import early_interruption as _early_interruption  # noqa: F401  (comes first)
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.areas import CostPartialAUC, PartialAUC
 from polars_wroc.auc_interval import roc_auc_ci

@@ -6,8 +6,9 @@ from functools import partial
 
 import polars as pl
 
+from polars_wroc.arguments import cluster_column, from_expressions
 from polars_wroc.inference import INTERVAL_COLUMNS, Interval, Method
-from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
+from polars_wroc.inputs import CLUSTER, IntoColumn
 from polars_wroc.placements import (
     beside_clusters_in_list,
     list_row_curve,
@@ -106,7 +107,7 @@ def roc_auc_ci(
     └───────┴───────┴────────┴─────────┴───────────┘
     """
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
-    beside = {} if cluster is None else {CLUSTER: as_column("cluster", cluster)}
+    beside = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
     build = partial(_interval, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **beside).alias("roc_auc_ci")
 

@@ -20,7 +20,7 @@ from polars_wroc.fairness_metrics import FAIRNESS_COLUMNS
 from polars_wroc.gaps import GAP_COLUMNS, GapTests
 from polars_wroc.groupings import groupings, require_texts
 from polars_wroc.inference import Interval, Method
-from polars_wroc.inputs import LABEL, ROW_WEIGHT, IntoColumn
+from polars_wroc.inputs import LABEL, ROW_WEIGHT, IntoColumn, check_positives
 from polars_wroc.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.reading import missing_values, read_rows, require_groups
 from polars_wroc.rows import MODEL, OVERALL, IntoColumns, collect
@@ -179,12 +179,7 @@ def audit(
     rows = collapse(rows, binning, [way.keys for way in ways])
     plan = AuditPlan(ways, references, choice, interval, metrics, tests)
     tables = measure(rows, plan)
-    if pos_label is not None and not tables.segments["n_pos"].sum():
-        msg = (
-            "`pos_label` must be the label of a row with a score and a weight; "
-            f"found none with {pos_label!r}"
-        )
-        raise ValueError(msg)
+    check_positives(pos_label, found=bool(tables.segments["n_pos"].sum()))
     of_counts = is_counts(frame)
     if of_counts and not _is_weighted(tables.segments):
         weight = None

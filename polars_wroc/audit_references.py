@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import values
 from polars_wroc.groupings import Grouping
+from polars_wroc.options import shown
 from polars_wroc.reference_choice import read_reference
 from polars_wroc.references import OneGroup, Reference
 from polars_wroc.rows import Rows
@@ -88,15 +89,12 @@ def _name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
     """Name the segment of a value; a text is its name already."""
     if isinstance(value, str):
         return value
-    if len(types) == 1 and inputs.is_possible(value, types[0]):
-        given = pl.Series([value])
-        held = given.cast(types[0], strict=False)
-        # No other value of the type that this one would be rounded to.
-        if (held == given).all():
-            return str(held.cast(pl.String)[0])
+    held = values.exact(value, types[0]) if len(types) == 1 else None
+    if held is not None:
+        return str(held.cast(pl.String)[0])
     named = ", ".join(str(dtype) for dtype in types)
     msg = (
         f"`reference` must give {attribute!r} ({named}) one of its values or the name of a "
-        f"segment; found {value!r}"
+        f"segment; found {shown(value)}"
     )
     raise ValueError(msg)

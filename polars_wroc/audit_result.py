@@ -120,7 +120,7 @@ class Audit:
         A threshold that selects nobody is ``"Infinity"``, as JSON has no number for it.
         """
         result: dict[str, Any] = {
-            "settings": {name: _in_json(value) for name, value in self.settings.items()},
+            "settings": {name: _setting_in_json(value) for name, value in self.settings.items()},
             "segments": _rows_in_json(self.segments),
             "gaps": _rows_in_json(self.gaps),
             "missing": _rows_in_json(self.missing),
@@ -135,6 +135,11 @@ class Audit:
 def _rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
     rows = table.iter_rows(named=True)
     return [{name: _in_json(value) for name, value in row.items()} for row in rows]
+
+
+def _setting_in_json(value: Any) -> Any:
+    """Write a setting; the positive label may be NaN, which no number of a table is."""
+    return "NaN" if isinstance(value, float) and math.isnan(value) else _in_json(value)
 
 
 def _in_json(value: Any) -> Any:

@@ -81,6 +81,11 @@ def parts_of(bins: pl.Expr) -> pl.Expr:
     return bins // _HALVINGS
 
 
+def is_number_of_bins(bins: pl.Expr) -> pl.Expr:
+    """Say whether numbers are some that `Binning` takes: powers of two."""
+    return bins.is_between(bins_of(1), bins_of(1 << _MOST_BITS)) & ((bins & (bins - 1)) == 0)
+
+
 def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
     """Number the bin of each score: Int64, null for null, and rising with the score."""
     value = score.cast(pl.Float64)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc import inputs
+from polars_wroc.arguments import from_expressions
 from polars_wroc.confusion import ENDS_TIE, FP, TP, Curve, cumulated_list, is_divisor, list_curve
 from polars_wroc.hull import hull_list
-from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn, from_expressions
+from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.staged import Fields, as_struct, in_struct
 
 BRIER_COLUMNS = (

@@ -19,7 +19,7 @@ from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.placements import place
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.staged import in_columns
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
@@ -206,7 +206,7 @@ def calibration_error(
     )
     if rows.keys:
         # A group of missing rows only is in no bin.
-        table = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
+        table = beside(rows.key_values(), table, rows.keys)
     filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
     measured = rows.arrange(in_columns(filled, calibration_steps(IN_THE_LARGE, level)))
     return deliver(frame, measured.select(*rows.keys, *CALIBRATION_ERROR_COLUMNS))

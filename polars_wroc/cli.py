@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-from typing import TextIO
 
-from polars_wroc import cli_commands, cli_inputs, files
+from polars_wroc import cli_commands, cli_inputs, files, streams
 from polars_wroc.cli_parser import UsageError, build_parser
 from polars_wroc.interruption import stoppable
+from polars_wroc.messages import first_line
 from polars_wroc.progress import Progress
 from polars_wroc.spilling import name_spill_folder, remove_spilled
 
-DONE, GATE_FAILED, BAD_INPUT = 0, 1, 2
+# Nothing but a gate may end with its code.
+DONE, GATE_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    if arguments is not None:
+        return _guarded(arguments, ends_here=False)
+    streams.reserve_numbers()
+    try:
+        return _guarded(sys.argv[1:], ends_here=True)
+    finally:
+        streams.finish()
+
+
+def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
+    try:
+        return _main(arguments, ends_here=ends_here)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception)
+        return _complain(_unexpected(error))
+
+
+def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     try:
         options = build_parser(
             {
@@ -30,32 +52,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
             }
         ).parse_args(arguments)
         cli_inputs.check_columns(options)
-    except UsageError as error:
+    except BrokenPipeError:
+        raise
+    except (UsageError, OSError) as error:
         return _complain(str(error))
-    wanted = options.progress and sys.stderr.isatty()
+    except SystemExit:
+        # After help, or the version.
+        return DONE
+    wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
     with stoppable(lambda: _clean(options.progress)):
         name_spill_folder()
         code = _run(options)
-        if arguments is None:
-            # Only where the process ends here too: Polars needs the folder as long as it goes on.
+        if ends_here:
+            # Polars needs the folder as long as the process goes on.
             remove_spilled()
     return code
 
 
+@cli_inputs.without_hints()
 def _run(options: argparse.Namespace) -> int:
     try:
         _carry_out(options)
     except UsageError as error:
         return _complain(str(error))
     except cli_commands.GateError as error:
+        if error.__cause__ and not isinstance(error.__cause__, BrokenPipeError):
+            _complain(_described(error.__cause__, options))
         _complain(str(error))
         return GATE_FAILED
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; say nothing more at the end either.
-        _silence(sys.stdout)
     except (*cli_inputs.ERRORS, ImportError) as error:
-        return _complain(cli_inputs.describe(error, options))
+        if isinstance(error, BrokenPipeError):
+            raise
+        return _complain(_described(error, options))
     return DONE
 
 
@@ -67,19 +96,30 @@ def _carry_out(options: argparse.Namespace) -> None:
             options.progress.stop()
 
 
+def _described(error: BaseException, options: argparse.Namespace) -> str:
+    if not isinstance(error, (*cli_inputs.ERRORS, ImportError)):
+        return _unexpected(error)
+    try:
+        return cli_inputs.describe(error, options)
+    except Exception:  # noqa: BLE001  (what went wrong first is what counts)
+        return first_line(error)
+
+
+def _unexpected(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "memory must suffice; found that it does not"
+    return f"unexpected {type(error).__name__}: {first_line(error)}"
+
+
 def _clean(progress: Progress | None) -> None:
     if progress:
         progress.stop()
     # Polars goes on until the very end, and would complain of the files that it misses.
-    _silence(sys.stderr)
+    streams.silence(sys.stderr)
     files.discard_partial()
     remove_spilled()
 
 
-def _silence(stream: TextIO) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def _complain(message: str) -> int:
-    sys.stderr.write(f"polars-wroc: {message}\n")
+    streams.complain(message)
     return BAD_INPUT

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from polars_wroc import cli_inputs, files
+from polars_wroc import cli_inputs, files, streams
 from polars_wroc.audit_findings import findings_of
 from polars_wroc.audit_result import SUFFIXES, Audit
 from polars_wroc.cli_parser import UsageError
 from polars_wroc.gates import Gate, read_gate
 from polars_wroc.groupings import MISSING
+from polars_wroc.inputs import check_positives
+from polars_wroc.messages import without_credentials
 from polars_wroc.rows import collect, collect_all
 
 # What a terminal has room for.
@@ -68,15 +69,28 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["reference"] = _reference(options.reference)
     audit = cli_inputs.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    sources = [files.without_password(source) for source in options.files]
+    sources = [without_credentials(source) for source in options.files]
     result = replace(result, settings={"files": sources, **result.settings})
-    _show(result, options)
-    _judge(result, gates)
+    failures, unknown, not_judged = _judge(result, gates)
+    try:
+        _show(result, options)
+    except (Exception, pl.exceptions.PanicException) as error:
+        # Whatever becomes of the output, a gate that failed is what the exit code tells.
+        if failures:
+            raise GateError("; ".join([*failures, *unknown])) from error
+        raise
+    finally:
+        for line in not_judged:
+            streams.complain(line)
+    if failures:
+        raise GateError("; ".join([*failures, *unknown]))
+    if unknown:
+        raise ValueError("; ".join(unknown))
 
 
-def _judge(result: Audit, gates: Sequence[Gate]) -> None:
-    """Fail where a gate says so, and say what no gate could be asked about."""
-    failures, unknown = list[str](), list[str]()
+def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[list[str], list[str], list[str]]:
+    """Say which gates fail, which cannot be asked at all, and where others are not judged."""
+    failures, unknown, not_judged = list[str](), list[str](), list[str]()
     for gate in gates:
         try:
             judgement = gate.judge(result)
@@ -86,11 +100,8 @@ def _judge(result: Audit, gates: Sequence[Gate]) -> None:
         failures += judgement.failures
         if judgement.not_judged:
             places = "; ".join(judgement.not_judged)
-            sys.stderr.write(f"polars-wroc: {gate} is not judged in {places}\n")
-    if failures:
-        raise GateError("; ".join([*failures, *unknown]))
-    if unknown:
-        raise ValueError("; ".join(unknown))
+            not_judged.append(f"{gate} is not judged in {places}")
+    return failures, unknown, not_judged
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -98,6 +109,7 @@ def run_auc(options: argparse.Namespace) -> None:
     _check_output(options, files.TABLE_SUFFIXES)
     summary = cli_inputs.functions_of(options)("summary")
     table = collect(summary(by=options.by or None, **_uncertainty(options)))
+    check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     if options.output == "-":
         _print_json(table, options)
     elif options.output:
@@ -118,7 +130,9 @@ def run_curve(options: argparse.Namespace) -> None:
     functions = cli_inputs.functions_of(options)
     curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
     if suffix in files.TABLE_SUFFIXES:
-        files.save_table(collect(curves), options.output)
+        table = collect(curves)
+        check_positives(options.pos_label, found=bool((table["tp"] + table["fn"]).sum()))
+        files.save_table(table, options.output)
         _say_written(options)
         return
     # Only a chart should cost the import of Altair.
@@ -126,6 +140,7 @@ def run_curve(options: argparse.Namespace) -> None:
 
     summary = functions("summary")
     table, sure = collect_all([curves, summary(**by, **_uncertainty(options))])
+    check_positives(options.pos_label, found=bool(sure["n_pos"].sum()))
     facet = options.by[0] if options.by else None
     save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
     _say_written(options)
@@ -140,7 +155,7 @@ def run_counts(options: argparse.Namespace) -> None:
 def run_merge(options: argparse.Namespace) -> None:
     """Write the counts of all files together."""
     _check_output(options, files.TABLE_SUFFIXES)
-    _write_counts(cli_inputs.merged(options), options)
+    _write_counts(cli_inputs.merged(options).table(), options)
 
 
 def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
@@ -168,7 +183,7 @@ def _reference(given: Sequence[str]) -> str | dict[str, str]:
 
 def _show(result: Audit, options: argparse.Namespace) -> None:
     if options.output == "-":
-        _say(result.to_json(), options)
+        _say(result.to_json(), options, json=True)
         return
     if options.output:
         result.save(options.output)
@@ -197,7 +212,7 @@ def _say_written(options: argparse.Namespace) -> None:
 
 
 def _print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:
-    _say(table.write_json() + "\n", options)
+    _say(table.write_json() + "\n", options, json=True)
 
 
 def _print(table: pl.DataFrame, options: argparse.Namespace) -> None:
@@ -213,15 +228,8 @@ def _print(table: pl.DataFrame, options: argparse.Namespace) -> None:
         _say(f"{table}\n", options)
 
 
-def _say(text: str, options: argparse.Namespace) -> None:
+def _say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
     """Print on standard output, which may be the terminal that progress is drawn on."""
     if options.progress:
         options.progress.stop()
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        msg = f"standard output must be writable; found {files.first_line(error)}"
-        raise OSError(msg) from error
+    streams.say(text, json=json)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
 import polars as pl
 
-from polars_wroc import files
+from polars_wroc import sources, values
 from polars_wroc.audit import audit
 from polars_wroc.cli_parser import UsageError
 from polars_wroc.count_tables import score_counts
-from polars_wroc.counted import from_counts
+from polars_wroc.counted import Counts
 from polars_wroc.curves import roc_curve
 from polars_wroc.inputs import SCORE, WEIGHT, sentence_of
+from polars_wroc.messages import first_line, without_credentials
 from polars_wroc.progress import Progress
 from polars_wroc.reading import read_rows
-from polars_wroc.states import merge, read_state, read_states
+from polars_wroc.states import State, merge, read_state, read_states
 from polars_wroc.summary import summary
 
 Name = Literal["audit", "summary", "roc_curve"]
@@ -50,7 +53,7 @@ def check_columns(options: argparse.Namespace) -> None:
 def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
     """Find functions of this package by their names, applied to what the files hold."""
     if options.counts:
-        return partial(getattr, from_counts(merged(options)))
+        return partial(getattr, Counts(merged(options), eager=False))
     arguments = _rows(options)
     if options.bins is not None:
         arguments["bins"] = options.bins
@@ -63,23 +66,33 @@ def counted(options: argparse.Namespace) -> pl.LazyFrame:
     return counts
 
 
-def merged(options: argparse.Namespace) -> pl.LazyFrame:
+def merged(options: argparse.Namespace) -> State:
     """Add up the counts in all files."""
-    sources = files.each_file(options.files)
-    frames = [_watched([source], options.progress) for source in sources]
-    return merge(read_states("files", frames, sources), options.bins).table()
+    files = sources.each_file(options.files)
+    frames = [_watched([file], options.progress) for file in files]
+    stacked = [file for file in files if sources.is_address(file)]
+    return merge(read_states("files", frames, files, stacked), options.bins)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
     """Say what went wrong, and which of several files is to blame if one is."""
-    said = sentence_of(error) or files.first_line(error)
-    sources = files.each_file(options.files)
-    if not options.counts:
-        try:
-            files.check_sources(sources)
-        except ValueError:
-            return said
-    return (_blame(sources, options, error) if len(sources) > 1 else None) or said
+    said = sentence_of(error) or first_line(error)
+    try:
+        files = sources.each_file(options.files)
+        if not options.counts:
+            sources.format_of(files)
+        return (_blame(files, options, error) if len(files) > 1 else None) or said
+    except ERRORS:
+        # The files as such are at fault, or not what they were.
+        return said
+
+
+@contextmanager
+def without_hints() -> Iterator[None]:
+    """Keep the engine from hints on standard error about how to set up a cloud."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
+        yield
 
 
 def _rows(options: argparse.Namespace) -> dict[str, Any]:
@@ -97,61 +110,60 @@ def _columns(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]
     }
 
 
-def _watched(sources: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
-    frame = files.scan(sources)
-    return progress.watch(frame, known=files.say_rows(sources)) if progress else frame
+def _watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
+    frame = sources.scan(files)
+    return progress.watch(frame, known=sources.say_rows(files)) if progress else frame
 
 
 def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
     """Read the text of --pos-label as a value of the label's type."""
     dtype = frame.collect_schema().get(label)
-    if text is None or dtype is None or not (dtype.is_numeric() or dtype == pl.Boolean):
+    if text is None or dtype is None:
         return text
-    words = {"true": True, "false": False}
-    try:
-        return words[text.lower()] if dtype == pl.Boolean else float(text)
-    except (KeyError, ValueError):
+    value = values.from_text(text, dtype)
+    if value is None:
         msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
-        raise ValueError(msg) from None
+        raise ValueError(msg)
+    return value
 
 
-def _blame(sources: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
+def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
     """Look for the file with a fault that others do not have."""
     thorough = isinstance(error, pl.exceptions.PolarsError)
     first_fault: str | None = None
-    for number, source in enumerate(sources):
-        fault = _fault(source, options, thorough=thorough)
+    for number, file in enumerate(files):
+        fault = _fault(file, options, thorough=thorough)
         if number == 0:
             first_fault = fault
         elif fault is None and first_fault is not None:
             return first_fault
         elif fault is not None and first_fault is None:
             return fault
-    return None if first_fault or options.counts else _difference(sources)
+    return None if first_fault or options.counts else _difference(files)
 
 
-def _fault(source: str, options: argparse.Namespace, *, thorough: bool) -> str | None:
+def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | None:
     """Say what is wrong with one file, down to its last row if that is asked for."""
     try:
-        frame = files.scan([source])
-        checked = _checked(frame, options)
+        frame = sources.scan([file])
+        checked = _checked(frame, options, once=not sources.is_address(file))
     except ERRORS as error:
-        said = files.first_line(error)
-        return said if source in said else f"{said}, in {source}"
+        said = first_line(error)
+        return said if without_credentials(file) in said else f"{said}, in {file}"
     if not thorough:
         return None
     try:
         checked.collect()
     except ERRORS as error:
         sentence = sentence_of(error)
-        return f"{sentence}, in {source}" if sentence else files.unreadable([source], error)
+        return f"{sentence}, in {file}" if sentence else sources.unreadable([file], error)
     return None
 
 
-def _checked(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame:
+def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) -> pl.LazyFrame:
     """Plan to look at every value that matters."""
     if options.counts:
-        return read_state("files", frame).frame.select(pl.all().count())
+        return read_state("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
     rows = read_rows(frame, **given, by=options.by or None, result_columns=())
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
@@ -161,16 +173,16 @@ def _total(*names: str) -> pl.Expr:
     return pl.sum_horizontal(pl.col(name).cast(pl.Float64).sum() for name in names)
 
 
-def _difference(sources: Sequence[str]) -> str | None:
+def _difference(files: Sequence[str]) -> str | None:
     """Say which file has other columns than the first."""
-    schemas = {source: dict(files.scan([source]).collect_schema()) for source in sources}
-    first = sources[0]
-    for source, schema in schemas.items():
+    schemas = {file: dict(sources.scan([file]).collect_schema()) for file in files}
+    first = files[0]
+    for file, schema in schemas.items():
         for name in {**schemas[first], **schema}:
-            types = [str(schemas[file].get(name, "no type")) for file in (first, source)]
+            types = [str(schemas[one].get(name, "no type")) for one in (first, file)]
             if types[0] != types[1]:
                 return (
                     "`files` must all have the same columns; "
-                    f"found {name!r} of {types[0]} in {first} and of {types[1]} in {source}"
+                    f"found {name!r} of {types[0]} in {first} and of {types[1]} in {file}"
                 )
     return None

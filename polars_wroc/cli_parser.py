@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, get_args
 
-from polars_wroc import __version__, files
+from polars_wroc import __version__, files, streams
 from polars_wroc.audit_references import ReferenceKind
 from polars_wroc.audit_result import SUFFIXES
 from polars_wroc.bands import BandKind
@@ -27,6 +27,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         msg = f"{message}; see {self.prog} --help"
         raise UsageError(msg)
+
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
+        # Help and the version: what cannot be printed is an error for these as well.
+        streams.say(message)
 
 
 def build_parser(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
+from math import comb
 
 import polars as pl
 
-from polars_wroc.confusion import class_weights, if_both_classes
+from polars_wroc.confusion import by_descending_score, class_weights, if_both_classes
 from polars_wroc.contrasts import CONTRAST_COLUMNS, Adjust, adjusted, check_options, contrast
+from polars_wroc.group_numbers import Limit
 from polars_wroc.inputs import WEIGHT, IntoColumn
-from polars_wroc.placements import ClassRows, Placements, beside_clusters, place, row_curve
+from polars_wroc.placements import ClassRows, Placements, beside_clusters, place_among, row_curve
 from polars_wroc.reading import read_paired_rows, score_column
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
-from polars_wroc.staged import Fields, Step, as_struct, in_columns
+from polars_wroc.staged import Fields, as_struct, in_columns
 from polars_wroc.variance import Units, Variance, WeightType, units_of
 
 COMPARISON_COLUMNS = (
@@ -28,7 +29,12 @@ COMPARISON_COLUMNS = (
     "n",
     "n_missing",
 )
-_PAIR, _ORDER = "__pair", "__order"
+_PAIR, _FIRST, _SECOND = "__pair", "__first", "__second"
+_MISSING_FIRST, _MISSING_SECOND = "__missing_first", "__missing_second"
+_NUMBER = pl.UInt32
+# Plans take a time that grows faster than the number of their columns.
+_AT_ONCE = 32
+_MOST_PAIRS = 5_000
 
 
 def compare(
@@ -43,6 +49,7 @@ def compare(
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
     adjust: Adjust = "holm",
+    max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Compare the weighted AUCs of two or more scores on the same rows, per group.
 
@@ -63,6 +70,9 @@ def compare(
         How p-values are adjusted for the number of tests in the table: ``"holm"`` for the
         chance of any false finding, ``"bh"`` (Benjamini and Hochberg) for the share of false
         findings, or ``"none"``.
+    max_pairs
+        Refuse to compare more pairs of scores than these, which time and memory grow with: the
+        5,000 are those of 100 scores.
 
     Returns
     -------
@@ -77,7 +87,8 @@ def compare(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for fewer than two scores or an option that does not exist.
+        As for `summary`; also for fewer than two scores, more pairs than ``max_pairs`` or an
+        option that does not exist.
 
     Notes
     -----
@@ -115,7 +126,8 @@ def compare(
     └─────────┴─────────┴────────────┴───────┴─────────┘
     """
     check_options(level, adjust)
-    units = units_of(weight_type, clustered=cluster is not None)
+    limit = Limit("max_pairs", max_pairs, "pairs", "score")
+    units: Units = units_of(weight_type, clustered=cluster is not None)
     rows, models = read_paired_rows(
         frame,
         label,
@@ -126,18 +138,18 @@ def compare(
         result_columns=COMPARISON_COLUMNS,
         cluster=cluster,
     )
+    limit.check(comb(len(models), 2))
     pairs = [_Pair(first, second, units) for first, second in combinations(range(len(models)), 2)]
-    groups = _reduce(_place_all(rows, len(models)), len(models), pairs)
-    listed = pl.concat_list(
-        as_struct({_ORDER: pl.lit(order)} | pair.comparison(models, level))
-        for order, pair in enumerate(pairs)
-    )
-    table = (
-        groups.select(*rows.keys, listed.alias(_PAIR), "n", "n_missing")
-        .explode(_PAIR, empty_as_null=False)
-        .unnest(_PAIR)
-    )
-    in_order = rows.arrange(adjusted(table, adjust).sort(_ORDER))
+    placed = _place_all(rows, len(models))
+    batches = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
+    if len(batches) > 1:
+        # Planned and computed once. Through a cache that is read once no filter is pushed down.
+        placed = replace(placed, frame=placed.frame.cache())
+    # Not side by side: the batches would hold their columns all at once.
+    sums = pl.concat([_reduce(placed, batch) for batch in batches], parallel=False)
+    table = in_columns(sums, [_centre, *_variance(units).steps])
+    named = table.with_columns(**_comparison(models, units, level))
+    in_order = rows.arrange(adjusted(named, adjust).sort(_FIRST, _SECOND))
     return deliver(frame, in_order.select(*rows.keys, *COMPARISON_COLUMNS))
 
 
@@ -150,52 +162,81 @@ class _Pair:
     units: Units
 
     @property
-    def variance(self) -> Variance:
-        name = f"_{self.first}_{self.second}"
-        return Variance(self.units, centre=f"__centre{name}", name=name)
-
-    @property
     def placements(self) -> Placements:
         difference = pl.col(_placement(self.first)) - pl.col(_placement(self.second))
         dp, dn = class_weights(pl.col(WEIGHT))
         return Placements(ClassRows(dp, difference), ClassRows(dn, difference))
 
     @property
-    def steps(self) -> list[Step]:
-        return [self._centre, *self.variance.steps]
+    def name(self) -> str:
+        return f"__pair_{self.first}_{self.second}"
 
-    def _centre(self, field: Fields) -> dict[str, pl.Expr]:
-        return {self.variance.centre: field(_missing(self.first)) - field(_missing(self.second))}
+    def column(self, name: str) -> pl.Expr:
+        """Refer to what stands beside each row for this pair."""
+        return pl.col(f"{name}{self.name}")
 
-    def comparison(self, models: list[str], level: float) -> dict[str, pl.Expr]:
-        difference = pl.col(_missing(self.second)) - pl.col(_missing(self.first))
-        return {
-            "model_a": pl.lit(models[self.first]),
-            "model_b": pl.lit(models[self.second]),
-            "auc_a": 1 - pl.col(_missing(self.first)),
-            "auc_b": 1 - pl.col(_missing(self.second)),
-            **contrast(difference, pl.col(self.variance.total), level),
-        }
+    def cluster_sums(self) -> dict[str, pl.Expr]:
+        sums = _variance(self.units).cluster_sums(self.placements)
+        return {f"{name}{self.name}": value for name, value in sums.items()}
+
+    def sums(self) -> pl.Expr:
+        return as_struct(_variance(self.units).sums(self.placements, self.column))
+
+    def laid_out(self) -> pl.Expr:
+        """Write the pair, what its models lack to 1 and its sums as the fields of a row."""
+        return pl.struct(
+            pl.lit(self.first, _NUMBER).alias(_FIRST),
+            pl.lit(self.second, _NUMBER).alias(_SECOND),
+            pl.col(_missing(self.first)).alias(_MISSING_FIRST),
+            pl.col(_missing(self.second)).alias(_MISSING_SECOND),
+            pl.col(self.name).struct.field("*"),
+        )
+
+
+def _variance(units: Units) -> Variance:
+    return Variance(units, centre="__centre")
+
+
+def _centre(field: Fields) -> dict[str, pl.Expr]:
+    return {"__centre": field(_MISSING_FIRST) - field(_MISSING_SECOND)}
+
+
+def _comparison(models: Sequence[str], units: Units, level: float) -> dict[str, pl.Expr]:
+    first, second = pl.col(_MISSING_FIRST), pl.col(_MISSING_SECOND)
+    names = pl.Enum(models)
+    return {
+        "model_a": pl.col(_FIRST).cat.to(names).cast(pl.String),
+        "model_b": pl.col(_SECOND).cat.to(names).cast(pl.String),
+        "auc_a": 1 - first,
+        "auc_b": 1 - second,
+        **contrast(second - first, pl.col(_variance(units).total), level),
+    }
 
 
 def _place_all(rows: Rows, models: int) -> Rows:
     """Put the placements by each score side by side; a sort for each score."""
+    # The schema is asked for once: of a plan with all sorts it takes long.
+    kept = rows.frame.collect_schema().names()
+    weight = rows.observations.signed_weight
+    pos, neg = row_curve().placements
+    of_row = pl.when(pl.col(WEIGHT) > 0).then(pos.placement).otherwise(neg.placement)
     for model in range(models):
-        pos, neg = row_curve().placements
-        of_row = pl.when(pl.col(WEIGHT) > 0).then(pos.placement).otherwise(neg.placement)
-        kept = [name for name in rows.frame.collect_schema() if name != score_column(model)]
-        placed = place(rows, score=score_column(model))
-        rows = replace(rows, frame=placed.select(*kept, of_row.alias(_placement(model))))
+        score, placement = score_column(model), _placement(model)
+        ordered = by_descending_score(rows, score)
+        placed = place_among(ordered, rows.keys, weight, score=score)
+        kept.remove(score)
+        rows = replace(rows, frame=placed.select(*kept, of_row.alias(placement)))
+        kept.append(placement)
     return rows
 
 
-def _reduce(rows: Rows, models: int, pairs: list[_Pair]) -> pl.LazyFrame:
-    """Reduce each group to what every model lacks to 1 and the variance of each difference."""
+def _reduce(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
+    """Reduce each group to a row for each pair: what both lack to 1, and sums of placements."""
     placed = rows.frame
     if pairs[0].units == "cluster":
         unit: dict[str, pl.Expr] = {}
         for pair in pairs:
-            unit |= pair.variance.cluster_sums(pair.placements)
+            unit |= pair.cluster_sums()
         placed = beside_clusters(placed, rows.keys, unit)
     weight = pl.col(WEIGHT)
     dp, dn = class_weights(weight)
@@ -203,23 +244,13 @@ def _reduce(rows: Rows, models: int, pairs: list[_Pair]) -> pl.LazyFrame:
         "n": weight.is_not_null().sum().cast(pl.Int64),
         "n_missing": weight.null_count().cast(pl.Int64),
     }
-    for model in range(models):
+    for model in sorted({each for pair in pairs for each in (pair.first, pair.second)}):
         missing = (dp * pl.col(_placement(model))).sum() / dp.sum()
         sums[_missing(model)] = if_both_classes(dp.sum(), dn.sum(), missing)
-    for pair in pairs:
-        sums |= pair.variance.sums(pair.placements, pl.col)
-    # All pairs take each step together: fewer, wider steps plan faster.
-    steps = [
-        partial(_together, steps) for steps in zip(*(pair.steps for pair in pairs), strict=True)
-    ]
-    return in_columns(rows.reduce(placed, sums), steps)
-
-
-def _together(steps: Sequence[Step], field: Fields) -> dict[str, pl.Expr]:
-    columns: dict[str, pl.Expr] = {}
-    for step in steps:
-        columns |= step(field)
-    return columns
+    sums |= {pair.name: pair.sums() for pair in pairs}
+    listed = pl.concat_list(pair.laid_out() for pair in pairs).alias(_PAIR)
+    reduced = rows.reduce(placed, sums).select(*rows.keys, "n", "n_missing", listed)
+    return reduced.explode(_PAIR, empty_as_null=False).unnest(_PAIR)
 
 
 def _placement(model: int) -> str:

@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs import SCORE, SEVERAL_SCORES, WEIGHT
+from polars_wroc.inputs import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.rows import Rows
+from polars_wroc.score_types import beside_thresholds, is_moved
 from polars_wroc.staged import as_struct
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
@@ -30,6 +31,8 @@ TP_SQUARES, FP_SQUARES = "__tp_squares", "__fp_squares"
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 _SQUARES = (TP_SQUARES, FP_SQUARES, POSITIVES_SQUARES, NEGATIVES_SQUARES)
 ENDS_TIE = "__ends_tie"
+# Whether the threshold, which is a float, is another number than the score.
+MOVED = "__moved"
 _TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 # Sums of smaller numbers lose digits, and 1 divided by such a sum, with which the engine multiplies
 # where one value divides many, may be no number.
@@ -144,19 +147,21 @@ def curve_frame(
     ``thresholds`` get a row each whether or not a row of the data scores just that. After
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
     `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
-    `SEVERAL_SCORES`.
+    `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
     rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
     groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
+    frame = rows.frame
+    if thresholds:
+        score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
+        frame = frame.with_columns(beside_thresholds(score).alias(SCORE))
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
         pl.lit(0, pl.Int8).alias(WEIGHT)
     )
     # A mark weighs nothing: it adds a place on the curve and changes no sum.
     # The origins come first, so that rows in order stay so.
-    marked = pl.concat(
-        [marks.select(*rows.keys, SCORE, WEIGHT), rows.frame], how="diagonal_relaxed"
-    )
+    marked = pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         steps = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
@@ -172,14 +177,26 @@ def curve_frame(
     return rows.arrange(
         steps.select(
             *rows.keys,
-            pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
+            threshold_of(pl.col(SCORE)),
             *(value.alias(name) for name, value in cells_of(pl.col(TP), pl.col(FP)).items()),
             POSITIVES,
             NEGATIVES,
             *(_SQUARES if squares else []),
             *([SEVERAL_SCORES] if rows.binned else []),
+            *([is_moved(pl.col(SCORE)).alias(MOVED)] if _has_whole(steps) else []),
         )
     )
+
+
+def _has_whole(frame: pl.LazyFrame) -> bool:
+    return frame.collect_schema()[SCORE].is_integer()
+
+
+def threshold_of(score: pl.Expr) -> pl.Expr:
+    """Write the score of a point as a threshold; of the origin, which has none, it is infinite."""
+    threshold = score.cast(pl.Float64).fill_null(float("inf"))
+    # Scores of 0.0 and -0.0 tie, and either may come first.
+    return pl.when(threshold != 0).then(threshold).otherwise(0.0).alias("threshold")
 
 
 def cells_of(tp: pl.Expr, fp: pl.Expr) -> dict[str, pl.Expr]:

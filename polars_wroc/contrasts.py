@@ -15,6 +15,7 @@ from polars_wroc.distributions import (
     two_sided_p_value,
 )
 from polars_wroc.rates import Estimate, difference_limits, logit_limits
+from polars_wroc.rows import beside
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
@@ -134,5 +135,5 @@ def adjusted_together(
         name.removesuffix("value") + "adjusted": pl.col("p_adjusted").filter(pl.col(_TEST) == name)
         for name in p_values
     }
-    beside = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
-    return table.join(beside, on=keys, how="left", nulls_equal=True)
+    of_row = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
+    return beside(table, of_row, keys)

@@ -143,7 +143,7 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     TypeError, ValueError
         For something that is no state, for states of different groups, and for ``bins`` below 16.
     polars.exceptions.InvalidOperationError
-        At collect, for counts or sums that are null, negative or no number.
+        For counts that no rows have: see `from_counts`. At collect, if these are LazyFrames.
 
     Examples
     --------

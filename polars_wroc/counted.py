@@ -94,20 +94,33 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     Counts
         Methods that have the names, options and columns of the functions for rows: ``summary``,
         ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need
-        no single row. They take no columns, and ``by`` names groups that the counts have. Models
-        come in alphabetical order. Counts by score give what the rows give. From bins the points
-        of curves are exact but few, and rows in one bin count as ties: ``summary``, ``roc_curve``
-        and ``audit`` say with certainty, but for rounding, what ``auc_low, auc_high`` an AUC is
-        between. Intervals of gaps in AUC are wider by what bins may hide, and a gap is tested
-        only where its sign is certain. Other tables are those of the binned scores; a
-        calibration needs counts by score.
+        no single row. They take no columns, and ``by`` names groups that the counts have, or is
+        an expression of the groups of one row, as ``pl.col("age") // 10``: a rank or a mean would
+        be one over rows of counts. Models come in alphabetical order. Counts by score give what
+        the rows give. From bins the points of curves are exact but few, and rows in one bin count
+        as ties: ``summary``, ``roc_curve`` and ``audit`` say with certainty, but for rounding, what
+        ``auc_low, auc_high`` an AUC is between. Intervals of gaps in AUC are wider by what bins may
+        hide, and a gap is tested only where its sign is certain. Other tables are those of the
+        binned scores; a calibration needs counts by score.
 
     Raises
     ------
     TypeError, ValueError
         For something that is no table of counts.
     polars.exceptions.InvalidOperationError
-        At collect, for counts or sums that are null, negative or no number.
+        For counts that no rows have, at once for a DataFrame and at collect for a LazyFrame: see
+        the notes.
+
+    Notes
+    -----
+    The table is checked whole, whatever is asked for, and a message names the first row that
+    breaks a rule. Counts are whole numbers, 2**53 in all at most; a class has weights where it has
+    rows. The sums of weights, of their squares and of their cubes bound each other, as sums over n
+    positive weights do: ``w**2 / n <= w2 <= w**2`` and ``w2**2 / w <= w3 <= w2**1.5``, but for the
+    rounding of n terms. The lowest and the highest score of a bin are in one bin of ``bins``, and
+    a group has each score or bin once. Counts of other rows are counts too: a check cannot know
+    that a row was moved to another group or to another free score, or was left out, nor that
+    weights were changed to others that are possible.
 
     Examples
     --------

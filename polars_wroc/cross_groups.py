@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import polars as pl
 
+from polars_wroc.group_numbers import GROUP, Limit, numbered_groups, with_numbers
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.rates import Estimate, difference_limits
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver, over
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.variance import WeightType
 
@@ -24,6 +26,10 @@ CROSS_COLUMNS = (
     "xauc_gap_high",
 )
 _POSITIVE, _NEGATIVE = "positive_", "negative_"
+# The numbers of both groups of a pair.
+_OF_POSITIVES, _OF_NEGATIVES = "__positives_of", "__negatives_of"
+_PAIR = [_OF_POSITIVES, _OF_NEGATIVES]
+_MOST_PAIRS = 250_000
 
 
 def cross_auc(
@@ -37,6 +43,7 @@ def cross_auc(
     level: float = 0.95,
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
+    max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Weighted AUC of the positives of each group against the negatives of each group.
 
@@ -48,6 +55,10 @@ def cross_auc(
         As for `summary`.
     by
         The groups: one or several columns or expressions.
+    max_pairs
+        Refuse to make more ordered pairs of groups than these, which time and memory grow with,
+        as they do with the rows times the groups: the 250,000 are those of 500 groups. Those of
+        several scores count together.
 
     Returns
     -------
@@ -64,7 +75,7 @@ def cross_auc(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`.
+        As for `summary`; also at collect for more pairs than ``max_pairs``.
 
     Notes
     -----
@@ -97,45 +108,56 @@ def cross_auc(
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*CROSS_COLUMNS, *SUMMARY_COLUMNS)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    groups = rows.groups
-    pairs = _pairs(rows, groups)
+    limit = Limit("max_pairs", max_pairs, "pairs")
+    names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
+    pairs = _pairs(rows, names)
     measured = summarise(Rows(pairs.frame, pairs.keys), interval)
-    table = _with_gaps(_complete(measured, rows, groups), groups, rows.ordered)
-    return deliver(frame, pairs.arrange(table).select(*pairs.keys, *CROSS_COLUMNS))
+    table = pairs.arrange(_with_gaps(_complete(measured, rows, names), rows.ordered))
+    keys = {side: _renamed(rows.groups, side) for side in (_POSITIVE, _NEGATIVE)}
+    for side, number in zip(keys.values(), _PAIR, strict=True):
+        named = names.rename({GROUP: number} | side)
+        table = table.join(named, on=number, how="left", maintain_order="left")
+    columns = [name for side in keys.values() for name in side.values()]
+    return deliver(frame, table.select(*columns, *rows.ordered, *CROSS_COLUMNS))
+
+
+def _number_of_pairs(rows: Rows) -> pl.Expr:
+    """Count the pairs of a column with one row for each group."""
+    schema = rows.frame.collect_schema()
+    models = [schema[name] for name in rows.ordered]
+    each = prod(len(names.categories) for names in models if isinstance(names, pl.Enum))
+    return pl.len().cast(pl.Int64) ** 2 * each
 
 
 def _renamed(groups: Sequence[str], prefix: str) -> dict[str, str]:
     return {key: f"{prefix}{key}" for key in groups}
 
 
-def _pairs(rows: Rows, groups: Sequence[str]) -> Rows:
+def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
     """Repeat each row beside every group that its class may meet."""
-    names = _renamed(groups, _POSITIVE), _renamed(groups, _NEGATIVE)
-    values = rows.frame.select(groups).unique()
+    numbered = with_numbers(rows.frame, names, rows.groups)
     sides = [
-        rows.frame.filter(there).rename(own).join(values.rename(other), how="cross")
+        numbered.filter(there)
+        .rename({GROUP: own})
+        .join(names.select(pl.col(GROUP).alias(other)), how="cross")
         for there, own, other in (
-            (pl.col(WEIGHT) > 0, names[0], names[1]),
-            (pl.col(WEIGHT) < 0, names[1], names[0]),
+            (pl.col(WEIGHT) > 0, _OF_POSITIVES, _OF_NEGATIVES),
+            (pl.col(WEIGHT) < 0, _OF_NEGATIVES, _OF_POSITIVES),
         )
     ]
-    keys = [*names[0].values(), *names[1].values(), *rows.ordered]
-    return Rows(pl.concat(sides, how="diagonal"), keys, rows.ordered)
+    return Rows(pl.concat(sides, how="diagonal"), [*_PAIR, *rows.ordered], rows.ordered)
 
 
-def _complete(measured: pl.LazyFrame, rows: Rows, groups: Sequence[str]) -> pl.LazyFrame:
+def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.LazyFrame:
     """Give each pair of groups a row, whether or not it has rows."""
-    values = rows.frame.select(groups).unique()
-    grid = values.rename(_renamed(groups, _POSITIVE)).join(
-        values.rename(_renamed(groups, _NEGATIVE)), how="cross"
-    )
+    positives, negatives = (names.select(pl.col(GROUP).alias(number)) for number in _PAIR)
+    grid = positives.join(negatives, how="cross")
     if rows.ordered:
         grid = grid.join(rows.frame.select(rows.ordered).unique(), how="cross")
-    keys = grid.collect_schema().names()
-    return grid.join(measured, on=keys, how="left", nulls_equal=True)
+    return beside(grid, measured, [*_PAIR, *rows.ordered])
 
 
-def _with_gaps(table: pl.LazyFrame, groups: Sequence[str], models: Sequence[str]) -> pl.LazyFrame:
+def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
     """Put beside each pair what it has with the roles exchanged."""
     # In shares of the largest: a product of two weights may be no number.
     positives, negatives = (
@@ -144,20 +166,17 @@ def _with_gaps(table: pl.LazyFrame, groups: Sequence[str], models: Sequence[str]
     )
     pairs = positives * negatives
     share = pairs / over(pairs.sum(), models)
-    positive, negative = (list(_renamed(groups, side).values()) for side in (_POSITIVE, _NEGATIVE))
     exchanged = table.select(
-        *(pl.col(own).alias(other) for own, other in zip(positive, negative, strict=True)),
-        *(pl.col(own).alias(other) for own, other in zip(negative, positive, strict=True)),
+        pl.col(_OF_POSITIVES).alias(_OF_NEGATIVES),
+        pl.col(_OF_NEGATIVES).alias(_OF_POSITIVES),
         *models,
         *(pl.col(name).alias(f"__{name}") for name in ("auc", "ci_low", "ci_high")),
     )
-    both = table.join(exchanged, on=[*positive, *negative, *models], how="left", nulls_equal=True)
+    both = beside(table, exchanged, [*_PAIR, *models])
     own = Estimate(*(pl.col(name) for name in ("auc", "ci_low", "ci_high")))
     other = Estimate(*(pl.col(f"__{name}") for name in ("auc", "ci_low", "ci_high")))
     limits = difference_limits(own, other)
-    apart = pl.any_horizontal(
-        pl.col(a).ne_missing(pl.col(b)) for a, b in zip(positive, negative, strict=True)
-    )
+    apart = pl.col(_OF_POSITIVES) != pl.col(_OF_NEGATIVES)
     return both.with_columns(
         xauc="auc",
         pair_weight=pl.when(share.is_finite()).then(share),

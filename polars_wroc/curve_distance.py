@@ -18,34 +18,36 @@ from polars_wroc.confusion import (
     if_both_classes,
     with_sums,
 )
+from polars_wroc.group_numbers import GROUP, numbered_groups, with_numbers
 from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rows import Rows
 from polars_wroc.staged import Fields, as_struct
 
-# The number of a row's group, and of the one whose curve is measured.
-GROUP, MEASURED = "__group", "__measured"
+# The number of the group whose curve is measured.
+MEASURED = "__measured"
+# Each takes all rows: beyond so many groups these are more than memory should be asked for.
+MOST_GROUPS = 200
 _SIDE = "__side"
 _ROWS = "__rows"
 _SIDES = ("own", "rest")
 
 
-def distances_to_rest(rows: Rows) -> pl.LazyFrame:
-    """Lay out the ``abroca`` of each group and model that has one."""
-    ordered, names = number_groups(rows)
+def distances_to_rest(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
+    """Lay out the ``abroca`` of each group and model that has one, if groups are ``few``."""
+    ordered, names = number_groups(rows, few)
     return with_names(distances(ordered, rows.ordered).drop_nulls("abroca"), names, rows)
 
 
-def number_groups(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+def number_groups(rows: Rows, few: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """Sort the rows for `distances`, and say which group has which number.
 
     Rows that miss something are gone.
     """
-    groups = rows.groups
-    names = rows.frame.select(groups).unique().sort(groups).with_row_index(GROUP)
+    names = numbered_groups(rows, few)
     # Labels are checked within each group, once and for all.
     checked = rows.observations.signed_weight.over(rows.keys)
     there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
-    numbered = there.join(names, on=groups, nulls_equal=True, maintain_order="left").drop(groups)
+    numbered = with_numbers(there, names, rows.groups)
     ordered = by_descending_score(Rows(numbered, rows.ordered, in_order=rows.in_order))
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:

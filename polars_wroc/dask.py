@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from polars_wroc import count_tables, options
-from polars_wroc.files import each_file, scan
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import IntoColumn
 from polars_wroc.range_summary import ROWS_PER_RANGE, read_parts
@@ -33,6 +32,7 @@ from polars_wroc.score_ranges import (
     tally,
     together,
 )
+from polars_wroc.sources import each_file, scan
 from polars_wroc.variance import WeightType
 
 try:
@@ -264,10 +264,11 @@ def _frames(parts: Parts) -> list[pl.LazyFrame]:
     listed = [parts] if isinstance(parts, Part) else parts
     if not isinstance(listed, Sequence) or not listed:
         options.reject_type("parts", "be one or several LazyFrames or names of files", parts)
+    each_file([str(part) for part in listed if isinstance(part, str | Path)], "parts")
     frames: list[pl.LazyFrame] = []
     for part in listed:
         if isinstance(part, str | Path):
-            frames += [scan([name]) for name in each_file([str(part)])]
+            frames += [scan([name], "parts") for name in each_file([str(part)], "parts")]
         elif isinstance(part, pl.DataFrame | pl.LazyFrame):
             frames.append(part.lazy())
         else:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
 import polars as pl
 
 from polars_wroc import metrics
 from polars_wroc.confusion import FP, TP, curve_list, list_curve
+from polars_wroc.group_numbers import Limit
 from polars_wroc.hull import hull_list
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import model_names, read_paired_rows, score_column
-from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, deliver
+from polars_wroc.rows import MODEL, FrameT, IntoColumns, Rows, beside, deliver
 from polars_wroc.staged import as_struct
 
 _COLUMNS = ("auc", "roc_hull_auc", "dominated", "dominated_by")
+_MOST_PAIRS = 2_000
 _CURVE, _HULL, _OTHER = "__curve", "__hull", "__other"
 
 
@@ -27,6 +30,7 @@ def dominated_models(
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
+    max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Scores whose ROC curve is wholly under the hull of another's.
 
@@ -41,6 +45,9 @@ def dominated_models(
         As for `summary`.
     score
         Two or more columns or expressions.
+    max_pairs
+        Refuse to compare more pairs of scores than these, which time and memory grow with: the
+        2,000 are those of 63 scores.
 
     Returns
     -------
@@ -54,7 +61,7 @@ def dominated_models(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for less than two scores.
+        As for `summary`; also for less than two scores or more pairs than ``max_pairs``.
 
     Notes
     -----
@@ -81,12 +88,14 @@ def dominated_models(
     │ b     ┆ false     ┆ []           │
     └───────┴───────────┴──────────────┘
     """
+    limit = Limit("max_pairs", max_pairs, "pairs", "score")
     result: Sequence[str] = (MODEL, *_COLUMNS)
     rows: Rows
     models: list[str]
     rows, models = read_paired_rows(
         frame, label, score, weight, by, pos_label, result_columns=result
     )
+    limit.check(comb(len(models), 2))
     hulls = _hulls(rows, models)
     table = _compared(hulls, [*rows.keys, MODEL]).select(*rows.keys, *result)
     return deliver(frame, Rows(rows.frame, [*rows.keys, MODEL], [MODEL]).arrange(table))
@@ -126,10 +135,7 @@ def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
         pl.col(side).shift(1, fill_value=0.0).over(keys).alias(f"{side}_before")
         for side in (TP, FP)
     )
-    if group:
-        pairs = corners.join(edges, on=group, nulls_equal=True, suffix=_OTHER)
-    else:
-        pairs = corners.join(edges, how="cross", suffix=_OTHER)
+    pairs = beside(corners, edges, group, how="inner", maintain_order="none", suffix=_OTHER)
     other = {name: pl.col(f"{name}{_OTHER}") for name in (TP, FP, MODEL, "roc_hull_auc")}
     run, rise = (other[side] - pl.col(f"{side}_before") for side in (FP, TP))
     above = run * (pl.col(TP) - other[TP]) - rise * (pl.col(FP) - other[FP])
@@ -142,7 +148,7 @@ def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
         .group_by(keys)
         .agg(pl.col(_OTHER).sort().cast(pl.String).alias("dominated_by"))
     )
-    joined = hulls.join(over, on=keys, how="left", nulls_equal=True)
+    joined = beside(hulls, over, keys)
     dominated = pl.col("dominated_by").is_not_null()
     has_curve = pl.when(pl.col("auc").is_not_null())
     return joined.with_columns(

@@ -7,8 +7,9 @@ from functools import partial
 import polars as pl
 
 from polars_wroc import metrics as formulas
+from polars_wroc.arguments import from_expressions
 from polars_wroc.confusion import Curve, fold
-from polars_wroc.inputs import IntoColumn, from_expressions
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.metrics import Metric, Metrics, named_metrics
 from polars_wroc.staged import as_struct
 

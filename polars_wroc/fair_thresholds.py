@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.confusion import curve_frame, if_both_classes, is_origin, totals
+from polars_wroc.confusion import MOVED, curve_frame, if_both_classes, is_origin, totals
 from polars_wroc.costs import Costs, read_costs
 from polars_wroc.equal_rates import (
     NEGATIVE_SHARE,
@@ -24,6 +24,7 @@ from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows, require_groups
 from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, deliver, over
 from polars_wroc.rules import choose_rule
+from polars_wroc.score_types import unless_moved
 from polars_wroc.threshold_search import choose
 
 Constraint: TypeAlias = Literal["equalized_odds", "equal_opportunity"]
@@ -174,7 +175,7 @@ def equalized_thresholds(
     decide = equal_odds if constraint == "equalized_odds" else equal_tpr
     decided = _decided(decide(edges, costs, large)).cache()
     table = _with_costs(decided, costs, large)
-    complete = rows.key_values().join(table, on=rows.keys, how="left", nulls_equal=True)
+    complete = beside(rows.key_values(), table, rows.keys)
     return deliver(frame, rows.arrange(complete.select(*rows.keys, *_COLUMNS)))
 
 
@@ -197,9 +198,12 @@ def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
     curve = curve_frame(Rows(rows.frame, rows.keys)).with_columns(
         on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
     )
+    corners = curve.filter(if_both_classes(positives, negatives, pl.col("__corner")))
+    if MOVED in corners.collect_schema():
+        checked = unless_moved(pl.col("threshold"), pl.col(MOVED))
+        corners = corners.with_columns(checked.alias("threshold"))
     corners = (
-        curve.filter(if_both_classes(positives, negatives, pl.col("__corner")))
-        .with_columns(
+        corners.with_columns(
             over(alone.then(positives + negatives).sum(), models).alias(_EVERYBODY),
             tpr=pl.col("tp") / positives,
             fpr=pl.col("fp") / negatives,

@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
-from polars_wroc.curve_distance import distances_to_rest
+from polars_wroc.curve_distance import MOST_GROUPS, distances_to_rest
 from polars_wroc.enough_rows import both_have_rows, has_rows, outside
 from polars_wroc.groupings import MISSING, require_texts
 from polars_wroc.inference import Interval
@@ -57,6 +57,7 @@ def fairness(
     level: float = 0.95,
     weight_type: WeightType = "probability",
     min_rows: int = 0,
+    max_groups: int = MOST_GROUPS,
 ) -> FrameT:
     """Weighted fairness metrics between groups: the largest difference and the smallest ratio.
 
@@ -75,6 +76,10 @@ def fairness(
         AUC, and in the rest too for its ABROCA; all rows for a selection rate, positives for a
         tpr, negatives for an fpr, rows predicted positive for a ppv. A row with a frequency is
         as many rows as that says.
+    max_groups
+        Measure ``max_abroca`` where there are no more groups than these, and leave it null
+        where there are more: it takes all rows once for each group, in time and in memory,
+        while every other metric takes them once.
 
     Returns
     -------
@@ -135,6 +140,7 @@ def fairness(
     require_groups(by)
     limit = options.number("threshold", threshold) + 0.0
     least = options.whole_number("min_rows", min_rows, low=0)
+    few = pl.len() <= options.whole_number("max_groups", max_groups, low=1)
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     require_texts(rows)
@@ -143,7 +149,7 @@ def fairness(
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(cells_at(rows, thresholds), metrics.steps)
     aucs = summarise(Rows(rows.frame, rows.keys), interval)
-    rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows)))
+    rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows, few)))
     table = fairness_of(rows, rates, aucs, weight_type, least, distances)
     arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table)
     return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
@@ -216,9 +222,9 @@ def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.La
     )
 
 
-def _distances(rows: Rows) -> pl.LazyFrame:
+def _distances(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
     unknown = pl.lit(None, pl.Float64)
-    return distances_to_rest(rows).with_columns(abroca_low=unknown, abroca_high=unknown)
+    return distances_to_rest(rows, few).with_columns(abroca_low=unknown, abroca_high=unknown)
 
 
 def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:

@@ -9,9 +9,10 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc import metrics, options
+from polars_wroc.arguments import from_expressions
 from polars_wroc.confusion import Curve, curve_list, list_curve
 from polars_wroc.hull import hull_list
-from polars_wroc.inputs import IntoColumn, from_expressions
+from polars_wroc.inputs import IntoColumn
 
 Density: TypeAlias = Literal["beta22", "hmeasure"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.inputs import IntoColumn, from_expressions
+from polars_wroc.arguments import from_expressions
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.placements import ClassRows, list_row_curve, place_list
 from polars_wroc.staged import as_struct
 

@@ -13,14 +13,13 @@ offending rows carry a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.options import reject_type
+from polars_wroc import values
+from polars_wroc.options import shown
 
 IntoColumn: TypeAlias = str | pl.Expr
 
@@ -35,6 +34,8 @@ ROW_WEIGHT = "__weight"
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
+# Two decimals of so many digits are never the same float.
+FLOAT_DIGITS = 15
 # Of a row that stands for several: how many, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
 # The highest score of the rows in its bin, of which it has the lowest, in any group, and whether
@@ -82,46 +83,14 @@ class Observations:
         return self.weight if check is None else self.weight + check
 
 
-def from_expressions(
-    label: IntoColumn,
-    score: IntoColumn,
-    weight: IntoColumn | None,
-    pos_label: object,
-    build: Callable[[pl.Expr], pl.Expr],
-    **beside: pl.Expr,
-) -> pl.Expr:
-    """Build an expression on the list of a group's rows, once the columns' types are known.
-
-    ``build`` gets a list of structs with `SCORE`, `WEIGHT` and the columns ``beside`` them,
-    one for each row. A missing row has weight zero and whatever score it has.
-    """
-    columns = [as_column("label", label), as_column("score", score)]
-    if weight is not None:
-        columns.append(as_column("weight", weight))
-    resolve = partial(_build, pos_label=pos_label, build=build, beside=beside)
-    return pl.pipe_with_dtype(columns, resolve)
-
-
-def as_column(argument: str, value: IntoColumn) -> pl.Expr:
-    """Read an argument that names a column or is an expression."""
-    if isinstance(value, str):
-        if value == "*" or (value.startswith("^") and value.endswith("$")):
-            msg = f"`{argument}` must be the name of a column; found the pattern {value!r}"
-            raise ValueError(msg)
-        return pl.col(value)
-    if not isinstance(value, pl.Expr):
-        reject_type(argument, "be a column name or a Polars expression", value)
-    return value
-
-
-def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
-    """Reduce an expression to its single value per group, and raise when there are several."""
-    value = value.cast(pl.Float64).fill_nan(None)
-    low, high = value.min(), value.max()
-    sentence = pl.format(
-        _MARK + f"`{argument}` must be one value per group; found {{}} to {{}}", low, high
-    )
-    return low + _raise(pl.when(low != high).then(sentence)).fill_null(0.0)
+def check_positives(pos_label: object, *, found: bool) -> None:
+    """Refuse a positive label that no row has, where all rows are seen."""
+    if pos_label is not None and not found:
+        msg = (
+            "`pos_label` must be the label of a row with a score and a weight; "
+            f"found none with {pos_label!r}"
+        )
+        raise ValueError(msg)
 
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
@@ -137,9 +106,9 @@ def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
 
 
-def unless(holds: pl.Expr, sentence: str, found: pl.Expr | None = None) -> pl.Expr:
+def unless(holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None) -> pl.Expr:
     """True where a rule holds; an error with the sentence at collect where it does not."""
-    said = pl.lit(_MARK + sentence)
+    said = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
     if found is not None:
         said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
     return _raise(pl.when(~holds).then(said)).is_null()
@@ -149,35 +118,6 @@ def sentence_of(error: Exception) -> str | None:
     """Return the sentence of a failed check, without the engine's words around it."""
     _, found, rest = str(error).partition(_MARK)
     return rest.partition('"')[0] if found else None
-
-
-def _build(
-    columns: list[tuple[pl.Expr, pl.DataType]],
-    *,
-    pos_label: object,
-    build: Callable[[pl.Expr], pl.Expr],
-    beside: dict[str, pl.Expr],
-) -> pl.Expr:
-    arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
-    typed = [
-        Typed(argument, column, dtype, shown_as(column))
-        for argument, (column, dtype) in zip(arguments, columns, strict=False)
-    ]
-    # As fields of one list the columns are evaluated once, however often they are mentioned.
-    named = {arguments[one.argument]: one.column for one in typed} | beside
-    raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
-    typed = [
-        one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
-    ]
-    rows = observe(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
-    kept = pl.element().struct.field(SCORE, *beside)
-    signed = rows.weight.fill_null(0).alias(WEIGHT)
-    if rows.zero_label is None:
-        return build(raw.list.eval(pl.struct(kept, signed)))
-    observed = raw.list.eval(pl.struct(kept, signed, rows.zero_label.alias(ZERO_LABEL)))
-    fields = (pl.element().struct.field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
-    checked = Observations(*fields).signed_weight.alias(WEIGHT)
-    return build(observed.list.eval(pl.struct(kept, checked)))
 
 
 def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
@@ -203,8 +143,7 @@ def _classes(
     column, dtype = label.column, label.dtype
     rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
     if pos_label is not None:
-        _check_pos_label(label, pos_label)
-        positive = column == pl.lit(pos_label)
+        positive = column == values.literal(_pos_label(label, pos_label))
         return positive, ~positive, None
     if dtype in (pl.Boolean, pl.Null):
         positive = column.cast(pl.Boolean)
@@ -221,33 +160,35 @@ def _classes(
     return checked == 1, checked < 1, zero
 
 
-def _check_pos_label(label: Typed, pos_label: Any) -> None:
-    if not is_possible(pos_label, label.dtype):
-        msg = f"`pos_label` must be a possible value of the label; found {pos_label!r} for {label}"
+def _pos_label(label: Typed, pos_label: object) -> pl.Series:
+    """Read the positive label as the label's type has it."""
+    if label.dtype == pl.Object:
+        msg = f"`label` must hold values that can be compared; found {label}"
         raise TypeError(msg)
-
-
-def is_possible(value: Any, dtype: pl.DataType) -> bool:
-    """Say whether a column of a type may hold a value."""
-    found = pl.Series([value]).dtype
-    if isinstance(dtype, pl.Enum):
-        return found == pl.String and value in dtype.categories
-    if dtype in (pl.String, pl.Categorical):
-        return found == pl.String
-    if dtype.is_numeric():
-        return found.is_numeric()
-    return dtype == pl.Null or type(dtype) is type(found)
+    held = values.exact(pos_label, label.dtype)
+    if held is None:
+        found = f"found {shown(pos_label)} for {label}"
+        msg = f"`pos_label` must be a possible value of the label; {found}"
+        raise TypeError(msg)
+    return held
 
 
 def numeric(typed: Typed) -> pl.Expr:
     """Check that an argument holds numbers."""
-    if typed.dtype == pl.Null or typed.dtype.is_decimal() or typed.dtype.is_float():
-        return typed.column.cast(pl.Float64)
-    # Integers keep their type, so that large ones are not rounded into ties.
-    if typed.dtype.is_integer():
-        return typed.column
-    msg = f"`{typed.argument}` must be numeric; found {typed}"
-    raise TypeError(msg)
+    if typed.dtype != pl.Null and not typed.dtype.is_numeric():
+        msg = f"`{typed.argument}` must be numeric; found {typed}"
+        raise TypeError(msg)
+    dtype = number_type(typed.dtype)
+    return typed.column if dtype == typed.dtype else typed.column.cast(dtype)
+
+
+def number_type(dtype: pl.DataType) -> pl.DataType:
+    """Choose the type that numbers of a type are worked with."""
+    few_digits = isinstance(dtype, pl.Decimal) and dtype.precision <= FLOAT_DIGITS
+    # Others keep their type, so that large numbers are not rounded into ties.
+    if dtype == pl.Null or dtype.is_float() or few_digits:
+        return pl.Float64()
+    return dtype
 
 
 def _weights(weight: Typed) -> pl.Expr:

@@ -6,18 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
+from math import comb
 from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc import inputs, metrics, options
+from polars_wroc import inputs, metrics, options, values
+from polars_wroc.arguments import from_expressions, one_column
 from polars_wroc.confusion import Curve, fold
 from polars_wroc.expressions import roc_auc
-from polars_wroc.inputs import IntoColumn, as_column, from_expressions
+from polars_wroc.group_numbers import Limit
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.staged import as_struct
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]
 Average: TypeAlias = Literal["macro", "weighted", "micro"]
+_MOST_PAIRS = 500
 
 
 def roc_auc_multiclass(
@@ -27,6 +31,7 @@ def roc_auc_multiclass(
     multi_class: MultiClass = "ovr",
     average: Average = "macro",
     weight: IntoColumn | None = None,
+    max_pairs: int = _MOST_PAIRS,
 ) -> pl.Expr:
     """Weighted AUC of the scores of several classes: each against the rest, or all pairs.
 
@@ -45,6 +50,9 @@ def roc_auc_multiclass(
         rows and classes together, in which a class without weight has negatives only.
     weight
         As for `roc_auc`.
+    max_pairs
+        Of ``"ovo"``: refuse to rank more pairs of classes than these, which take the rows of
+        both classes once each: the 500 are those of 32 classes.
 
     Returns
     -------
@@ -55,8 +63,8 @@ def roc_auc_multiclass(
     Raises
     ------
     TypeError, ValueError
-        For an argument of the wrong kind, less than two classes, a class that the label cannot
-        hold, or an option that does not exist.
+        For an argument of the wrong kind, less than two classes, more pairs than ``max_pairs``,
+        a class that the label cannot hold, or an option that does not exist.
     polars.exceptions.InvalidOperationError
         At collect, for a label without a score, or a weight that is not allowed.
 
@@ -87,6 +95,7 @@ def roc_auc_multiclass(
     """
     options.option("multi_class", multi_class, get_args(MultiClass))
     options.option("average", average, get_args(Average))
+    limit = Limit("max_pairs", max_pairs, "pairs", "scores")
     if average == "micro" and multi_class == "ovo":
         msg = "`average` must be 'macro' or 'weighted' for multi_class='ovo'; found 'micro'"
         raise ValueError(msg)
@@ -95,11 +104,11 @@ def roc_auc_multiclass(
     if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
         msg = f"`scores` must have two or more classes, none of them null; found {list(scores)}"
         raise ValueError(msg)
-    columns = {name: as_column("scores", column) for name, column in scores.items()}
-    weights = None if weight is None else as_column("weight", weight)
-    classes = _Classes(
-        _checked(as_column("label", label), list(columns), weights), columns, weights
-    )
+    if multi_class == "ovo":
+        limit.check(comb(len(scores), 2))
+    columns = {name: one_column("scores", column) for name, column in scores.items()}
+    weights = None if weight is None else one_column("weight", weight)
+    classes = _Classes(one_column("label", label), columns, weights)
     if average == "micro":
         value = classes.pooled()
     else:
@@ -116,6 +125,11 @@ class _Classes:
     scores: dict[Any, pl.Expr]
     weight: pl.Expr | None
 
+    def _label(self, name: Any) -> pl.Expr:
+        """Read the label beside the score of a class: checked once, with that of the first."""
+        classes = list(self.scores)
+        return _checked(self.label, classes, self.weight) if name == classes[0] else self.label
+
     def against_rest(self) -> list[pl.Expr]:
         return [self._auc(name, _of_class) for name in self.scores]
 
@@ -128,9 +142,10 @@ class _Classes:
     def pooled(self) -> pl.Expr:
         """The AUC of all rows and classes: each row comes once for each class."""
         first, *others = self.scores
-        label, score, weight = self.label == pl.lit(first), self.scores[first], self.weight
+        label, score = _is_one_of(self._label(first), [first]), self.scores[first]
+        weight = self.weight
         for name in others:
-            label = label.append(self.label == pl.lit(name))
+            label = label.append(_is_one_of(self.label, [name]))
             score = score.append(self.scores[name])
             weight = None if weight is None else weight.append(self.weight)
         return roc_auc(label, score, weight=weight)
@@ -143,7 +158,9 @@ class _Classes:
         def measured(curve: Curve) -> pl.Expr:
             return as_struct({"auc": metrics.roc_auc(curve), "size": size(curve)})
 
-        columns = [self.label, self.scores[name]] + ([] if self.weight is None else [self.weight])
+        columns = [self._label(name), self.scores[name]] + (
+            [] if self.weight is None else [self.weight]
+        )
         if rows is not None:
             columns = [column.filter(rows) for column in columns]
         label, score, *weight = columns
@@ -167,8 +184,14 @@ def _mean(*, weighted: bool) -> pl.Expr:
 
 
 def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
-    # Not is_in, which does not compare numbers of different types.
-    return pl.any_horizontal(label == pl.lit(name) for name in classes)
+    """Say which labels are some of the classes, all of which the label can hold."""
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((column, dtype),) = columns
+        held = [values.exact(name, dtype) for name in classes]
+        return pl.any_horizontal(column == values.literal(one) for one in held if one is not None)
+
+    return pl.pipe_with_dtype([label], compare)
 
 
 def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
@@ -177,10 +200,10 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         (column, dtype), *weights = columns
         for name in classes:
-            if not inputs.is_possible(name, dtype):
+            if values.exact(name, dtype) is None:
                 msg = (
                     "`scores` must map possible values of the label; found "
-                    f"{name!r} for {inputs.shown_as(column)} of type {dtype}"
+                    f"{options.shown(name)} for {inputs.shown_as(column)} of type {dtype}"
                 )
                 raise TypeError(msg)
         known = _is_one_of(column, classes) | column.is_null()

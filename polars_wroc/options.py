@@ -32,7 +32,14 @@ def number(
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
         msg = f"`{argument}` must {rule}; found {value!r}"
         raise ValueError(msg)
-    return float(value)
+    try:
+        held = float(value)
+    except OverflowError:
+        held = math.inf
+    if held != value:
+        msg = f"`{argument}` must be a number that a float holds as it is; found {value!r}"
+        raise ValueError(msg)
+    return held
 
 
 def numbers(
@@ -68,7 +75,9 @@ def whole_number(argument: str, value: object, *, low: int) -> int:
     """Check a number of things."""
     if isinstance(value, bool) or not isinstance(value, int):
         reject_type(argument, "be a whole number", value)
-    number(argument, value, low=low)
+    if value < low:
+        msg = f"`{argument}` must be {low} or more; found {value!r}"
+        raise ValueError(msg)
     return value
 
 
@@ -86,9 +95,22 @@ def flag(argument: str, value: object) -> None:
         reject_type(argument, "be True or False", value)
 
 
+def check_text(argument: str, value: str) -> None:
+    """Check a text that the engine must take."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        msg = f"`{argument}` must be text in UTF-8; found {shown(value)}"
+        raise ValueError(msg) from None
+
+
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
     """Raise for an argument of the wrong kind."""
-    found = " ".join(repr(value).split())
-    short = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
-    msg = f"`{argument}` must {rule}; found {short} of type {type(value).__name__}"
+    msg = f"`{argument}` must {rule}; found {shown(value)} of type {type(value).__name__}"
     raise TypeError(msg)
+
+
+def shown(value: object) -> str:
+    """Write a value as a message shows it: in one line that is not long."""
+    found = " ".join(repr(value).split())
+    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.columns import named_columns, one_zero
 from polars_wroc.inputs import (
     LABEL,
     ROW_COUNT,
@@ -25,8 +26,9 @@ from polars_wroc.inputs import (
     shown_as,
 )
 from polars_wroc.options import reject_type
-from polars_wroc.reading import model_names, named_columns, one_zero, read_rows, score_column
+from polars_wroc.reading import model_names, read_rows, score_column
 from polars_wroc.rows import MODEL, Rows
+from polars_wroc.score_types import frames_alike
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -64,7 +66,10 @@ def read_native_rows(
         named = pl.lit(score_column(model)).alias(MODEL)
         return rows.with_columns(named).with_columns(model_names(models))
 
-    parts = pl.concat([observed(i) for i in range(len(models))], how="vertical_relaxed")
+    counted = [observed(i) for i in range(len(models))]
+    shown = [shown_as(pl.col(name)) for name in models]
+    alike = frames_alike("score", counted, SCORE, shown=shown)
+    parts = pl.concat(alike, how="vertical_relaxed")
     return Rows(parts, plan.keys, plan.ordered)
 
 

@@ -7,9 +7,10 @@ from functools import partial
 import polars as pl
 
 from polars_wroc.areas import Baseline, CostPartialAUC, PartialAUC, Range, Standardize
+from polars_wroc.arguments import cluster_column, from_expressions
 from polars_wroc.confusion import fold, if_both_classes
 from polars_wroc.inference import AreaMethod, Interval
-from polars_wroc.inputs import CLUSTER, IntoColumn, as_column, from_expressions
+from polars_wroc.inputs import CLUSTER, IntoColumn
 from polars_wroc.linearised import PARTIAL_COLUMNS, LinearisedArea
 from polars_wroc.placements import beside_clusters_in_list, place_list
 from polars_wroc.staged import as_struct, in_struct
@@ -146,7 +147,7 @@ def partial_auc_ci(
     PartialAUC(fpr, tpr)
     clustered = cluster is not None
     interval = Interval(level, method, weight_type, clustered=clustered, fallback=False)
-    beside = {} if cluster is None else {CLUSTER: as_column("cluster", cluster)}
+    beside = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
     build = partial(_interval, area=LinearisedArea(fpr, tpr), interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **beside).alias(
         "partial_auc_ci"

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import polars as pl
 
 from polars_wroc import options
 from polars_wroc.confusion import ENDS_TIE
-from polars_wroc.curve_distance import GROUP, MEASURED, distances, number_groups, with_names
-from polars_wroc.inputs import CLUSTER, WEIGHT, IntoColumn
+from polars_wroc.curve_distance import (
+    MEASURED,
+    MOST_GROUPS,
+    distances,
+    number_groups,
+    with_names,
+)
+from polars_wroc.group_numbers import GROUP, Limit
+from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.reading import read_rows, require_groups
-from polars_wroc.resampling import in_batches, place_in_frame, seeds
-from polars_wroc.rows import FrameT, IntoColumns, Rows, collect, deliver
+from polars_wroc.resampling import in_batches, seeds
+from polars_wroc.rows import FrameT, IntoColumns, Rows, beside, collect, deliver, over
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
-_PERMUTATION = "__permutation"
+_PERMUTATION, _PLACE = "__permutation", "__place"
 # Rows, repeated for each group, that share the memory.
 _ROWS_AT_ONCE = 500_000
 # More permutations than that gain nothing by sharing a query.
@@ -35,6 +43,7 @@ def abroca_test(
     pos_label: object = None,
     permutations: int = 999,
     seed: int = 0,
+    max_groups: int = MOST_GROUPS,
 ) -> FrameT:
     """Area between the ROC curves of each group and of the rest, with a permutation test.
 
@@ -50,6 +59,8 @@ def abroca_test(
         How often to deal the groups out anew.
     seed
         Another seed gives other permutations; the same repeats them, with one version of Polars.
+    max_groups
+        As for `subgroup_auc`.
 
     Returns
     -------
@@ -63,7 +74,8 @@ def abroca_test(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0.
+        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0, and
+        at collect for more groups than ``max_groups``.
 
     Notes
     -----
@@ -110,24 +122,28 @@ def abroca_test(
     require_groups(by)
     options.whole_number("permutations", permutations, low=1)
     options.whole_number("seed", seed, low=0)
+    few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(
-        frame,
-        label,
-        score,
-        weight,
-        by,
-        pos_label,
-        result_columns=ABROCA_COLUMNS,
-        cluster=place_in_frame(),
+        frame, label, score, weight, by, pos_label, result_columns=ABROCA_COLUMNS
     )
-    measured = _tested(rows, permutations, seed, eager=isinstance(frame, pl.DataFrame))
-    table = rows.key_values().join(measured, on=rows.keys, how="left", nulls_equal=True)
+    numbered = number_groups(_by_content(rows), few)
+    measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
+    table = beside(rows.key_values(), measured, rows.keys)
     return deliver(frame, rows.arrange(table).select(*rows.keys, *ABROCA_COLUMNS))
 
 
-def _tested(rows: Rows, permutations: int, seed: int, *, eager: bool) -> pl.LazyFrame:
+def _tested(
+    rows: Rows,
+    numbered: tuple[pl.LazyFrame, pl.LazyFrame],
+    permutations: int,
+    seed: int,
+    *,
+    eager: bool,
+) -> pl.LazyFrame:
     """Measure the data and their permutations, and compare."""
-    ordered, names = number_groups(rows)
+    ordered, names = numbered
+    place = over(pl.int_range(pl.len(), dtype=pl.Int64), rows.ordered)
+    ordered = ordered.with_columns(place.alias(_PLACE))
     at_once = _LAZILY_AT_ONCE
     if not eager:
         ordered = ordered.cache()
@@ -159,11 +175,19 @@ def _tested(rows: Rows, permutations: int, seed: int, *, eager: bool) -> pl.Lazy
     )
 
 
+def _by_content(rows: Rows) -> Rows:
+    """Sort rows by what they hold: those that are alike may be exchanged."""
+    others = [name for name in rows.frame.collect_schema() if name != SCORE]
+    descending = [True, *(False for _ in others)]
+    ordered = rows.frame.sort(SCORE, *others, descending=descending, nulls_last=False)
+    return replace(rows, frame=ordered, in_order=True)
+
+
 def _dealt_anew(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.LazyFrame:
     """Repeat sorted rows for each permutation, with the groups exchanged in each class."""
     in_class = [*models, pl.col(WEIGHT) > 0]
     dealt = [
-        pl.col(GROUP).sort_by(pl.col(CLUSTER).hash(one)).over(in_class).alias(f"{GROUP}_{i}")
+        pl.col(GROUP).sort_by(pl.col(_PLACE).hash(one)).over(in_class).alias(f"{GROUP}_{i}")
         for i, one in enumerate(drawn)
     ]
     numbers = pl.lit(pl.Series([range(1, len(drawn) + 1)], dtype=pl.List(pl.Int32))).first()

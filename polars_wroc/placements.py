@@ -66,10 +66,10 @@ class RowCurve(Curve):
         return self.if_both_classes((weight * placement).sum()) / self.positives
 
 
-def place(rows: Rows, *, score: str = SCORE) -> pl.LazyFrame:
+def place(rows: Rows) -> pl.LazyFrame:
     """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""
-    ordered = by_descending_score(rows, score)
-    return place_among(ordered, rows.keys, rows.observations.signed_weight, score=score)
+    ordered = by_descending_score(rows)
+    return place_among(ordered, rows.keys, rows.observations.signed_weight)
 
 
 def place_among(

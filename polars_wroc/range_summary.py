@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import polars as pl
 
 from polars_wroc import options
 from polars_wroc.inference import Interval, Method
-from polars_wroc.inputs import IntoColumn
+from polars_wroc.inputs import SCORE, IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import IntoColumns, Rows, collect
 from polars_wroc.score_ranges import (
@@ -23,6 +24,7 @@ from polars_wroc.score_ranges import (
     tally,
     together,
 )
+from polars_wroc.score_types import frames_alike
 from polars_wroc.states import check_same_keys
 from polars_wroc.summary import SUMMARY_COLUMNS
 from polars_wroc.variance import WeightType
@@ -123,7 +125,8 @@ def read_parts(
         for f in listed
     ]
     check_same_keys(argument, parts)
-    return parts
+    alike = frames_alike(argument, [part.frame for part in parts], SCORE)
+    return [replace(part, frame=frame) for part, frame in zip(parts, alike, strict=True)]
 
 
 def _tally_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:

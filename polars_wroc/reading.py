@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.arguments import as_column, of_length
+from polars_wroc.columns import named_columns, one_zero, typed_column
 from polars_wroc.counts import COUNTS
 from polars_wroc.inputs import (
     CLUSTER,
@@ -19,13 +21,12 @@ from polars_wroc.inputs import (
     IntoColumn,
     Observations,
     Typed,
-    as_column,
     numeric,
     observe,
-    shown_as,
 )
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, IntoColumns, Rows
+from polars_wroc.score_types import in_one_type
 from polars_wroc.states import State
 
 
@@ -45,19 +46,26 @@ def read_rows(
     *,
     result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
+    each_a_cluster: bool = False,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
     Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
     are the names that a group column must not take. Where the frame holds counts a row stands
-    for several.
+    for several. ``each_a_cluster`` numbers the rows, the same in all models.
     """
     if isinstance(frame, State):
         return _read_counts(frame, by, result_columns)
     columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    if each_a_cluster:
+        columns = _numbered(columns)
     selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
     if columns.several:
         names = [score_column(i) for i in range(len(columns.models))]
+        alike = in_one_type(columns.scores)
+        selected = selected.with_columns(
+            score.alias(name) for name, score in zip(names, alike, strict=True)
+        )
         selected = selected.unpivot(
             on=names,
             index=[name for name in selected.collect_schema() if name not in names],
@@ -128,10 +136,7 @@ def missing_values(
     columns = _read(frame, label, score, weight, by, None, ())
     counted = {LABEL: columns.label.column.null_count()}
     for name, typed in zip(columns.models, columns.scores, strict=True):
-        missing = typed.column.is_null()
-        if typed.dtype.is_float():
-            missing |= typed.column.is_nan()
-        counted[name] = missing.sum()
+        counted[name] = _lacks_score(typed).sum()
     if columns.weight is not None:
         counted[ROW_WEIGHT] = columns.weight.column.null_count()
     # A score that is an attribute too lacks more than nulls.
@@ -141,12 +146,10 @@ def missing_values(
 
 def model_names(models: Sequence[str]) -> pl.Expr:
     """Name the models after a column of names of score columns."""
-    # Not replace_strict, which the streaming engine hands to the other one.
-    names = pl.coalesce(
-        pl.when(pl.col(MODEL) == score_column(i)).then(pl.lit(name))
-        for i, name in enumerate(models)
-    )
-    return names.cast(pl.Enum(models)).alias(MODEL)
+    # By code: a branch for each name would hold all rows once for each model. Not replace_strict,
+    # which the streaming engine hands to the other one.
+    columns = pl.Enum([score_column(i) for i in range(len(models))])
+    return pl.col(MODEL).cast(columns).cat.physical().cat.to(pl.Enum(models)).alias(MODEL)
 
 
 def score_column(model: int) -> str:
@@ -189,14 +192,14 @@ def _read(
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
     _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
 
-    typed_scores = [_typed("score", column, lazy) for column in models.values()]
+    typed_scores = [typed_column("score", column, lazy) for column in models.values()]
     for typed in typed_scores:
         numeric(typed)
-    named = {LABEL: _typed("label", as_column("label", label), lazy)}
+    named = {LABEL: typed_column("label", as_column("label", label), lazy)}
     if weight is not None:
-        named[ROW_WEIGHT] = _typed("weight", as_column("weight", weight), lazy)
+        named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
     if cluster is not None:
-        named[CLUSTER] = _typed("cluster", as_column("cluster", cluster), lazy)
+        named[CLUSTER] = typed_column("cluster", as_column("cluster", cluster), lazy)
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
@@ -219,6 +222,22 @@ def _read(
     )
 
 
+def _numbered(columns: _Columns) -> _Columns:
+    """Number the rows by what they hold, in whatever order they come."""
+    missing = pl.all_horizontal(_lacks_score(typed) for typed in columns.scores)
+    for typed in (columns.label, columns.weight):
+        if typed is not None:
+            missing |= typed.column.is_null()
+    # Missing rows come last, as if they were not there. Those that are alike may be exchanged.
+    ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
+    return columns._replace(frame=ordered.with_row_index(CLUSTER), clustered=True)
+
+
+def _lacks_score(typed: Typed) -> pl.Expr:
+    missing = typed.column.is_null()
+    return missing | typed.column.is_nan() if typed.dtype.is_float() else missing
+
+
 def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     """What stands beside the keys and scores of checked rows."""
     beside = [seen.weight.alias(WEIGHT)]
@@ -229,35 +248,11 @@ def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     return beside
 
 
-def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
-    """Read an argument that holds one or several columns; expand selectors and patterns."""
-    values = [value] if isinstance(value, str | pl.Expr) else value
-    if not isinstance(values, Sequence) or not values:
-        reject_type(argument, "be one or several column names or expressions", value)
-    columns: dict[str, pl.Expr] = {}
-    for item in values:
-        column = as_column(argument, item)
-        names = _schema(frame, argument, column).names()
-        if len(names) > 1 and not column.meta.is_column_selection():
-            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
-            raise ValueError(msg)
-        for name in names:
-            if name in columns:
-                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
-                raise ValueError(msg)
-            columns[name] = column if len(names) == 1 else pl.col(name)
-    return columns
-
-
 def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     columns = named_columns("by", by, frame)
-    return {name: one_zero(column, frame) for name, column in columns.items()}
-
-
-def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
-    """Write -0.0 as 0.0, which is the same group."""
-    (dtype,) = frame.select(key).collect_schema().dtypes()
-    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key) if dtype.is_float() else key
+    return {
+        name: one_zero(of_length("by", column, pl.len()), frame) for name, column in columns.items()
+    }
 
 
 def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
@@ -271,22 +266,3 @@ def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
                 f"rename it, as in pl.col({name!r}).alias(...)"
             )
             raise ValueError(msg)
-
-
-def _typed(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
-    schema = _schema(frame, argument, column)
-    if len(schema) != 1:
-        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
-        raise ValueError(msg)
-    return Typed(argument, column, schema.dtypes()[0], shown_as(column))
-
-
-def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
-    try:
-        return frame.select(column).collect_schema()
-    except pl.exceptions.ColumnNotFoundError as error:
-        names = frame.collect_schema().names()
-        missing = [name for name in column.meta.root_names() if name not in names]
-        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
-        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
-        raise pl.exceptions.ColumnNotFoundError(msg) from error

@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc import inputs
+from polars_wroc import inputs, values
 from polars_wroc.enough_rows import has_rows
 from polars_wroc.everybody import Everybody
+from polars_wroc.options import shown
 from polars_wroc.references import IsReference, OneGroup, Reference
 from polars_wroc.rest import Rest
 from polars_wroc.rows import Rows, over
@@ -49,23 +50,24 @@ def _best(apart: Sequence[str], weight_type: WeightType, min_rows: int) -> IsRef
 def _named(
     groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
 ) -> IsReference:
-    values = reference if isinstance(reference, tuple) else (reference,)
-    if len(values) != len(groups) or not all(
-        inputs.is_possible(value, schema[key]) for key, value in zip(groups, values, strict=False)
-    ):
+    given = reference if isinstance(reference, tuple) else (reference,)
+    held = [values.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
+    if len(given) != len(groups) or any(value is None for value in held):
         types = ", ".join(f"{key!r} ({schema[key]})" for key in groups)
         msg = (
             f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
-            f"found {reference!r}"
+            f"found {shown(reference)}"
         )
         raise ValueError(msg)
     named = pl.all_horizontal(
-        pl.col(key) == pl.lit(value) for key, value in zip(groups, values, strict=True)
+        pl.col(key) == values.literal(value)
+        for key, value in zip(groups, held, strict=True)
+        if value is not None
     ).fill_null(value=False)
     found_there = over(named.any(), apart)
     rule = (
         "`reference` must be 'rest', 'overall', 'best' or a group; "
-        f"found no group {reference!r} in {', '.join(groups)}"
+        f"found no group {shown(reference)} in {', '.join(groups)}"
     )
 
     def is_named(_: pl.Expr) -> pl.Expr:

@@ -71,8 +71,8 @@ def bootstrap(
         class.
     cluster
         Column name or expression that is equal in rows that belong together: they share their
-        multipliers. None draws for each row by itself, known by its place in the frame, with
-        rows of weight 0 counted.
+        multipliers. None draws for each row by itself, known by what it holds: the order of the
+        rows is of no account.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
 
@@ -210,15 +210,17 @@ def _rows(
     cluster: IntoColumn | None,
     result_columns: Sequence[str],
 ) -> Rows:
-    identity = place_in_frame() if cluster is None else cluster
     return read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=result_columns, cluster=identity
+        frame,
+        label,
+        score,
+        weight,
+        by,
+        pos_label,
+        result_columns=result_columns,
+        cluster=cluster,
+        each_a_cluster=cluster is None,
     )
-
-
-def place_in_frame() -> pl.Expr:
-    """Know a row by where it is in its frame, with rows of weight 0 counted."""
-    return pl.int_range(pl.len(), dtype=pl.Int64)
 
 
 def seeds(seed: int) -> Iterator[int]:

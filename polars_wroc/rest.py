@@ -94,15 +94,8 @@ class Rest(Reference):
         direct = placed.group_by(keys).agg(**self.rest.sums())
         direct = direct.with_columns(**self.rest.masses(pl.col))
         direct = direct.select(*keys, pl.exclude(keys).name.suffix(_DIRECT))
-        groups = [*self.apart, *left_out]
-        return sums.join(
-            direct,
-            left_on=groups,
-            right_on=keys,
-            how="left",
-            nulls_equal=True,
-            maintain_order="left",
-        )
+        direct = direct.rename({out: key for key, out in left_out.items()})
+        return beside(sums, direct, [*self.apart, *left_out])
 
 
 def _nearly_everybody(sums: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:

@@ -27,6 +27,7 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
 MODEL = "model"
+_CONSTANT = "__constant"
 # The segment of everybody, and the attribute that it stands for.
 OVERALL = "overall"
 
@@ -154,11 +155,25 @@ def beside(
     *,
     how: Literal["left", "inner"] = "left",
     maintain_order: Literal["left", "none"] = "left",
+    suffix: str = "_right",
 ) -> pl.LazyFrame:
-    """Put beside each row of a table what the other has for its keys, or for all without keys."""
+    """Put beside each row of a table what the other has for its keys, or for all without keys.
+
+    Null is a key like others, and so is NaN.
+    """
     if not keys:
-        return table.join(other, how="cross", maintain_order=maintain_order)
-    return table.join(other, on=keys, how=how, nulls_equal=True, maintain_order=maintain_order)
+        return table.join(other, how="cross", maintain_order=maintain_order, suffix=suffix)
+    on, constant = list(keys), pl.lit(0, pl.Int8).alias(_CONSTANT)
+    # One sorted column of numbers is merged with another by an engine to which no NaN is another's
+    # equal. With a second column it is not.
+    alone = len(on) == 1 and table.collect_schema()[on[0]].is_float()
+    if alone:
+        table, other = table.with_columns(constant), other.with_columns(constant)
+        on.append(_CONSTANT)
+    joined = table.join(
+        other, on=on, how=how, nulls_equal=True, maintain_order=maintain_order, suffix=suffix
+    )
+    return joined.drop(_CONSTANT) if alone else joined
 
 
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:

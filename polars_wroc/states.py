@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from polars_wroc.binning import Binning, bins_of, parts_of, score_bin
+from polars_wroc.count_rules import BINS, checked
 from polars_wroc.counts import (
-    COUNTS,
     HIGH,
     LOW,
     SUMS,
@@ -20,12 +20,10 @@ from polars_wroc.counts import (
     rows_of,
     with_common_score,
 )
-from polars_wroc.inputs import unless
 from polars_wroc.options import reject_type
 from polars_wroc.rows import MODEL, Rows, collect
+from polars_wroc.score_types import frames_alike
 
-BINS = "bins"
-_LEAST_BINS = bins_of(1)
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
 
@@ -78,7 +76,8 @@ def count(rows: Rows, binning: Binning) -> State:
 def merge(states: Sequence[State], bins: int | None) -> State:
     """Add up states of the same groups, in the widest bins that there are or are asked for."""
     binned = bins is not None or any(state.binned for state in states)
-    parts = pl.concat([state.frame for state in states], how="diagonal_relaxed")
+    alike = frames_alike("counts", [state.frame for state in states], LOW, HIGH)
+    parts = pl.concat(alike, how="diagonal_relaxed")
     keys = states[0].keys
     if binned:
         asked = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
@@ -92,11 +91,16 @@ def read_states(
     argument: str,
     frames: Sequence[pl.DataFrame | pl.LazyFrame],
     names: Sequence[str] | None = None,
+    stacked: Sequence[str] = (),
 ) -> list[State]:
-    """Check tables of counts, and that they are of the same groups; they may have names."""
+    """Check tables of counts, and that they are of the same groups; they may have names.
+
+    What has one of the names of those that are ``stacked`` may be several tables.
+    """
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
-    states = [read_state(argument, frame) for frame in frames]
+    named = zip(frames, names or [""] * len(frames), strict=True)
+    states = [read_state(argument, frame, once=name not in stacked) for frame, name in named]
     check_same_keys(argument, states, names)
     return states
 
@@ -118,7 +122,7 @@ def check_same_keys(
             raise ValueError(msg)
 
 
-def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame) -> State:
+def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame, *, once: bool = True) -> State:
     """Check that a table is one of counts."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         reject_type(argument, "be a table of `score_counts`", frame)
@@ -131,36 +135,23 @@ def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame) -> State:
             msg = f"`{argument}` must be a table of `score_counts`; found {found} in {[*schema]}"
             raise ValueError(msg)
     keys = [name for name in schema if name not in STATE_COLUMNS]
-    sums = [_checked_sum(argument, name) for name in SUMS]
-    checked = frame.lazy().select(*keys, *scores, *sums).with_columns(_checked_range(argument))
-    if binned:
-        whole = (pl.col(BINS) >= _LEAST_BINS).fill_null(value=False)
-        rule = f"`{argument}` must hold in column 'bins' how many there are, {_LEAST_BINS} or more"
-        checked = checked.with_columns(pl.when(unless(whole, rule, pl.col(BINS))).then(BINS))
-    return State(checked, keys, binned)
+    _check_names(argument, schema, binned=binned)
+    counts = checked(argument, frame.lazy().select(*keys, *scores, *SUMS), keys, once=once)
+    # Frames are checked once and for all, plans whenever they run.
+    eager = isinstance(frame, pl.DataFrame)
+    return State(collect(counts).lazy() if eager else counts, keys, binned)
 
 
-def _checked_range(argument: str) -> pl.Expr:
-    """Let the range of scores through where it is one, and null where rows lack a score."""
-    low, high = pl.col(LOW), pl.col(HIGH)
-    # NaN is above all numbers.
-    ordered = (low <= high) & (high.cast(pl.Float64) <= float("inf"))
-    missing = low.is_null() & high.is_null() & (pl.col("n_pos") + pl.col("n_neg") == 0)
-    rule = f"`{argument}` must hold scores that are numbers, the lowest of a bin first"
-    good = ordered.fill_null(value=False) | missing
-    return pl.when(unless(good, rule, pl.format("{} to {}", low, high))).then(LOW).alias(LOW)
-
-
-def _checked_sum(argument: str, name: str) -> pl.Expr:
-    value = pl.col(name).cast(pl.Int64 if name in COUNTS else pl.Float64)
-    good = (value >= 0).fill_null(value=False)
-    if name in COUNTS:
-        rule = f"`{argument}` must hold whole numbers, zero or more in column {name!r}"
-        return pl.when(unless(good & (pl.col(name) == value), rule, pl.col(name))).then(value)
-    # Sums of powers may be more than a number where those of weights are not.
-    good &= value.is_finite() if name in ("w_pos", "w_neg") else ~value.is_nan()
-    rule = f"`{argument}` must hold numbers that are finite and zero or more in column {name!r}"
-    return pl.when(unless(good, rule, value)).then(value).alias(name)
+def _check_names(argument: str, schema: pl.Schema, *, binned: bool) -> None:
+    """Check that columns beside those of the counts can be groups."""
+    for name in schema:
+        if name in (_EXACT if binned else _BINNED):
+            found = f"{name!r} beside {BINS if binned else 'score'!r}"
+            msg = f"`{argument}` must be by score or in bins; found {found} in {[*schema]}"
+            raise ValueError(msg)
+        if name.startswith("__"):
+            msg = f"`{argument}` must have groups without two underscores first; found {name!r}"
+            raise ValueError(msg)
 
 
 def _together(*, binned: bool) -> pl.Expr:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc import options
-from polars_wroc.curve_distance import distances_to_rest
+from polars_wroc.curve_distance import MOST_GROUPS, distances_to_rest
+from polars_wroc.group_numbers import Limit
 from polars_wroc.inference import Interval, Method
 from polars_wroc.inputs import WEIGHT, IntoColumn
 from polars_wroc.reading import read_rows, require_groups
@@ -42,6 +43,7 @@ def subgroup_auc(
     level: float = 0.95,
     method: Method = "logit-t",
     weight_type: WeightType = "probability",
+    max_groups: int = MOST_GROUPS,
 ) -> FrameT:
     """Weighted AUC within each group and across its border, and its curve's distance to the rest.
 
@@ -56,6 +58,8 @@ def subgroup_auc(
     power
         Of the generalised mean over the groups, a finite number; the lower, the more the worst
         group counts.
+    max_groups
+        Refuse to work on more groups than these: each takes all rows, in time and in memory.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def subgroup_auc(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`.
+        As for `summary`; also at collect for more groups than ``max_groups``.
 
     Notes
     -----
@@ -106,11 +110,12 @@ def subgroup_auc(
     """
     require_groups(by)
     options.number("power", power, finite=True)
+    few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     groups = rows.groups
-    stacked: Rows = _beside_rest(rows, groups)
+    stacked: Rows = _beside_rest(rows, few)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
     # Models become text when all is put together, not before.
@@ -118,10 +123,8 @@ def subgroup_auc(
     overall = summarise(Rows(rows.frame, rows.ordered), interval)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
-        table = table.join(
-            _named(part, name, rows.keys), on=rows.keys, how="left", nulls_equal=True
-        )
-    table = table.join(distances_to_rest(rows), on=rows.keys, how="left", nulls_equal=True)
+        table = beside(table, _named(part, name, rows.keys), rows.keys)
+    table = beside(table, distances_to_rest(rows, few), rows.keys)
     auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
     table = beside(table, auc, rows.ordered)
     scored = table.with_columns(**_means(rows.ordered, power)).with_columns(_final_score())
@@ -132,9 +135,11 @@ def _group(key: str) -> str:
     return f"{_GROUP}{key}"
 
 
-def _beside_rest(rows: Rows, groups: Sequence[str]) -> Rows:
+def _beside_rest(rows: Rows, few: pl.Expr) -> Rows:
     """Repeat the rows for each group, which they are inside or outside of."""
-    values = rows.frame.select(groups).unique().rename({key: _group(key) for key in groups})
+    groups = rows.groups
+    values = rows.frame.select(groups).unique().filter(few)
+    values = values.rename({key: _group(key) for key in groups})
     repeated = rows.frame.join(values, how="cross")
     inside = pl.all_horizontal(pl.col(key).eq_missing(pl.col(_group(key))) for key in groups)
     positive = pl.col(WEIGHT) > 0

@@ -62,8 +62,8 @@ def summary(
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
         Column name or numeric expression; higher means more positive. A sequence of them
-        adds a ``model`` column and its rows; whole numbers beyond 2**53 are then rounded if
-        another score has decimals.
+        adds a ``model`` column and its rows; whole numbers that a float does not hold raise where
+        another score is a float.
     weight
         Column name or expression of the row weights, zero or more; None weighs each row 1.
         A row of weight 0 is as if it were not there: no count has it.

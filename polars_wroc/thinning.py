@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.cells import CELLS, ratio
-from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, cells_of, is_origin
+from polars_wroc.confusion import FP, NEGATIVES, POSITIVES, TP, cells_of, is_origin, threshold_of
 from polars_wroc.inputs import SCORE
 from polars_wroc.rows import Rows, beside, over
 
@@ -42,7 +42,7 @@ def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFra
     curve = placed.select(*rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP)
     points = _ends_of_parts(curve, rows.keys, position, max_points).select(
         *rows.keys,
-        pl.col(SCORE).cast(pl.Float64).fill_null(float("inf")).alias("threshold"),
+        threshold_of(pl.col(SCORE)),
         **cells_of(tp, fp),
     )
     # Tied rows are one point, of which a part has the first and the last row.
@@ -71,7 +71,9 @@ def _ends_of_parts(
     """Cut each curve into equal parts of its length; keep the first and last point of each."""
     parts = (max_points - 1) // 2
     # The origin is a part by itself: the curve before it must not share one.
-    part = pl.when(~is_origin()).then((position / 2 * parts).ceil().clip(1, parts)).fill_null(0)
+    # Without the last digits, in which sums of weights differ with the order of rows.
+    number = (position / 2 * parts).round(9).ceil().clip(1, parts)
+    part = pl.when(~is_origin()).then(number).fill_null(0)
     numbered = curve.with_columns(part.cast(pl.Int32).alias(_PART))
     # The curves stand one after another, and each rises along its rows.
     columns = [pl.col(name) for name in (*keys, _PART)]

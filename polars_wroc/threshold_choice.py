@@ -7,8 +7,9 @@ from functools import partial
 import polars as pl
 
 from polars_wroc import options
+from polars_wroc.arguments import from_expressions
 from polars_wroc.cells import ThresholdMetrics
-from polars_wroc.inputs import IntoColumn, from_expressions
+from polars_wroc.inputs import IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, Rows, deliver
 from polars_wroc.rules import Criterion, Rule, choose_rule

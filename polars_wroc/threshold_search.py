@@ -13,6 +13,7 @@ from polars_wroc.cells import CELLS, SQUARES
 from polars_wroc.confusion import (
     ENDS_TIE,
     FP,
+    MOVED,
     NEGATIVES,
     POSITIVES,
     TP,
@@ -27,6 +28,7 @@ from polars_wroc.inputs import SCORE, WEIGHT
 from polars_wroc.rates import TOLERANCE
 from polars_wroc.rows import Rows, beside
 from polars_wroc.rules import Point, Rule
+from polars_wroc.score_types import at_least, is_moved, unless_moved
 from polars_wroc.staged import Fields, Step, as_struct
 
 _FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
@@ -41,7 +43,10 @@ def choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
     curve = curve_frame(replace(rows, ordered=[]))
     for step in _narrowing(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
-    return rows.reduce(curve, _chosen(pl.col, point))
+    chosen = _chosen(pl.col, point)
+    if MOVED in curve.collect_schema():
+        chosen |= _unless_moved(pl.col, chosen)
+    return rows.reduce(curve, chosen)
 
 
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
@@ -51,13 +56,16 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
     cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
     curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
+    curve[MOVED] = is_moved(field(SCORE))
     origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
+    origin[MOVED] = pl.lit(value=False)
     points = cumulated.list.eval(as_struct(origin).append(as_struct(curve)))
     tp, fp = field("tp"), field("fp")
     point = Point(tp, fp, positives=tp.last(), negatives=fp.last())
     for step in _narrowing(rule, point, _best):
         points = points.list.eval(pl.element().struct.with_fields(**step(field)))
-    return points.list.eval(as_struct(_chosen(field, point)))
+    chosen = _chosen(field, point)
+    return points.list.eval(as_struct(chosen | _unless_moved(field, chosen)))
 
 
 def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
@@ -90,7 +98,7 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
     # Not the checked weight, whose check of a whole group would not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
-    predicted = (pl.col(SCORE).cast(pl.Float64) >= pl.col(_THRESHOLD)) & pl.col(_SELECTS)
+    predicted = at_least(pl.col(SCORE), pl.col(_THRESHOLD)) & pl.col(_SELECTS)
     sums = {POSITIVES: positive, NEGATIVES: negative}
     for names, weights in (
         (CELLS, (positive, negative)),
@@ -149,3 +157,9 @@ def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
         POSITIVES: known.then(positives),
         NEGATIVES: known.then(negatives),
     }
+
+
+def _unless_moved(field: Fields, chosen: dict[str, pl.Expr]) -> dict[str, pl.Expr]:
+    # The first has the highest threshold.
+    moved = field(MOVED).filter(field(_CHOSEN)).first()
+    return {"threshold": unless_moved(chosen["threshold"], moved)}

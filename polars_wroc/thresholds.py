@@ -8,12 +8,13 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc import inputs, options
+from polars_wroc import arguments, options
 from polars_wroc.cells import CELLS, SQUARES, ThresholdMetrics
 from polars_wroc.confusion import NEGATIVES, POSITIVES, cell, curve_frame, squares_of_cells
 from polars_wroc.inputs import SCORE, WEIGHT, IntoColumn
 from polars_wroc.reading import read_rows
 from polars_wroc.rows import FrameT, IntoColumns, deliver
+from polars_wroc.score_types import at_least
 from polars_wroc.staged import as_struct, in_columns, in_struct
 from polars_wroc.variance import WeightType
 
@@ -106,14 +107,14 @@ def confusion_matrix(
     """
     beside = {}
     if isinstance(threshold, pl.Expr):
-        beside["__threshold"] = inputs.one_per_group("threshold", threshold)
+        beside["__threshold"] = arguments.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
     else:
         value = pl.lit(options.number("threshold", threshold) + 0.0)
     build = partial(
         _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
     )
-    matrix = inputs.from_expressions(label, score, weight, pos_label, build, **beside)
+    matrix = arguments.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
 
@@ -194,7 +195,7 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> 
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
     weight = field(WEIGHT).cast(pl.Float64)
-    predicted = field(SCORE).cast(pl.Float64) >= threshold
+    predicted = at_least(field(SCORE), threshold)
     positive, negative = weight > 0, weight < 0
     cells = {
         "tp": positive & predicted,

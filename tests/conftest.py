@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 import pytest
-from chromium import Chromium
+from chromium import Chromium, browser
 from hypothesis import settings
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 settings.register_profile("tests", deadline=None, max_examples=20)
 settings.load_profile("tests")
+
+_LEFT_OUT = pytest.StashKey[int]()
+_OPENING = "Tests that open pages in a browser:"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None]:
+    """Mark the tests that open pages, and leave out those that are wanted without a browser."""
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+    yield
+    if browser() is None:
+        left_out = [item for item in items if item.get_closest_marker("browser")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+        _note(config, len(left_out))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say in one line how many tests opened pages, or that they were left out and why."""
+    if left_out := config.stash.get(_LEFT_OUT, 0):
+        why = "no Chromium or Chrome is on the PATH"
+        terminalreporter.write_line(f"{_OPENING} {left_out} left out, as {why}", yellow=True)
+    stats = terminalreporter.stats.values()
+    reports = [one for some in stats for one in some if isinstance(one, pytest.TestReport)]
+    if ran := len({one.nodeid for one in reports if "browser" in one.keywords}):
+        terminalreporter.write_line(f"{_OPENING} {ran} ran in {browser()}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process of several (pytest-xdist) left out; all of them collect the same."""
+    if left_out := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[_LEFT_OUT] = left_out
+
+
+def _note(config: pytest.Config, left_out: int) -> None:
+    config.stash[_LEFT_OUT] = left_out
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = left_out
 
 
 @pytest.fixture(params=["in-memory", "streaming"])
@@ -27,8 +72,10 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    """One browser for all tests that open pages."""
-    opened = Chromium(tmp_path_factory.mktemp("chromium"))
+    """One browser for all tests that open pages; each process of several has its own."""
+    path = browser()
+    assert path is not None
+    opened = Chromium(path, tmp_path_factory.mktemp("chromium"))
     yield opened
     opened.close()
 

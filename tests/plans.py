@@ -34,6 +34,9 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by="g", cluster=pl.col("w").floor()
     ),
     "compare": lambda f: wroc.compare(f, "y", ["s", "limit"], weight="w", by="g"),
+    "compare in several batches": lambda f: wroc.compare(
+        f, "y", [(pl.col("s") * i).alias(f"s{i}") for i in range(9)]
+    ),
     "compare in clusters": lambda f: wroc.compare(
         f, "y", ["s", "w"], cluster=pl.col("w").floor(), adjust="none"
     ),

@@ -234,19 +234,6 @@ def test_groups_share_their_draws(people: pl.DataFrame) -> None:
     assert_frame_equal(first, second, rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("row_group_size", [None, 50])
-def test_row_is_known_by_its_place_in_the_frame(
-    numbered: pl.DataFrame, tmp_path: Path, engine: Engine, row_group_size: int | None
-) -> None:
-    some = numbered.with_columns(w=pl.when(pl.col("i") % 3 > 0).then("w").otherwise(0.0))
-    options: dict[str, Any] = {"metrics": ["ks"], "weight": "w", "by": "g", "replicates": 4}
-    expected = wroc.bootstrap_replicates(some, "y", "s", cluster="i", **options)
-    path = tmp_path / "rows.parquet"
-    some.write_parquet(path, row_group_size=row_group_size)
-    plan = wroc.bootstrap_replicates(pl.scan_parquet(path), "y", "s", **options)
-    assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
-
-
 @pytest.mark.parametrize("multiplier", MULTIPLIERS)
 def test_rows_of_a_cluster_share_their_multipliers(
     numbered: pl.DataFrame, multiplier: Multiplier

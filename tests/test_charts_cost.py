@@ -84,7 +84,7 @@ def test_shaded_polygon_is_the_area_of_the_metric(
     points = drawn(wroc.cost_chart(curve, **costs, baseline=baseline))
     metric = wroc.cost_partial_auc("y", "s", weight="w", **costs, baseline=baseline)
     for group, area in data.group_by("g").agg(metric).iter_rows():
-        part = points.filter(g=group)
+        part = points.filter(__group1=group)
         assert shaded_area(part) == pytest.approx(area["area"], abs=1e-9)
         for name in ("ratio", "corrected"):
             (label,) = part[f"__{name}_label"].drop_nulls().to_list() or [None]
@@ -166,7 +166,7 @@ def test_diamond_is_the_highest_threshold_of_least_cost(costs: dict[str, Any]) -
             for tpr, fpr in part.select("tpr", "fpr").iter_rows()
         ]
         best = next(i for i, value in enumerate(values) if value <= min(values) + 1e-12)
-        (found,) = points.filter(g=group).filter("__least").iter_rows(named=True)
+        (found,) = points.filter(__group1=group).filter("__least").iter_rows(named=True)
         assert [found[name] for name in COUNTS] == list(part.select(COUNTS).row(best))
         assert found["__expected_cost"] == pytest.approx(min(values), abs=1e-12)
 
@@ -182,7 +182,7 @@ def test_thinned_curves_keep_their_numbers_and_their_best_point() -> None:
     assert f"Drawn with {kept:,} of 30,002 points." in text
     metric = wroc.cost_partial_auc("y", "s", weight="w", cost_fn=5, cost_fp=2)
     for group, area in data.group_by("g").agg(metric).iter_rows():
-        part, whole = points.filter(g=group), curve.filter(g=group)
+        part, whole = points.filter(__group1=group), curve.filter(g=group)
         (label,) = part["__ratio_label"].drop_nulls()
         assert label == f"useful area: ratio {area['ratio']:.3f}"
         assert shaded_area(part) == pytest.approx(area["area"], abs=1e-3)
@@ -206,7 +206,7 @@ def test_group_of_one_class_has_an_empty_panel(
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, label], "s": [0.5, 0.1, 0.3]})
     curve = wroc.roc_curve(data, "y", "s", by="g")
     chart = wroc.cost_chart(curve, cost_fn=0.5, prevalence=prevalence)
-    part = drawn(chart).filter(g="b")
+    part = drawn(chart).filter(__group1="b")
     assert part.height == 2
     for name in ("__ratio_label", "__least_label", "__x0", "__high", "__expected_cost"):
         assert part[name].null_count() == 2
@@ -244,7 +244,7 @@ def test_tooltips_hold_threshold_rates_counts_and_cost() -> None:
     chart = wroc.cost_chart(wroc.roc_curve(scored(30, groups=2), "y", "s", by="g"), cost_fn=0.5)
     best = next(mark for mark in marks(chart) if mark["mark"].get("shape") == "diamond")
     titles = {field.get("title", field["field"]) for field in best["encoding"]["tooltip"]}
-    assert titles == {"g", "threshold", "fpr", "tpr", "prevalence", "expected cost", *COUNTS}
+    assert titles == {"g\u200b", "threshold", "fpr", "tpr", "prevalence", "expected cost", *COUNTS}
 
 
 def test_facet_with_a_name_that_vega_reads_as_syntax(tmp_path: Path) -> None:

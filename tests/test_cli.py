@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -13,10 +12,11 @@ from typing import Literal
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 
 import polars_wroc as wroc
-from polars_wroc import files
 from polars_wroc.cli import main
+from polars_wroc.messages import without_credentials
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
 COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]
@@ -90,11 +90,34 @@ def test_audit_names_its_files_as_given(
         ("abfss://box@account.net/rows.parquet", "abfss://box@account.net/rows.parquet"),
         ("https://host:90/rows.parquet", "https://host:90/rows.parquet"),
         ("s3://bucket/day@noon/rows.parquet", "s3://bucket/day@noon/rows.parquet"),
+        ("s3://TOKEN@bucket/rows.parquet", "s3://bucket/rows.parquet"),
+        ("s3://ann:se/cr@et@host/rows.parquet", "s3://host/rows.parquet"),
+        ("https://ann:p?ss w#rd@host/rows.parquet", "https://host/rows.parquet"),
+        ("https://ann:12/34@host/rows.parquet", "https://host/rows.parquet"),
+        ("https://ann:1234@host/rows.parquet", "https://host/rows.parquet"),
+        ("abfss://ann:secret@account.net/rows.parquet", "abfss://account.net/rows.parquet"),
+        ("https://host/a.parquet?sv=1&sig=se%2Fcret", "https://host/a.parquet"),
+        ("https://host/a.parquet?X-Amz-Signature=ab@cd#me", "https://host/a.parquet"),
+        ("https://host/a.parquet#token", "https://host/a.parquet"),
+        ("HTTPS://host/a.parquet?AWSAccessKeyId=1", "HTTPS://host/a.parquet"),
+        ("abfss://box@account.net/a.parquet?sig=1", "abfss://box@account.net/a.parquet"),
+        ("s3://bucket/day?.parquet", "s3://bucket/day?.parquet"),
+        ("http://[::1]:90/a.parquet", "http://[::1]:90/a.parquet"),
+        ("no https://h/a.csv?sig=b, https://h/c.csv?k=d.", "no https://h/a.csv, https://h/c.csv."),
+        (
+            "GET http://h:1/x.csv?k=b in 3s (location: x.csv?k=b) (path: http://ann:secret@h:1)",
+            "GET http://h:1/x.csv in 3s (location: x.csv) (path: http://h:1)",
+        ),
+        ("bad port (path: https://ann:sec)", "bad port (path: https://...)"),
+        (
+            "the server wants X-Amz-Credential=me/2024 and sig=x",
+            "the server wants X-Amz-Credential=... and sig=...",
+        ),
         ("day@noon.parquet", "day@noon.parquet"),
     ],
 )
 def test_no_password_is_shown(source: str, shown: str) -> None:
-    assert files.without_password(source) == shown
+    assert without_credentials(source) == shown
 
 
 def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,7 +338,7 @@ def test_help_imports_no_charts() -> None:
         "assert not {'altair', 'pyarrow', 'jinja2'} & set(sys.modules)"
     )
     done = subprocess.run(  # noqa: S603  (our own code)
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=PLAIN, capture_output=True, text=True, check=True
     )
     assert "--by" in done.stdout
 
@@ -346,31 +369,6 @@ def test_input_folder_and_pattern_are_never_overwritten(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "*.parquet"):
         assert main(["auc", str(source), *COLUMNS, "-o", str(path)]) == 2
     assert path.read_bytes() == PATIENTS.read_bytes()
-
-
-def test_closed_pipe_is_no_error() -> None:
-    call = [sys.executable, "-m", "polars_wroc", "auc", str(PATIENTS), *COLUMNS, "--by", "age"]
-    with subprocess.Popen(  # noqa: S603  (our own code)
-        call, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
-
-
-def test_closed_pipe_is_no_error_for_little_output() -> None:
-    call = [sys.executable, "-m", "polars_wroc", "auc", str(PATIENTS), *COLUMNS]
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(  # noqa: S603  (our own code)
-        call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("more", [["-o", "x.csv"], ["--band", "pointwise", "-o", "x.svg"]])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -232,18 +230,6 @@ def test_full_disk(
         assert_refused(call, message, folder, capsys)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.mark.parametrize("output", [[], ["-o", "-"]])
-def test_standard_output_that_is_full(output: list[str], folder: Path) -> None:
-    call = [sys.executable, "-m", "polars_wroc", "auc", "rows.parquet", *COLUMNS, *output]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(  # noqa: S603  (our own code)
-            call, stdout=full, stderr=subprocess.PIPE, cwd=folder, text=True, check=False
-        )
-    assert done.returncode == 2
-    assert done.stderr.startswith("polars-wroc: standard output must be writable; found ")
-    assert done.stderr.count("\n") == 1
 
 
 def test_folder_that_cannot_be_written(

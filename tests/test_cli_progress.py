@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from processes import COMMAND, PLAIN
 
 from polars_wroc import progress
 from polars_wroc.cli import main
@@ -43,7 +44,7 @@ def on_terminal(arguments: list[str], stop_at: str | None = None) -> tuple[int, 
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(  # noqa: S603  (our own code)
-        [sys.executable, "-m", "polars_wroc", *arguments], stdout=subprocess.PIPE, stderr=theirs
+        [*COMMAND, *arguments], env=PLAIN, stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
     shown = b""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import boto3
 import polars as pl
@@ -17,6 +22,17 @@ BUCKET = "studies"
 KEYS = {"access_key_id": "tester", "secret_access_key": "secret", "region": "us-east-1"}
 
 
+def client_of(endpoint: str) -> Any:
+    """A client that may do what it wants."""
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=KEYS["access_key_id"],
+        aws_secret_access_key=KEYS["secret_access_key"],
+        region_name=KEYS["region"],
+    )
+
+
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server that speaks S3, with one empty bucket."""
@@ -24,14 +40,7 @@ def endpoint() -> Iterator[str]:
     server.start()
     host, port = server.get_host_and_port()
     address = f"http://{host}:{port}"
-    client = boto3.client(
-        "s3",
-        endpoint_url=address,
-        aws_access_key_id=KEYS["access_key_id"],
-        aws_secret_access_key=KEYS["secret_access_key"],
-        region_name=KEYS["region"],
-    )
-    client.create_bucket(Bucket=BUCKET)
+    client_of(address).create_bucket(Bucket=BUCKET)
     yield address
     server.stop()
 
@@ -90,3 +99,76 @@ def test_command_line_reads_a_bucket(
     assert main(["auc", parts, *columns, "-o", "-"]) == 0
     found = pl.read_json(capsys.readouterr().out.encode())
     assert_frame_equal(found, wroc.summary(people, "y", "s", weight="w"), rel_tol=1e-12)
+
+
+def test_signed_addresses_are_read_and_not_told(
+    people: pl.DataFrame,
+    parts: str,
+    endpoint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert parts
+    signed = [
+        client_of(endpoint).generate_presigned_url(
+            "get_object", Params={"Bucket": BUCKET, "Key": f"people/{number}.parquet"}
+        )
+        for number in range(3)
+    ]
+    assert all("Signature=" in address for address in signed)
+    # In a query no sign is a pattern.
+    signed[2] += "&note=a*b[1]?"
+    bare = [f"{endpoint}/{BUCKET}/people/{number}.parquet" for number in range(3)]
+    columns = ["--label", "y", "--score", "s", "--weight", "w"]
+    assert main(["auc", *signed, *columns, "-o", "-"]) == 0
+    found = pl.read_json(capsys.readouterr().out.encode())
+    assert_frame_equal(found, wroc.summary(people, "y", "s", weight="w"), rel_tol=1e-12)
+    for page in ("report.html", "report.json"):
+        assert main(["audit", *signed, *columns, "--by", "g", "-o", str(tmp_path / page)]) == 0
+        text = (tmp_path / page).read_text(encoding="utf-8")
+        assert "Signature" not in text
+        assert KEYS["access_key_id"] not in text
+    assert json.loads(text)["settings"]["files"] == bare
+    capsys.readouterr()
+    assert main(["auc", signed[0], signed[0], *columns]) == 2
+    assert main(["auc", signed[0], signed[1].replace("people/1", "none"), *columns]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 2
+    assert f"`files` must be different files; found '{bare[0]}' and '{bare[0]}'" in err
+    assert "Signature" not in err
+    assert KEYS["access_key_id"] not in err
+
+
+def test_a_name_in_a_bucket_that_exists_is_no_pattern(
+    people: pl.DataFrame,
+    options: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in options.items():
+        monkeypatch.setenv(name.upper(), value)
+    columns = ["--label", "y", "--score", "s", "-o", "-"]
+    names = {"q[1]": 40, "q1": 10, "z*k": 50, "zXk": 20}
+    for name, number in names.items():
+        address = f"s3://{BUCKET}/names/{name}.parquet"
+        people.head(number).write_parquet(address, storage_options=options)
+    for name, number in {**names, "z?k": 70, "q[1-2]": 10, "q[!2]": 10, "q*": 50}.items():
+        assert main(["auc", f"s3://{BUCKET}/names/{name}.parquet", *columns]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["n"] == number
+
+
+def test_faults_of_a_bucket_are_one_line(endpoint: str) -> None:
+    names = ("aws_access_key_id", "aws_secret_access_key")
+    keys = {name.upper(): KEYS[name.removeprefix("aws_")] for name in names}
+    columns = ["--label", "y", "--score", "s"]
+    there = {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}
+    done = subprocess.run(  # noqa: S603  (our own code)
+        [sys.executable, "-m", "polars_wroc", "auc", f"s3://{BUCKET}/none.parquet", *columns],
+        env=keys | there,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"polars-wroc: `files` must be readable; found s3://{BUCKET}/no")
+    assert done.stderr.count("\n") == 1

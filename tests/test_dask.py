@@ -16,6 +16,7 @@ import pytest
 from dask import config
 from distributed import Client, LocalCluster
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
@@ -150,7 +151,7 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
         dask.summary(client, [], "y", "s")
     with pytest.raises(TypeError, match="`parts` must hold LazyFrames, DataFrames or names of"):
         dask.score_counts(client, [frame, 3], "y", "s")  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"`files` must exist; found no 'nowhere\.parquet'"):
+    with pytest.raises(ValueError, match=r"`parts` must exist; found no 'nowhere\.parquet'"):
         dask.score_counts(client, "nowhere.parquet", "y", "s")
     with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
         dask.summary(client, frame, "y", "s", rows_per_range=0)
@@ -159,9 +160,25 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
         dask.summary(client, grouped, "y", "s", by="g")
 
 
+def test_a_file_that_is_named_twice_is_refused(client: Client, files: Path) -> None:
+    twice: list[dask.Part] = [files / "0.parquet", pl.scan_parquet(files / "1.parquet"), str(files)]
+    for function in (dask.score_counts, dask.summary):
+        with pytest.raises(ValueError, match=r"^`parts` must be different files; found '.*0\.parq"):
+            function(client, twice, "y", "s")
+
+
+def test_a_name_that_exists_is_no_pattern(client: Client, tmp_path: Path) -> None:
+    for name, height in (("q[1]", 4), ("q1", 2)):
+        rows = pl.DataFrame({"y": [0, 1] * height, "s": [0.5] * 2 * height})
+        rows.write_parquet(tmp_path / "written")
+        (tmp_path / "written").rename(tmp_path / f"{name}.parquet")
+    counts = dask.score_counts(client, tmp_path / "q[1].parquet", "y", "s")
+    assert counts["n_pos"].to_list() == [4]
+
+
 def _python(code: str) -> str:
     ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=PLAIN, capture_output=True, text=True, check=True
     )
     return ran.stdout.strip()
 

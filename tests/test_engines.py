@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 from plans import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_HULLS
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 
 import polars_wroc as wroc
 
@@ -141,7 +141,7 @@ def test_what_outgrows_the_memory_budget_is_spilled(tmp_path: Path) -> None:
         result = tmp_path / f"summary{budget}.parquet"
         finished = subprocess.run(  # noqa: S603
             [sys.executable, "-c", SUMMARY, tmp_path / "rows.parquet", result],
-            env=os.environ | settings,
+            env=PLAIN | settings,
             check=True,
             capture_output=True,
             text=True,

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 from scipy import stats
 from scipy.spatial import ConvexHull
 from sklearn.isotonic import IsotonicRegression
@@ -295,4 +296,5 @@ def test_plan_can_be_shipped(people: pl.DataFrame, tmp_path: Path, engine: Engin
     (tmp_path / "plan").write_bytes(plan.serialize())
     # Where nothing of this package was imported.
     code = "import polars, sys; polars.LazyFrame.deserialize(sys.argv[1]).collect().write_csv()"
-    subprocess.run([sys.executable, "-c", code, tmp_path / "plan"], check=True)  # noqa: S603
+    call = [sys.executable, "-c", code, str(tmp_path / "plan")]
+    subprocess.run(call, env=PLAIN, check=True)  # noqa: S603

@@ -13,6 +13,7 @@ import pytest
 from plans import TABLES
 from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
+from processes import PLAIN
 
 import polars_wroc as wroc
 
@@ -113,7 +114,7 @@ def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> Non
 def test_import_imports_polars_alone() -> None:
     code = "import sys, polars_wroc; print(*sys.modules)"
     finished = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        [sys.executable, "-c", code], env=PLAIN, check=True, capture_output=True, text=True
     )
     imported = set(finished.stdout.split())
     assert "polars_wroc" in imported

@@ -103,11 +103,11 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
 
 def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    before = time.strftime("%Y-%m-%d")
+    before = time.strftime("%Y-%m-%d", time.gmtime())
     result.save(path)
-    days = {before, time.strftime("%Y-%m-%d")}
+    days = {before, time.strftime("%Y-%m-%d", time.gmtime())}
     text = path.read_text(encoding="utf-8")
-    assert re.findall(r"Made on (\S+) with polars_wroc (\S+)\.<", text) in [
+    assert re.findall(r"Made on (\S+) \(UTC\) with polars_wroc (\S+)\.<", text) in [
         [(day, wroc.__version__)] for day in days
     ]
     # Of a frame nobody knows where it is from.
@@ -183,7 +183,7 @@ def test_null_is_no_segment_called_null() -> None:
     assert result.segments["segment"].to_list() == ["overall", None, "null"]
     assert result.segments["auc"].to_list() == [0.75, 0.0, 1.0]
     (points,) = result.chart("a").to_dict()["datasets"].values()
-    assert {(p["a"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
+    assert {(p["__group1"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
 
 
 @pytest.mark.parametrize(

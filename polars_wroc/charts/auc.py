@@ -8,13 +8,15 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.charts.common import GREY
-from polars_wroc.charts.groups import read_groups
+from polars_wroc.charts.groups import Channel, Keys, read_groups
 from polars_wroc.charts.intervals import (
     LIMITS,
+    LINE,
     PADDING,
     ROW,
     WIDTH,
     Estimate,
+    are_of_audit,
     as_panel,
     at_pixel,
     channels_of_segments,
@@ -24,11 +26,11 @@ from polars_wroc.charts.intervals import (
     layers_of,
     panels_of,
     rows_of,
+    segment_of,
     with_level,
     with_texts,
 )
 from polars_wroc.charts.lines import styles
-from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.rows import MODEL, OVERALL
 
 if TYPE_CHECKING:
@@ -88,10 +90,10 @@ def auc_chart(
     """
     table, keys = read_groups("summary", summary, _COLUMNS)
     check_rows("summary", table)
-    color, facet = channels_of_segments(keys, table, color, facet)
+    coloured, faceted = channels_of_segments(keys, table, color, facet)
     if level is not None:
         options.level(level)
-    segment = [key for key in keys if key not in (color, facet)]
+    segment = segment_of(keys, coloured, faceted)
     table = _with_overall(table, keys, overall)
     auc = Estimate(
         *("auc", "ci_low", "ci_high", ".3f"),
@@ -99,23 +101,26 @@ def auc_chart(
         "AUC of each segment with its confidence interval",
         _domain(table),
     )
-    table = with_texts(table, segment, facet, pl.col("n"), auc)
-    title = ", ".join(segment)
+    table = with_texts(table, segment, coloured, faceted, pl.col("n"), auc)
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
-        table, facet, lambda rows, heading: _panel(rows, color, title, auc, heading)
+        table, faceted, lambda rows, heading: _panel(rows, coloured, segment, auc, heading)
     )
     return chart
 
 
 def _panel(
-    table: pl.DataFrame, color: str | None, title: str, shown: Estimate, heading: str | None
+    table: pl.DataFrame,
+    color: Channel | None,
+    segment: Keys,
+    shown: Estimate,
+    heading: str | None,
 ) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    kept = [] if color is None else [color]
+    kept = [] if color is None else [color.column, LINE]
     base = alt.Chart(table.select(*kept, ROW, *_COLUMNS, LIMITS, _OVERALL))
     tooltip = [
-        *groups_in(color, title),
+        *groups_in(color, segment),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("auc", "ci_low", "ci_high")),
         *(alt.Tooltip(f"{name}:Q", format=",") for name in ("n", "n_pos", "n_neg")),
     ]
@@ -136,13 +141,13 @@ def _domain(table: pl.DataFrame) -> list[float]:
     return domain_of(table, ("auc", _OVERALL), [end for end in ends if isinstance(end, float)])
 
 
-def _arrows(base: Any, table: pl.DataFrame, color: str | None, shown: Estimate) -> list[Any]:
+def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate) -> list[Any]:
     """Point to where an interval goes on that is wider than what is drawn."""
     low, high = shown.domain
     room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
     colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
     return [
-        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit}")
+        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit:.7g}")
         .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
         .encode(at_pixel(at), color=colour, **y)
         for name, side, limit, shape, at, beyond in (
@@ -160,13 +165,13 @@ def _arrows(base: Any, table: pl.DataFrame, color: str | None, shown: Estimate) 
     ]
 
 
-def _with_overall(table: pl.DataFrame, keys: list[str], overall: float | None) -> pl.DataFrame:
+def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:
     """Put everybody's AUC beside each segment."""
     if overall is not None:
         value = options.number("overall", overall, low=0, high=1)
         return table.with_columns(pl.lit(value).alias(_OVERALL))
-    if keys[:2] != AUDIT_KEYS:
+    if not are_of_audit(keys):
         return table.with_columns(pl.lit(None, pl.Float64).alias(_OVERALL))
-    everybody = pl.col("auc").filter(pl.col("attribute") == OVERALL).first()
-    beside = everybody.over(MODEL) if MODEL in keys else everybody
+    everybody = pl.col("auc").filter(pl.col(keys["attribute"]) == OVERALL).first()
+    beside = everybody.over(keys[MODEL]) if MODEL in keys else everybody
     return table.with_columns(beside.alias(_OVERALL))

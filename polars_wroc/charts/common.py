@@ -25,13 +25,6 @@ PANEL = 260
 ONE_CLASS, NO_ROWS = "one class only", "no rows"
 
 
-def escape(name: str) -> str:
-    """Quote the characters that Vega-Lite reads as syntax in a field name."""
-    for sign in ("\\", ".", "[", "]", ":", "'", '"'):
-        name = name.replace(sign, f"\\{sign}")
-    return name
-
-
 def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
     """Write a text that stays readable where it stands on a line."""
     mark = {"fontSize": 11, "color": INK, **mark}

@@ -22,7 +22,7 @@ from polars_wroc.charts.cost_lines import (
     with_line,
     with_ratios,
 )
-from polars_wroc.charts.groups import check_channels, read_groups
+from polars_wroc.charts.groups import Channel, Keys, channel, read_groups
 from polars_wroc.charts.lines import (
     POINT,
     arrange,
@@ -118,14 +118,15 @@ def cost_chart(
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    facet = _facet(keys, facet)
-    count_curves(table, keys, fewest=_FEWEST)
-    whole = with_line(table, keys, costs, target_prevalence(prevalence), baseline)
-    whole = _with_costs(with_ratios(whole, keys), keys, costs, total)
-    points, note = _fit(whole, keys)
+    faceted = _facet(keys, facet)
+    groups = list(keys.values())
+    count_curves(table, groups, fewest=_FEWEST)
+    whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
+    whole = _with_costs(with_ratios(whole, groups), groups, costs, total)
+    points, note = _fit(whole, groups)
     points = _with_labels(numbered(points))
     added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
-    base = alt.Chart(points.select(*keys, *ROC_COLUMNS, *added))
+    base = alt.Chart(points.select(*groups, *ROC_COLUMNS, *added))
     layers = [
         *_areas(base),
         *_curves(base, keys),
@@ -138,7 +139,7 @@ def cost_chart(
         "Shaded: points that cost less. Diamond: the least expected cost."
     )
     text = f"{legend} {note}" if note else legend
-    return arrange(layers, table, facet, columns, description=description, note=text)
+    return arrange(layers, table, faceted, columns, description=description, note=text)
 
 
 def _weighing(costs: Costs) -> str:
@@ -152,17 +153,15 @@ def _weighing(costs: Costs) -> str:
     return f"A false {dear} costs {high / low:.4g} times as much as a false {cheap}."
 
 
-def _facet(keys: list[str], facet: str | None) -> str | None:
-    check_channels(keys, None, facet)
-    if facet is None and keys:
-        facet = keys[0]
-    left = [key for key in keys if key != facet]
+def _facet(keys: Keys, facet: str | None) -> Channel | None:
+    taken = channel("facet", keys, next(iter(keys), None) if facet is None else facet)
+    left = [key for key in keys if taken is None or key != taken.name]
     if left:
         msg = (
             f"`facet` must tell all groups apart, with one curve for each panel; left over: {left}"
         )
         raise ValueError(msg)
-    return facet
+    return taken
 
 
 def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:
@@ -238,7 +237,7 @@ def _areas(base: Any) -> list[Any]:
     return [area, chance(base), line]
 
 
-def _curves(base: Any, keys: list[str]) -> list[Any]:
+def _curves(base: Any, keys: Keys) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
     fpr, tpr = fpr_axis(), tpr_axis()

@@ -9,9 +9,10 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.charts.common import GREY
-from polars_wroc.charts.groups import read_groups
+from polars_wroc.charts.groups import Channel, Keys, read_groups
 from polars_wroc.charts.intervals import (
     LIMITS,
+    LINE,
     REMARK,
     ROW,
     Estimate,
@@ -24,6 +25,7 @@ from polars_wroc.charts.intervals import (
     layers_of,
     panels_of,
     rows_of,
+    segment_of,
     text_beside,
     with_level,
     with_texts,
@@ -100,13 +102,13 @@ def gap_chart(
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn: rows with their columns, the channels, and what the segments are called."""
+    """What is drawn: rows with their columns, the channels, and what makes up the segments."""
 
     table: pl.DataFrame
     columns: list[str]
-    color: str | None
-    facet: str | None
-    title: str
+    color: Channel | None
+    facet: Channel | None
+    segment: Keys
     shown: Estimate
 
     @property
@@ -132,7 +134,7 @@ def drawing_of(
     columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)
     table, keys = read_groups("gaps", gaps, columns)
     check_rows("gaps", table)
-    color, facet = channels_of_segments(keys, table, color, facet)
+    coloured, faceted = channels_of_segments(keys, table, color, facet)
     name = NAMES[metric]
     shown = Estimate(
         *(gap, f"{gap}_low", f"{gap}_high", "+.3f"),
@@ -140,8 +142,8 @@ def drawing_of(
         f"Gap in {name} of each segment with its confidence interval and a line at no gap",
         domain_of(table, (gap, f"{gap}_low", f"{gap}_high"), [0.0]),
     )
-    segment = [key for key in keys if key not in (color, facet)]
-    table = with_texts(table, segment, facet, pl.sum_horizontal(_COUNTS), shown)
+    segment = segment_of(keys, coloured, faceted)
+    table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
     found = is_found(pl.col(p_value), level)
     verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
     table = table.with_columns(
@@ -149,8 +151,14 @@ def drawing_of(
         .then(verdict.otherwise(pl.lit(_UNTESTED)))
         .alias(_VERDICT)
     )
-    drawn = [*([] if color is None else [color]), ROW, *columns, LIMITS, _VERDICT]
-    return Drawing(table, drawn, color, facet, ", ".join(segment), shown)
+    drawn = [
+        *([] if coloured is None else [coloured.column, LINE]),
+        ROW,
+        *columns,
+        LIMITS,
+        _VERDICT,
+    ]
+    return Drawing(table, drawn, coloured, faceted, segment, shown)
 
 
 def draw(drawing: Drawing) -> alt.LayerChart | alt.VConcatChart:
@@ -171,7 +179,7 @@ def _panel(table: pl.DataFrame, drawing: Drawing, heading: str | None) -> Any:
     color, shown = drawing.color, drawing.shown
     base = alt.Chart(table.select(drawing.columns))
     tooltip = [
-        *groups_in(color, drawing.title),
+        *groups_in(color, drawing.segment),
         *(
             alt.Tooltip(f"{column}:Q", title=column, format=shown.number)
             for column in (shown.value, shown.low, shown.high)

@@ -8,15 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.charts.common import INK, MAX_ROWS, escape
-from polars_wroc.charts.groups import check_channels, check_colours, values_of
+from polars_wroc.charts.common import INK, MAX_ROWS
+from polars_wroc.charts.groups import Channel, Keys, channel, check_colours, tooltip_of, values_of
 from polars_wroc.charts.lines import styles
 from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.metric_names import MINUS
 from polars_wroc.rows import MODEL
 
 # Columns of the drawn rows that no table has.
-ROW, LIMITS = "__row", "__limits"
+ROW, LIMITS, LINE = "__row", "__limits", "__line"
 _NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels between the edges of a panel and what is nearest to them.
@@ -57,26 +57,42 @@ def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -
 
 
 def channels_of_segments(
-    keys: list[str], table: pl.DataFrame, color: str | None, facet: str | None
-) -> tuple[str | None, str | None]:
+    keys: Keys, table: pl.DataFrame, color: str | None, facet: str | None
+) -> tuple[Channel | None, Channel | None]:
     """Colour the models, and give each attribute of an audit a panel."""
     if color is None and MODEL in keys and facet != MODEL:
         color = MODEL
-    if facet is None and keys[:2] == AUDIT_KEYS:
+    if facet is None and are_of_audit(keys):
         facet = AUDIT_KEYS[0]
-    check_channels(keys, color, facet)
-    if color is not None:
-        check_colours(color, table)
-    return color, facet
+    coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
+    if coloured is not None:
+        check_colours(coloured, table)
+    return coloured, faceted
+
+
+def are_of_audit(keys: Keys) -> bool:
+    """Tell the groups of an audit, which are named by their attribute, from others."""
+    return list(keys)[:2] == AUDIT_KEYS
+
+
+def segment_of(keys: Keys, color: Channel | None, facet: Channel | None) -> Keys:
+    """Leave what makes up a segment."""
+    return {name: column for name, column in keys.items() if (column, name) not in (color, facet)}
 
 
 def with_texts(
-    table: pl.DataFrame, segment: list[str], facet: str | None, rows: pl.Expr, shown: Estimate
+    table: pl.DataFrame,
+    segment: Keys,
+    color: Channel | None,
+    facet: Channel | None,
+    rows: pl.Expr,
+    shown: Estimate,
 ) -> pl.DataFrame:
-    """Name each segment with the number of its rows, and write down its limits."""
-    name = pl.concat_str(segment, separator=", ") if segment else pl.lit("all rows")
+    """Name each segment with the number of its rows, number its lines, write down its limits."""
+    columns = list(segment.values())
+    name = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
     # Scores of a segment may lack different rows.
-    place = [*segment, *([] if facet is None else [facet])]
+    place = [*columns, *([] if facet is None else [facet.column])]
     counts = table.select(rows.max().over(place or pl.lit(0))).to_series()
     sizes = pl.lit(pl.Series([f"{n:,}" for n in counts]))
     form = shown.number
@@ -91,11 +107,17 @@ def with_texts(
     return table.with_columns(
         pl.format("{} (n = {})", name, sizes).alias(ROW),
         pl.Series(LIMITS, limits, pl.String),
+        pl.lit(0).alias(LINE) if color is None else _place_of(color, table).alias(LINE),
     )
 
 
+def _place_of(color: Channel, table: pl.DataFrame) -> pl.Expr:
+    order = {value: place for place, value in enumerate(values_of(table, color.column))}
+    return pl.col(color.column).replace_strict(order)
+
+
 def layers_of(
-    base: Any, table: pl.DataFrame, color: str | None, shown: Estimate, tooltip: list[Any]
+    base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate, tooltip: list[Any]
 ) -> tuple[Any, Any, list[Any]]:
     """Draw an interval, a point, and both in figures in columns beside the panel."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
@@ -129,7 +151,7 @@ def at_pixel(at: int) -> Any:
     return alt.XValue(at)  # type: ignore[no-untyped-call]
 
 
-def rows_of(table: pl.DataFrame, color: str | None) -> dict[str, Any]:
+def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
     """Give each segment a row, and each of its models a line in it."""
     import altair as alt  # noqa: PLC0415
 
@@ -138,7 +160,9 @@ def rows_of(table: pl.DataFrame, color: str | None) -> dict[str, Any]:
     scale = {"domain": tuple(values_of(table, ROW))}
     place: dict[str, Any] = {"y": alt.Y(f"{ROW}:N", title=None, sort=None, axis=axis, scale=scale)}
     if color is not None:
-        place["yOffset"] = alt.YOffset(f"{escape(color)}:N", sort=values_of(table, color))
+        # In words, since Vega-Lite else takes the order of the colours.
+        lines = {"domain": tuple(table[LINE].unique().sort())}
+        place["yOffset"] = alt.YOffset(f"{LINE}:N", sort="ascending", title=None, scale=lines)
     return place
 
 
@@ -149,24 +173,23 @@ def text_beside(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
     return written.encode(at_pixel(at), text=text, **y)
 
 
-def groups_in(color: str | None, title: str) -> list[Any]:
+def groups_in(color: Channel | None, segment: Keys) -> list[Any]:
     """Name the segment, and what tells its points apart, in a tooltip."""
-    import altair as alt  # noqa: PLC0415
-
-    kept = [] if color is None else [color]
-    return [
-        alt.Tooltip(f"{ROW}:N", title=title or "rows"),
-        *(alt.Tooltip(f"{escape(key)}:N", title=key) for key in kept),
-    ]
+    named = Channel(ROW, ", ".join(segment) or "rows")
+    return [tooltip_of(group) for group in (named, color) if group is not None]
 
 
 def as_panel(
-    layers: list[Any], table: pl.DataFrame, color: str | None, shown: Estimate, heading: str | None
+    layers: list[Any],
+    table: pl.DataFrame,
+    color: Channel | None,
+    shown: Estimate,
+    heading: str | None,
 ) -> Any:
     """Lay marks over each other, with a line of room for each model of a segment."""
     import altair as alt  # noqa: PLC0415
 
-    models = 1 if color is None else table[color].n_unique()
+    models = 1 if color is None else table[color.column].n_unique()
     step = alt.Step(_STEP if models == 1 else _MODEL_STEP)
     # Given to the panel when it is made: each later change copies all of its layers.
     title: Any = alt.Undefined
@@ -177,7 +200,7 @@ def as_panel(
 
 
 def panels_of(
-    table: pl.DataFrame, facet: str | None, panel: Callable[[pl.DataFrame, str | None], Any]
+    table: pl.DataFrame, facet: Channel | None, panel: Callable[[pl.DataFrame, str | None], Any]
 ) -> Any:
     """Draw one panel, or stack one for each value under its name, with the same scales."""
     import altair as alt  # noqa: PLC0415
@@ -186,7 +209,8 @@ def panels_of(
         return panel(table, None)
     # Not a facet: Vega-Lite warns about the rows that differ between its panels.
     panels = [
-        panel(table.filter(pl.col(facet) == value), value) for value in values_of(table, facet)
+        panel(table.filter(pl.col(facet.column) == value), value)
+        for value in values_of(table, facet.column)
     ]
     scales = alt.ScaleResolveMap(x="shared", color="shared", shape="shared")
     return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales))

@@ -9,8 +9,8 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.cells import CELLS
-from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES, escape
-from polars_wroc.charts.groups import values_of
+from polars_wroc.charts.common import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES
+from polars_wroc.charts.groups import Channel, Keys, tooltip_of, values_of
 from polars_wroc.metric_names import heading
 from polars_wroc.thinning import thin
 
@@ -57,26 +57,28 @@ def moved_by(change: pl.Series, what: str) -> str:
 
 
 def styles(
-    color: str | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
+    color: Channel | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
 ) -> dict[str, Any]:
     """Tell curves apart by colour and dash, or by colour and shape where they are points."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     if color is None:
         return {"color": alt.ColorValue(COLOURS[0])}
-    values = values_of(table, color)
+    values = values_of(table, color.column)
     stroke: dict[str, Any] = {
         "symbolType": "stroke",
         "symbolSize": 400,
         "symbolStrokeWidth": 2,
         "symbolOpacity": 1,
     }
-    key = alt.Legend(orient="bottom", **(dict[str, Any]() if points else stroke))
+    key = alt.Legend(
+        title=color.heading, orient="bottom", **(dict[str, Any]() if points else stroke)
+    )
     beside: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
     if points:
         beside = ("shape", alt.Shape, SHAPES)
     return {
-        name: channel(f"{escape(color)}:N", title=color, legend=key if legend else None).scale(
+        name: channel(f"{color.column}:N", title=color.title, legend=key if legend else None).scale(
             domain=values, range=list(choices[: len(values)])
         )
         for name, channel, choices in (("color", alt.Color, COLOURS), beside)
@@ -106,12 +108,12 @@ def chance(base: Any) -> Any:
     )
 
 
-def tooltip(drawn: list[str], rates: dict[str, str]) -> list[Any]:
+def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
     import altair as alt  # noqa: PLC0415
 
     return [
-        *(alt.Tooltip(f"{escape(key)}:N", title=key) for key in drawn),
+        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
         alt.Tooltip("threshold:Q", format=".4~g"),
         *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in rates.items()),
         *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in CELLS),
@@ -129,7 +131,7 @@ def numbered(points: pl.DataFrame) -> pl.DataFrame:
 def arrange(
     layers: list[Any],
     table: pl.DataFrame,
-    facet: str | None,
+    facet: Channel | None,
     columns: int,
     *,
     description: str,
@@ -140,7 +142,7 @@ def arrange(
     import altair as alt  # noqa: PLC0415
 
     options.whole_number("columns", columns, low=1)
-    values = [] if facet is None else values_of(table, facet)
+    values = [] if facet is None else values_of(table, facet.column)
     in_row = max(min(columns, len(values)), 1)
     # Given to a chart when it is made: each later change copies all of its layers.
     size = {"width": PANEL, "height": PANEL}
@@ -153,7 +155,9 @@ def arrange(
     # An axis that panels share stands below all rows, and below what is written there.
     if own_axes or len(values) % in_row:
         outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
-    panel = alt.Facet(f"{escape(facet)}:N", title=facet, sort=values)
+    # In the order of the rows, which is that of the values.
+    header = alt.Header(title=facet.heading)
+    panel = alt.Facet(f"{facet.column}:N", header=header, sort=None)
     panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
     return panels
 

@@ -9,8 +9,8 @@ import polars as pl
 from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import MAX_ROWS, ONE_CLASS, PALE, haloed
 from polars_wroc.charts.groups import (
+    Channel,
     channels_of_curves,
-    check_names,
     name_in_label,
     read_groups,
     values_of,
@@ -28,7 +28,6 @@ from polars_wroc.charts.lines import (
 )
 from polars_wroc.confusion import is_origin
 from polars_wroc.rows import over
-from polars_wroc.thinning import AUC_CHANGE
 
 if TYPE_CHECKING:
     from polars_wroc.charts.common import Chart
@@ -98,29 +97,28 @@ def pr_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, _COLUMNS)
-    check_names("curves", keys, ("fpr", "tpr", AUC_CHANGE))
-    color, facet = channels_of_curves(keys, table, color, facet)
-    points, note = _fit(_with_areas(table, keys), keys)
-    points, right = _with_labels(numbered(points), color, facet)
-    drawn = [key for key in keys if key in (color, facet)]
+    coloured, faceted = channels_of_curves(keys, table, color, facet)
+    groups = list(keys.values())
+    points, note = _fit(_with_areas(table, groups), groups)
+    points, right = _with_labels(numbered(points), coloured, faceted)
     added = [POINT, _HEIGHT, _AREA, _PREVALENCE, _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y]
-    base = alt.Chart(points.select(*drawn, *_COLUMNS, *added))
+    base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
     recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
     precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
     line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(
-        recall, precision, order=f"{POINT}:Q", **styles(color, table)
+        recall, precision, order=f"{POINT}:Q", **styles(coloured, table)
     )
     rates = {name: name for name in ("recall", "precision")}
     rates |= {_AREA: "average precision", _PREVALENCE: "prevalence"}
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(
-        recall, precision, tooltip=tooltip(drawn, rates)
+        recall, precision, tooltip=tooltip(keys, rates)
     )
-    layers = [_prevalence(base, color, table), line, hover, *_texts(base, right=right)]
+    layers = [_prevalence(base, coloured, table), line, hover, *_texts(base, right=right)]
     description = (
         "Precision-recall curves: precision against recall, "
         "with the prevalence as the level of chance"
     )
-    return arrange(layers, table, facet, columns, description=description, note=note)
+    return arrange(layers, table, faceted, columns, description=description, note=note)
 
 
 def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -159,18 +157,18 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
 
 
 def _with_labels(
-    points: pl.DataFrame, color: str | None, facet: str | None
+    points: pl.DataFrame, color: Channel | None, facet: Channel | None
 ) -> tuple[pl.DataFrame, bool]:
     """Write the average precision of each curve on its first point, over the prevalence."""
     first = is_origin() & pl.col(_AREA).is_not_null()
     name, place, lines = name_in_label(color), pl.lit(1), 2
     lines_of = "thin dashes" if color is None else "thin lines"
     if color is not None:
-        order = {value: i for i, value in enumerate(reversed(values_of(points, color)), 1)}
-        place = pl.col(color).replace_strict(order)
+        order = {value: i for i, value in enumerate(reversed(values_of(points, color.column)), 1)}
+        place = pl.col(color.column).replace_strict(order)
         lines = len(order) + 1
     bottom, right = _place(points.filter(first), lines)
-    panel = [] if facet is None else [facet]
+    panel = [] if facet is None else [facet.column]
     prevalence = pl.col(_PREVALENCE)
     area, low, high = (
         _as_text(points.select(value.alias("text")).to_series())
@@ -210,7 +208,7 @@ def _place(curves: pl.DataFrame, lines: int) -> tuple[float, bool]:
     return highest + 0.1, False
 
 
-def _prevalence(base: Any, color: str | None, table: pl.DataFrame) -> Any:
+def _prevalence(base: Any, color: Channel | None, table: pl.DataFrame) -> Any:
     import altair as alt  # noqa: PLC0415
 
     first = base.transform_filter("datum.tp === 0 && datum.fp === 0")

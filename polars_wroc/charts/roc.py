@@ -9,8 +9,9 @@ import polars as pl
 from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS
 from polars_wroc.charts.groups import (
+    Channel,
+    Keys,
     channels_of_curves,
-    check_names,
     name_in_label,
     read_groups,
     values_of,
@@ -90,21 +91,20 @@ def roc_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    check_names("curves", keys, ("auc", AUC_CHANGE, *BAND_COLUMNS, *_INTERVAL))
-    color, facet = channels_of_curves(keys, table, color, facet)
-    points, note = _fit(table, keys)
-    points = numbered(_with_labels(_with_intervals(points, keys, summary), color, table))
-    drawn = [key for key in keys if key in (color, facet)]
+    coloured, faceted = channels_of_curves(keys, table, color, facet)
+    points, note = _fit(table, list(keys.values()))
+    points = numbered(_with_labels(_with_intervals(points, keys, summary), coloured, table))
     band = [name for name in BAND_COLUMNS if name in points.columns]
-    base = alt.Chart(points.select(*drawn, POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y))
-    fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(color, table)
+    drawn = [*keys.values(), POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y]
+    base = alt.Chart(points.select(drawn))
+    fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(coloured, table)
     rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
     line = base.mark_line(clip=True, strokeWidth=2).encode(
         fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled
     )
     # Invisible points catch the pointer along the line.
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(
-        fpr, tpr, tooltip=tooltip(drawn, rates)
+        fpr, tpr, tooltip=tooltip(keys, rates)
     )
     labels = (
         base.transform_filter(f"isValid(datum.{_LABEL})")
@@ -115,7 +115,7 @@ def roc_chart(
     if band:
         layers.insert(0, _band(base, fpr, styled["color"]))
     description = "ROC curves: true positive rate against false positive rate"
-    return arrange(layers, table, facet, columns, description=description, note=note)
+    return arrange(layers, table, faceted, columns, description=description, note=note)
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
@@ -137,23 +137,25 @@ def _band(base: Any, fpr: Any, color: Any) -> Any:
 
 
 def _with_intervals(
-    points: pl.DataFrame, keys: list[str], summary: pl.DataFrame | pl.LazyFrame | None
+    points: pl.DataFrame, keys: Keys, summary: pl.DataFrame | pl.LazyFrame | None
 ) -> pl.DataFrame:
     """Put the interval of each AUC beside the points of its curve."""
     if summary is None:
         return points.with_columns(ci_low=pl.lit(None), ci_high=pl.lit(None))
     table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL))
-    if groups != keys:
-        msg = f"`summary` must have the groups of the curves, {keys}; found {groups}"
+    if list(groups) != list(keys):
+        msg = f"`summary` must have the groups of the curves, {list(keys)}; found {list(groups)}"
         raise ValueError(msg)
-    limits = table.select(*keys, pl.col("auc").alias(_SUMMARY_AUC), *_INTERVAL)
+    columns = list(keys.values())
+    limits = table.select(*columns, pl.col("auc").alias(_SUMMARY_AUC), *_INTERVAL)
     if not keys:
         _check_one(limits.height, "everybody")
         joined = points.join(limits, how="cross")
     else:
-        for curve in points.select(keys).unique(maintain_order=True).iter_rows(named=True):
-            _check_one(limits.filter(**curve).height, curve)
-        joined = points.join(limits, on=keys, how="left", maintain_order="left")
+        for curve in points.select(columns).unique(maintain_order=True).rows():
+            rows = limits.filter(**dict(zip(columns, curve, strict=True)))
+            _check_one(rows.height, dict(zip(keys, curve, strict=True)))
+        joined = points.join(limits, on=columns, how="left", maintain_order="left")
     apart = joined.filter((pl.col("auc") - pl.col(_SUMMARY_AUC)).abs() > _SAME_AUC)
     if not apart.is_empty():
         auc, other = apart.select("auc", _SUMMARY_AUC).row(0)
@@ -168,15 +170,15 @@ def _check_one(rows: int, curve: object) -> None:
         raise ValueError(msg)
 
 
-def _with_labels(points: pl.DataFrame, color: str | None, table: pl.DataFrame) -> pl.DataFrame:
+def _with_labels(points: pl.DataFrame, color: Channel | None, table: pl.DataFrame) -> pl.DataFrame:
     """Write the AUC of each curve on its first point, to stand below the line of chance."""
     first = is_origin()
     rows = pl.sum_horizontal(CELLS)
     label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]
     name, place = name_in_label(color), pl.lit(0)
     if color is not None:
-        order = {value: i for i, value in enumerate(reversed(values_of(table, color)))}
-        place = pl.col(color).replace_strict(order)
+        order = {value: i for i, value in enumerate(reversed(values_of(table, color.column)))}
+        place = pl.col(color.column).replace_strict(order)
     return points.with_columns(
         pl.when(first).then(pl.format("{}{}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
         pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),

@@ -10,7 +10,13 @@ import polars as pl
 from polars_wroc import options
 from polars_wroc.cells import CELLS
 from polars_wroc.charts.common import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
-from polars_wroc.charts.groups import channels_of_curves, name_in_label, read_groups, values_of
+from polars_wroc.charts.groups import (
+    Channel,
+    channels_of_curves,
+    name_in_label,
+    read_groups,
+    values_of,
+)
 from polars_wroc.charts.lines import (
     POINT,
     arrange,
@@ -118,20 +124,20 @@ def threshold_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    color, facet = channels_of_curves(keys, table, color, facet)
-    count_curves(table, keys)
+    coloured, faceted = channels_of_curves(keys, table, color, facet)
+    groups = list(keys.values())
+    count_curves(table, groups)
     if weighted is not None:
         options.flag("weighted", weighted)
     slider = slider_of(table["threshold"], threshold)
-    points, note = _fit(table, keys, slider)
-    drawn = [key for key in keys if key in (color, facet)]
-    kept = [*drawn, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
-    base = alt.Chart(_with_slots(points, color).select(kept))
+    points, note = _fit(table, groups, slider)
+    kept = [*groups, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
+    base = alt.Chart(_with_slots(points, coloured).select(kept))
     # No legends: each curve has a heading with its line and its point.
-    lines = styles(color, table, legend=False)
-    shapes = styles(color, table, points=True, legend=False)
+    lines = styles(coloured, table, legend=False)
+    shapes = styles(coloured, table, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
-    shown = tooltip(drawn, {"fpr": "fpr", "tpr": "tpr"})
+    shown = tooltip(keys, {"fpr": "fpr", "tpr": "tpr"})
     line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **lines)
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(fpr, tpr, tooltip=shown)
     at = _at_threshold(base)
@@ -153,7 +159,9 @@ def threshold_chart(
         "ROC curves with the point, the counts and the rates at the threshold that a slider "
         f"chooses, which starts at {slider.start:g}"
     )
-    return arrange(layers, table, facet, columns, description=description, note=note, own_axes=True)
+    return arrange(
+        layers, table, faceted, columns, description=description, note=note, own_axes=True
+    )
 
 
 def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataFrame, str | None]:
@@ -173,15 +181,15 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
     return points, f"{drawn_of(points, table)}: counts are exact at each step of the slider"
 
 
-def _with_slots(points: pl.DataFrame, color: str | None) -> pl.DataFrame:
+def _with_slots(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
     """Number the curves of a panel, and say from which score on each point selects."""
     threshold = pl.col("threshold")
     # The origin selects nothing; it has no such score.
     starts = threshold.clip(lower_bound=-sys.float_info.max)
     slot = pl.lit(0)
     if color is not None:
-        order = {value: slot for slot, value in enumerate(values_of(points, color))}
-        slot = pl.col(color).replace_strict(order)
+        order = {value: slot for slot, value in enumerate(values_of(points, color.column))}
+        slot = pl.col(color.column).replace_strict(order)
     selected = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
     return numbered(
         points.with_columns(selected, slot.alias(_SLOT), name_in_label(color).alias(_NAME))

@@ -13,7 +13,7 @@ from polars_wroc.findings import reference_of
 from polars_wroc.groupings import AUDIT_KEYS
 from polars_wroc.metric_names import NAMES
 from polars_wroc.report.gap_specs import gap_specs
-from polars_wroc.report.packing import packed_rows
+from polars_wroc.report.packing import packed_rows, rounded
 from polars_wroc.rows import MODEL, OVERALL
 
 if TYPE_CHECKING:
@@ -131,11 +131,30 @@ def _drawn(chart: Any) -> dict[str, Any]:
 
 
 def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
-    data = {name: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
+    # Altair names rows by a hash, which differs in the last digit of any number.
+    names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
+    data = {names[name]: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
+    spec = _named(spec, names)
     # The page reads its own colours; a spec names the version of its grammar, which is no address.
     spec = _in_inks(spec)
     spec.pop("$schema", None)
     return spec | {"description": description, "datasets": data}
+
+
+def _named(spec: Any, names: dict[str, str]) -> Any:
+    """Call the rows by other names, and write the ends of scales with the digits of the rows."""
+    if isinstance(spec, list):
+        return [_named(part, names) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: {"name": names[part["name"]]}
+        if name == "data" and isinstance(part, dict)
+        else [rounded(end) for end in part]
+        if name == "domain" and isinstance(part, list)
+        else _named(part, names)
+        for name, part in spec.items()
+    }
 
 
 def _in_inks(spec: Any) -> Any:

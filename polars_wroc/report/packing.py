@@ -22,7 +22,7 @@ def packed_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for name in names:
         values = [row.get(name) for row in rows]
         if name not in _EXACT:
-            values = [_rounded(value, rate=name in _RATES) for value in values]
+            values = [rounded(value, rate=name in _RATES) for value in values]
         same = seen.setdefault(repr(values), name)
         if len({repr(value) for value in values}) == 1:
             columns[name] = {"all": values[0]}
@@ -89,7 +89,8 @@ def _count(value: Any, texts: dict[int, str], counts: Counter[str]) -> None:
                 _count(part, texts, counts)
 
 
-def _rounded(value: Any, *, rate: bool) -> Any:
+def rounded(value: Any, *, rate: bool = False) -> Any:
+    """Write a number with as many digits as a chart shows."""
     if not isinstance(value, float):
         return value
     short = round(value, _DECIMALS) if rate else float(f"{value:.{_DIGITS}g}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +36,7 @@ from polars_wroc.report.selection import (
 from polars_wroc.report.tables import ABOVE, Table, tables_of
 from polars_wroc.report.wording import decision, facts, intervals, meaning_of_weight, methods
 from polars_wroc.rows import MODEL, OVERALL
+from polars_wroc.steady import steady
 from polars_wroc.thinning import AUC_CHANGE
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def render(audit: Audit) -> str:
     ImportError
         When vl-convert-python is not installed, with the command that installs it.
     """
+    audit = steady(audit)
     listed = with_segments(audit, TABLE_SEGMENTS)
     charted = with_models(listed)
     drawn, points = with_points(with_segments(charted, PANEL_SEGMENTS))
@@ -106,7 +109,7 @@ def render(audit: Audit) -> str:
         decision=decision(settings),
         # Of a command only: a frame does not say what it was read from.
         files=first_few(settings.get("files", [])),
-        today=datetime.now().astimezone().date(),
+        today=today(),
         overview=overview,
         sections=sections,
         specs=in_script(shared({figure.name: figure.spec for figure in figures})),
@@ -118,6 +121,18 @@ def render(audit: Audit) -> str:
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
     )
+
+
+def today() -> date:
+    """Give the date of the page in UTC; `SOURCE_DATE_EPOCH` sets it, as for all that is built."""
+    name = "SOURCE_DATE_EPOCH"
+    if not (given := os.environ.get(name)):
+        return datetime.now(UTC).date()
+    try:
+        return datetime.fromtimestamp(int(given), UTC).date()
+    except (ValueError, OverflowError, OSError) as error:
+        msg = f"{name} must be a number of seconds since 1970; found {given!r}"
+        raise ValueError(msg) from error
 
 
 def _scores(audit: Audit) -> int:

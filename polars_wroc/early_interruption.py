@@ -1,0 +1,36 @@
+"""The command stopped while it still imports: it ends at once, and says nothing.
+
+Imported before everything else, and without effect where a program uses the library.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+_DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
+
+
+def _is_the_command() -> bool:
+    """Whether this process is ``polars-wroc`` or ``python -m polars_wroc``."""
+    if not sys.argv or sys.argv[0] != "-m":
+        # Not with pathlib, which takes longer to import than all that goes before.
+        name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119
+        return name.removesuffix(".exe") == "polars-wroc"
+    # So runs a module, but not always this one.
+    module = sys.orig_argv[len(sys.orig_argv) - len(sys.argv)]
+    return module in ("polars_wroc", "-mpolars_wroc")
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+if _is_the_command():
+    for _name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        _number = getattr(signal, _name, None)
+        # What is ignored, as in a background job, stays so.
+        if _number is not None and signal.getsignal(_number) in _DEFAULTS:
+            signal.signal(_number, _end)

@@ -1,0 +1,76 @@
+"""Every function that takes a frame, as one call with its label, scores and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import polars as pl
+
+import polars_wroc as wroc
+
+Call: TypeAlias = Callable[..., Any]
+
+
+def _counts(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
+    """The summary of the counts of the groups."""
+    counts = wroc.score_counts(frame, label, score, by=by, **options)
+    return wroc.from_counts(wroc.merge_counts([counts, counts])).summary(by=by)
+
+
+def _audit(table: str) -> Call:
+    def call(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> pl.DataFrame:
+        audit = wroc.audit(frame, label, score, by=by, threshold=0.5, adjust="none", **options)
+        found: pl.DataFrame = getattr(audit, table)
+        return found
+
+    return call
+
+
+def _with(function: Call, **fixed: Any) -> Call:
+    def call(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
+        return function(frame, label, score, by=by, **fixed, **options)
+
+    return call
+
+
+# They take one score or several.
+TABLES: dict[str, Call] = {
+    "summary": _with(wroc.summary),
+    "summary_in_ranges": _with(wroc.summary_in_ranges, rows_per_range=50),
+    "counts": _counts,
+    "confusion_curve": _with(wroc.confusion_curve),
+    "roc_curve": _with(wroc.roc_curve, band="pointwise"),
+    "thinned roc_curve": _with(wroc.roc_curve, max_points=5),
+    "pr_curve": _with(wroc.pr_curve),
+    "gain_curve": _with(wroc.gain_curve),
+    "det_curve": _with(wroc.det_curve),
+    "cost_curve": _with(wroc.cost_curve),
+    "threshold_metrics": _with(wroc.threshold_metrics, thresholds=[0.5]),
+    "operating_points": _with(wroc.operating_points, criterion="youden"),
+    "tpr_at_fpr": _with(wroc.tpr_at_fpr, fpr=0.2),
+    "fpr_at_tpr": _with(wroc.fpr_at_tpr, tpr=0.2),
+    "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.3)),
+    "calibration_curve": _with(wroc.calibration_curve, strategy="quantile"),
+    "calibration_error": _with(wroc.calibration_error),
+    "subgroup_auc": _with(wroc.subgroup_auc),
+    "cross_auc": _with(wroc.cross_auc),
+    "group_gaps": _with(wroc.group_gaps, threshold=0.5),
+    "group_gaps to all": _with(wroc.group_gaps, reference="overall"),
+    "fairness": _with(wroc.fairness, threshold=0.5),
+    "equalized_thresholds": _with(wroc.equalized_thresholds),
+    "equal_opportunity": _with(
+        wroc.equalized_thresholds, constraint="equal_opportunity", min_rows=1
+    ),
+    "auc_decomposition": _with(wroc.auc_decomposition),
+    "abroca_test": _with(wroc.abroca_test, permutations=9),
+    "bootstrap": _with(wroc.bootstrap, metrics="ks", replicates=4),
+    "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),
+    "audit": _audit("segments"),
+    "audit's gaps": _audit("gaps"),
+}
+# They take several.
+COMPARISONS: dict[str, Call] = {
+    "compare": _with(wroc.compare),
+    "dominated_models": _with(wroc.dominated_models),
+}
