@@ -20,7 +20,16 @@ from polars_wroc.curves import roc_curve
 from polars_wroc.inputs import SCORE, WEIGHT, sentence_of
 from polars_wroc.messages import first_line, without_credentials
 from polars_wroc.progress import Progress
+from polars_wroc.range_summary import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.reading import read_rows
+from polars_wroc.rows import collect
+from polars_wroc.spill_guard import (
+    BUDGET,
+    MOST_ROWS,
+    SpillWarning,
+    budget_is_set,
+    rows_within_budget,
+)
 from polars_wroc.states import State, merge, read_state, read_states
 from polars_wroc.summary import summary
 
@@ -57,7 +66,35 @@ def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., 
     arguments = _rows(options)
     if options.bins is not None:
         arguments["bins"] = options.bins
+    elif budget_is_set() and (rows := _known_rows(options)) > MOST_ROWS:
+        return lambda name: _without_spilling(name, rows, options, arguments)
     return lambda name: partial(_FUNCTIONS[name], **arguments)
+
+
+def _known_rows(options: argparse.Namespace) -> int:
+    """Count the rows of files that say how many they have."""
+    if not sources.say_rows(options.files):
+        return 0
+    return int(collect(sources.scan(options.files).select(pl.len())).item())
+
+
+def _without_spilling(
+    name: Name, rows: int, options: argparse.Namespace, arguments: dict[str, Any]
+) -> Callable[..., Any]:
+    """Summarise one range of scores after another, and refuse what cannot be done so."""
+    if name != "summary" or options.cluster is not None:
+        msg = (
+            f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which Polars may hang; "
+            f"found {rows:,}: unset it, or pass --bins"
+        )
+        raise ValueError(msg)
+    named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}
+    rows_per_range = rows_within_budget(ROWS_PER_RANGE)
+
+    def in_ranges(**uncertainty: Any) -> pl.LazyFrame:
+        return summary_in_ranges(**named, **uncertainty, rows_per_range=rows_per_range).lazy()
+
+    return in_ranges
 
 
 def counted(options: argparse.Namespace) -> pl.LazyFrame:
@@ -92,6 +129,8 @@ def without_hints() -> Iterator[None]:
     """Keep the engine from hints on standard error about how to set up a cloud."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
+        # Where the rows are too many, no such query is made.
+        warnings.filterwarnings("ignore", category=SpillWarning)
         yield
 
 

@@ -23,6 +23,7 @@ import polars as pl
 from polars_wroc.inputs import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.rows import Rows
 from polars_wroc.score_types import beside_thresholds, is_moved
+from polars_wroc.spill_guard import warn_of_spilling
 from polars_wroc.staged import as_struct
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
@@ -262,6 +263,7 @@ def with_sums(
     added = columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()}
     curve = named.struct.with_fields(**added)
     if keys:
+        warn_of_spilling()
         # One window: each column that it hands back costs a scatter of all rows.
         curve = curve.over(keys)
     handed_back = ordered.with_columns(curve.alias("__curve"))
