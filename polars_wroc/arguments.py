@@ -49,14 +49,19 @@ def from_expressions(
 def as_column(argument: str, value: IntoColumn) -> pl.Expr:
     """Read an argument that names a column or is an expression."""
     if isinstance(value, str):
-        if value == "*" or (value.startswith("^") and value.endswith("$")):
-            msg = f"`{argument}` must be the name of a column; found the pattern {value!r}"
-            raise ValueError(msg)
-        check_text(argument, value)
+        check_name(argument, value)
         return pl.col(value)
     if not isinstance(value, pl.Expr):
         reject_type(argument, "be a column name or a Polars expression", value)
     return value
+
+
+def check_name(argument: str, name: str) -> None:
+    """Refuse names that Polars takes for patterns, of columns that have them too."""
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        msg = f"`{argument}` must be the name of a column; found the pattern {name!r}"
+        raise ValueError(msg)
+    check_text(argument, name)
 
 
 def one_column(argument: str, value: IntoColumn) -> pl.Expr:

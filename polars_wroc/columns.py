@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.arguments import as_column, of_length, refuse_objects
+from polars_wroc.arguments import as_column, check_name, of_length, refuse_objects
 from polars_wroc.inputs import Typed, shown_as
 from polars_wroc.options import reject_type
 from polars_wroc.rows import IntoColumns
@@ -28,6 +28,7 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
             if name in columns:
                 msg = f"`{argument}` must not name a column twice; found {name!r} twice"
                 raise ValueError(msg)
+            check_name(argument, name)
             # A selection may select more of a frame that has more columns.
             columns[name] = pl.col(name) if column.meta.is_column_selection() else column
     return columns

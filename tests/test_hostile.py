@@ -13,12 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
+from conftest import Engine
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
@@ -32,7 +34,7 @@ MOST_ROWS = 24
 
 NAMES = (
     "y", "s", "w", "g", "", " ", "a.b", "a[0].b\\", "__proto__", "é\u2028", "new\nline", "`tick`",
-    '"quote"', "*", "^s$", "auc", "model", "n", "value", "threshold", "difference", "tpr_low", "bin",
+    '"quote"', "*", "^s$", "auc", "model", "n",
 )  # fmt: skip
 BIG = 2**53
 NUMBERS: dict[str, tuple[pl.DataType, list[Any]]] = {
@@ -46,6 +48,7 @@ NUMBERS: dict[str, tuple[pl.DataType, list[Any]]] = {
     "f64": (pl.Float64(), [0.0, -0.0, 1.0, 0.1, 0.3, math.nan]),
     "extreme f64": (pl.Float64(), [math.inf, -math.inf, 1e308, -1e308, 5e-324, 1e-300, 0.0, 1.0]),
     "all nan": (pl.Float64(), [math.nan]),
+    "zero or one": (pl.Float64(), [0.0, 1.0]),
     "plain f64": (pl.Float64(), [0.125, 0.25, 0.5, 0.75, 2.0, 3.0]),
     "decimal": (pl.Decimal(30, 10), [Decimal(0), Decimal(1), Decimal("12345678901234567890.5")]),
 }
@@ -66,7 +69,7 @@ OTHERS: dict[str, tuple[pl.DataType, list[Any]]] = {
 }
 KINDS = NUMBERS | OTHERS
 # What is usual, so that many calls get to their numbers.
-LABELS = ("bool", "i32", "f64", "i64")
+LABELS = ("bool", "i32", "zero or one")
 SCORES = ("plain f64", "f64", "i64", "u64", "extreme f64", "f32", "decimal")
 WEIGHTS = ("plain f64", "u8", "extreme f64")
 KEYS = ("text", "f64", "all nan", "enum", "bool", "i64", "date")
@@ -152,7 +155,7 @@ def passed(random: np.random.Generator, name: str) -> Any:
         [],
         pl.Series([1, 2]),
     ]
-    return name if random.random() < 0.85 else ways[random.integers(0, len(ways))]
+    return name if random.random() < 0.93 else ways[random.integers(0, len(ways))]
 
 
 def call(random: np.random.Generator) -> Call:
@@ -163,7 +166,7 @@ def call(random: np.random.Generator) -> Call:
     names = random.choice(np.array(NAMES, dtype=object), len(usual), replace=False)
     columns, arguments = {}, {}
     for name, (argument, kinds) in zip(names, usual.items(), strict=True):
-        kind = random.choice([*KINDS] if random.random() < 0.12 else kinds)
+        kind = random.choice([*KINDS] if random.random() < 0.06 else kinds)
         columns[str(name)] = column(random, str(kind), rows)
         if argument == "weight" and random.random() < 0.4:
             continue
@@ -173,28 +176,41 @@ def call(random: np.random.Generator) -> Call:
     return Call(table, pl.DataFrame(columns), arguments)
 
 
-def outcome(run: Callable[[], Any]) -> pl.DataFrame | Exception:
+def outcome(run: Callable[[], Any], tries: int = 3) -> pl.DataFrame | Exception:
     """Return the table, or the error if it is one that callers may meet."""
     try:
         table: pl.DataFrame = run()
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         return error
+    except pl.exceptions.PanicException as error:
+        # Polars 2.1 panics at times while it stops a query for an error: a race of its own threads.
+        if tries > 1 and "PortState" in str(error):
+            return outcome(run, tries - 1)
+        return RuntimeError(f"a panic: {error}")
     return table
 
 
 def outcomes(one: Call) -> Iterator[pl.DataFrame | Exception]:
     """Run a call on a frame, and lazily on both engines."""
     yield outcome(lambda: one.run(one.frame))
-    for engine in ("in-memory", "streaming"):
-        yield outcome(lambda engine=engine: one.run(one.frame.lazy()).collect(engine=engine))
+    for engine in get_args(Engine):
+        yield outcome(partial(_collected, one, engine))
+
+
+def _collected(one: Call, engine: Engine) -> Any:
+    return one.run(one.frame.lazy()).collect(engine=engine)
 
 
 def check_table(table: pl.DataFrame, one: Call) -> None:
     """Look for what must be in no table."""
     keys = one.frame.columns
-    numbers = table.select(cs.float() - cs.by_name(keys, require_all=False))
-    assert not any(numbers.select(pl.all().is_nan().any()).row(0) if numbers.width else [])
-    for name in ("auc", "ci_low", "ci_high", "tpr", "fpr"):
+    named = [f"{side}{key}" for key in keys for side in ("", "positive_", "negative_")]
+    numbers = table.select(cs.float() - cs.by_name(named, require_all=False))
+    undefined = [column.name for column in numbers if column.is_nan().any()]
+    assert not undefined, (
+        f"{undefined} in {one.table}({one.arguments}) of {one.frame.to_dict(as_series=False)}"
+    )
+    for name in ("auc", "tpr", "fpr", "ppv"):
         if name in numbers.columns:
             assert table[name].is_between(0, 1).all(), name
 
@@ -228,7 +244,7 @@ def area(rows: list[tuple[Any, Any, Fraction]]) -> float | None:
 
 def shown(value: Any) -> Any:
     """Tell values of groups apart as the tables do."""
-    return "nan" if isinstance(value, float) and math.isnan(value) else value
+    return repr(value + 0.0 if isinstance(value, float) else value)
 
 
 def check_areas(table: pl.DataFrame, one: Call) -> None:
@@ -270,5 +286,5 @@ def test_enough_calls_get_to_their_numbers() -> None:
     """A generator of errors alone would say little."""
     random = np.random.default_rng([2026, 0])
     drawn = [call(random) for _ in range(CALLS_IN_BATCH)]
-    done = [not isinstance(outcome(lambda one=one: one.run(one.frame)), Exception) for one in drawn]
+    done = [isinstance(outcome(partial(one.run, one.frame)), pl.DataFrame) for one in drawn]
     assert sum(done) > len(done) / 4
