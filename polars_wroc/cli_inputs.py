@@ -84,8 +84,8 @@ def _without_spilling(
     """Summarise one range of scores after another, and refuse what cannot be done so."""
     if name != "summary" or options.cluster is not None:
         msg = (
-            f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which Polars may hang; "
-            f"found {rows:,}: unset it, or pass --bins"
+            f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
+            f"Polars may hang; found {rows:,}: unset it, or pass --bins"
         )
         raise ValueError(msg)
     named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -25,6 +26,7 @@ from polars_wroc.score_ranges import (
     together,
 )
 from polars_wroc.score_types import frames_alike
+from polars_wroc.spill_guard import SpillWarning
 from polars_wroc.states import check_same_keys
 from polars_wroc.summary import SUMMARY_COLUMNS
 from polars_wroc.variance import WeightType
@@ -103,7 +105,10 @@ def summary_in_ranges(
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
     counts, spans = _tally_each(parts)
     ranges = cut_ranges(counts, parts[0].keys, rows_per_range)
-    sums = [collect(each.sums(_rows_in(each, parts, spans), interval)) for each in ranges]
+    with warnings.catch_warnings():
+        # A range is small.
+        warnings.simplefilter("ignore", SpillWarning)
+        sums = [collect(each.sums(_rows_in(each, parts, spans), interval)) for each in ranges]
     return collect(summary_of_ranges(sums, parts[0], interval))
 
 

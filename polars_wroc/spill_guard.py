@@ -31,8 +31,8 @@ def warn_of_spilling() -> None:
     """Warn of a plan whose windows Polars may spill."""
     if budget_is_set():
         text = (
-            f"{BUDGET} is set: beyond {MOST_ROWS:,} rows this query may never end, since Polars may "
-            "hang while it spills; `summary_in_ranges` and `bins=` need no spilling"
+            f"{BUDGET} is set: beyond {MOST_ROWS:,} rows this query may never end, since "
+            "Polars may hang while it spills; `summary_in_ranges` and `bins=` need no spilling"
         )
         warnings.warn(text, SpillWarning, stacklevel=3)
 
