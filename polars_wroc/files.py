@@ -133,11 +133,9 @@ def _resolved(path: Path) -> Path:
 def _check_name(path: Path) -> None:
     """Let the file system say whether it takes such a name: each has its own limit."""
     try:
-        # Polars takes folders in UTF-8 only.
-        str(path.parent).encode()
         path.lstat()
     except ValueError:
-        msg = f"`path` must be in UTF-8, without null characters; found {str(path)!r}"
+        msg = f"`path` must not hold null characters; found {str(path)!r}"
         raise ValueError(msg) from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:

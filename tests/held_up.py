@@ -16,7 +16,7 @@ from typing import NoReturn
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from polars_wroc import files
+from polars_wroc import sources
 from polars_wroc.cli import main
 
 ROWS = 100_000
@@ -58,7 +58,7 @@ def hold_up(point: str, folder: Path) -> None:
         setattr(Path, "replace", wait)  # noqa: B010  (what has another type)
     elif point != "never":
         rows = rows_until_spilled(folder, then_wait=point == "spilled")
-        setattr(files, "scan", lambda _: rows)  # noqa: B010
+        setattr(sources, "scan", lambda _: rows)  # noqa: B010
 
 
 if __name__ == "__main__":

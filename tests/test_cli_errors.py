@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,8 +218,15 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
 @pytest.mark.parametrize("command", ["auc", "audit", "curve", "counts"])
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "html"])
 def test_full_disk(
-    command: str, suffix: str, rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
+    command: str,
+    suffix: str,
+    rows: pl.DataFrame,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Python would cut its own compiled files short, too.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     if suffix == "html" and command in ("auc", "counts"):
         suffix = "csv"
     rows.write_parquet(folder / "more.parquet")

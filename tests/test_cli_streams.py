@@ -121,7 +121,8 @@ def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     line = [*COMMAND, *FAILING, "-o", "x.html"]
     done = subprocess.run(  # noqa: S603  (our own code)
         ["bash", "-c", 'ulimit -f 8; "$@"', "bash", *line],  # noqa: S607
-        env=PLAIN,
+        # Python would cut its own compiled files short, too.
+        env={**PLAIN, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -276,17 +277,17 @@ def test_outputs_that_are_no_files_are_refused_before_any_work(
     assert not (folder / "x.csv").is_file()
 
 
-@pytest.mark.parametrize("output", ["a\0.csv", "\ud800.csv", "\udcff/x.csv"])
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("output", "rule"),
+    [
+        ("a\0.csv", "must not hold null characters"),
+        ("\ud800.csv", "must be text in UTF-8"),
+        ("\udcff/x.csv", "must be text in UTF-8"),
+    ],
+)
 def test_outputs_that_cannot_be_named(
-    output: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    output: str, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if output.startswith("\udcff"):
-        (folder / "\udcff").mkdir()
     assert main([*AUC, "-o", output]) == 2
-    message = f"polars-wroc: `path` must be in UTF-8, without null characters; found {output!r}\n"
-    assert capsys.readouterr().err == message
-
-
-def test_output_whose_name_alone_is_not_in_utf_8(folder: Path) -> None:
-    assert main([*AUC, "-o", "\udcff.csv"]) == 0
-    assert (folder / "\udcff.csv").read_text().startswith("g,")
+    assert capsys.readouterr().err == f"polars-wroc: `path` {rule}; found {output!r}\n"

@@ -285,7 +285,7 @@ def test_replicates_are_expressions_of_other_weights(people: pl.DataFrame, seed:
     table = wroc.bootstrap_replicates(people, "y", "s", metrics=EVERYTHING, weight="w", **options)
     draws = random.Random(seed)  # noqa: S311
     drawn = [pl.lit(1.0), *(_multiplier("gamma", draws.getrandbits(63)) for _ in range(2))]
-    numbered = people.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("__cluster"))
+    numbered = people.sort("y", "w", "s").with_row_index("__cluster")
     again = [numbered.with_columns(w=pl.col("w") * each).select(**alone()) for each in drawn]
     assert_frame_equal(table.drop("replicate"), pl.concat(again), abs_tol=1e-12, rel_tol=1e-12)
 

@@ -272,7 +272,7 @@ def test_chart_of_many_segments_has_the_largest() -> None:
     rows = rows.with_columns(y=pl.int_range(pl.len()) % 2, s=pl.int_range(pl.len()) * 7 % 11)
     result = wroc.audit(rows, "y", "s", by="g")
     (points,) = result.chart("g").to_dict()["datasets"].values()
-    assert {int(point["g"]) for point in points} == set(range(10, 60))
+    assert {int(point["__group1"]) for point in points} == set(range(10, 60))
 
 
 # What fits on a page.
