@@ -4,11 +4,9 @@ Per group it has one row per distinct score, in descending order, with the cumul
 weight ``tp`` of the positives and ``fp`` of the negatives that score at least that much,
 and the weights ``dp`` and ``dn`` at exactly that score.
 
-It is laid out in three ways. Inside an expression it is a list per group, which is the
-fastest way while the rows fit in memory. In a lazy frame it is a sort and one window,
-which the streaming engine can spill to disk. An audit, which divides the same rows in many
-ways, stacks them in memory: see `polars_wroc.stacks`. All hand the same `Curve` of
-expressions to the same formulas.
+It is laid out in three ways. Inside an expression it is a list per group. In a lazy frame it is
+a sort and one window, which streams. An audit stacks groups in memory: see `polars_wroc.stacks`.
+All hand the same `Curve` of expressions to the same formulas.
 """
 
 from __future__ import annotations
