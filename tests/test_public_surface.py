@@ -1,0 +1,26 @@
+"""Public names, signatures, options and columns stay as they are, or change by decision."""
+
+from __future__ import annotations
+
+import json
+
+from public_surface import SNAPSHOT, differences, surface
+
+
+def test_what_users_rely_on_is_as_it_was() -> None:
+    before = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    found = differences(before, json.loads(json.dumps(surface())))
+    assert not found, "\n".join([*found, "If that is meant: python tests/public_surface.py"])
+
+
+def test_a_change_is_named() -> None:
+    old = {"names": {"summary": "(frame)", "ks": "()"}, "tables": {"summary": {"n": "Int64"}}}
+    assert differences(old, old) == []
+    new = {"names": {"summary": "(data)"}, "tables": {"summary": {"auc": "Float64", "n": "Int64"}}}
+    assert differences(old, new) == [
+        "names / summary: (frame) became (data)",
+        "names / ks: () became None",
+        "tables / summary / auc: None became Float64",
+    ]
+    swapped = {"ks": 1, "summary": 2}
+    assert differences({"summary": 2, "ks": 1}, swapped, "names") == ["names: in another order"]
