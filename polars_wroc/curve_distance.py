@@ -26,7 +26,7 @@ from polars_wroc.staged import Fields, as_struct
 # The number of the group whose curve is measured.
 MEASURED = "__measured"
 # Each takes all rows: beyond so many groups these are more than memory should be asked for.
-MOST_GROUPS = 200
+MOST_GROUPS = 500
 _SIDE = "__side"
 _ROWS = "__rows"
 _SIDES = ("own", "rest")

@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc import options
 from polars_wroc.cells import METRIC_COLUMNS, ThresholdMetrics
-from polars_wroc.curve_distance import MOST_GROUPS, distances_to_rest
+from polars_wroc.curve_distance import distances_to_rest
 from polars_wroc.enough_rows import both_have_rows, has_rows, outside
 from polars_wroc.groupings import MISSING, require_texts
 from polars_wroc.inference import Interval
@@ -57,7 +57,7 @@ def fairness(
     level: float = 0.95,
     weight_type: WeightType = "probability",
     min_rows: int = 0,
-    max_groups: int = MOST_GROUPS,
+    max_groups: int = 200,
 ) -> FrameT:
     """Weighted fairness metrics between groups: the largest difference and the smallest ratio.
 
