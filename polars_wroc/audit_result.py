@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,30 +119,13 @@ class Audit:
         A threshold that selects nobody is ``"Infinity"``, as JSON has no number for it.
         """
         result: dict[str, Any] = {
-            "settings": {name: _setting_in_json(value) for name, value in self.settings.items()},
-            "segments": _rows_in_json(self.segments),
-            "gaps": _rows_in_json(self.gaps),
-            "missing": _rows_in_json(self.missing),
+            "settings": {name: files.in_json(value) for name, value in self.settings.items()},
+            "segments": files.rows_in_json(self.segments),
+            "gaps": files.rows_in_json(self.gaps),
+            "missing": files.rows_in_json(self.missing),
         }
         for name in ("calibration", "fairness"):
             table = getattr(self, name)
             if table is not None:
-                result[name] = _rows_in_json(table)
-        return json.dumps(result, indent=2, allow_nan=False, default=str) + "\n"
-
-
-def _rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
-    rows = table.iter_rows(named=True)
-    return [{name: _in_json(value) for name, value in row.items()} for row in rows]
-
-
-def _setting_in_json(value: Any) -> Any:
-    """Write a setting; the positive label may be NaN, which no number of a table is."""
-    return "NaN" if isinstance(value, float) and math.isnan(value) else _in_json(value)
-
-
-def _in_json(value: Any) -> Any:
-    """Write as text what JSON has no number for."""
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
+                result[name] = files.rows_in_json(table)
+        return json.dumps(result, indent=2, allow_nan=False, default=files.text_of) + "\n"

@@ -71,25 +71,23 @@ def run_audit(options: argparse.Namespace) -> None:
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
     sources = [without_credentials(source) for source in options.files]
     result = replace(result, settings={"files": sources, **result.settings})
-    failures, unknown, not_judged = _judge(result, gates)
+    problem, not_judged = _judge(result, gates)
     try:
         _show(result, options)
     except (Exception, pl.exceptions.PanicException) as error:
-        # Whatever becomes of the output, a gate that failed is what the exit code tells.
-        if failures:
-            raise GateError("; ".join([*failures, *unknown])) from error
+        # Whatever becomes of the output, the gates are what the exit code tells of.
+        if problem:
+            raise problem from error
         raise
     finally:
         for line in not_judged:
             streams.complain(line)
-    if failures:
-        raise GateError("; ".join([*failures, *unknown]))
-    if unknown:
-        raise ValueError("; ".join(unknown))
+    if problem:
+        raise problem
 
 
-def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[list[str], list[str], list[str]]:
-    """Say which gates fail, which cannot be asked at all, and where others are not judged."""
+def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[Exception | None, list[str]]:
+    """Say which gates fail or cannot be judged at all, and where others are not judged."""
     failures, unknown, not_judged = list[str](), list[str](), list[str]()
     for gate in gates:
         try:
@@ -101,7 +99,10 @@ def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[list[str], list[str], 
         if judgement.not_judged:
             places = "; ".join(judgement.not_judged)
             not_judged.append(f"{gate} is not judged in {places}")
-    return failures, unknown, not_judged
+    text = "; ".join([*failures, *unknown])
+    if failures:
+        return GateError(text), not_judged
+    return ValueError(text) if unknown else None, not_judged
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -212,7 +213,7 @@ def _say_written(options: argparse.Namespace) -> None:
 
 
 def _print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:
-    _say(table.write_json() + "\n", options, json=True)
+    _say(files.json_of(table) + "\n", options, json=True)
 
 
 def _print(table: pl.DataFrame, options: argparse.Namespace) -> None:

@@ -85,7 +85,8 @@ def _without_spilling(
     if name != "summary" or options.cluster is not None:
         msg = (
             f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
-            f"Polars may hang; found {rows:,}: unset it, or pass --bins"
+            f"Polars may hang; found {rows:,}: unset it, or pass --bins "
+            "(`auc` without --cluster needs neither)"
         )
         raise ValueError(msg)
     named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}

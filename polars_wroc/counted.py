@@ -95,8 +95,8 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         Methods that have the names, options and columns of the functions for rows: ``summary``,
         ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need
         no single row. They take no columns, and ``by`` names groups that the counts have, or is
-        an expression of the groups of one row, as ``pl.col("age") // 10``: a rank or a mean would
-        be one over rows of counts. Models come in alphabetical order. Counts by score give what
+        a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a mean would be
+        taken over rows of counts. Models come in alphabetical order. Counts by score give what
         the rows give. From bins the points of curves are exact but few, and rows in one bin count
         as ties: ``summary``, ``roc_curve`` and ``audit`` say with certainty, but for rounding, what
         ``auc_low, auc_high`` an AUC is between. Intervals of gaps in AUC are wider by what bins may

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
+import json
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -63,16 +67,39 @@ def _code(error: Exception) -> int | None:
 
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
-    """Write a table as its suffix says: .parquet, .csv for people, too, or .json."""
+    """Write a table to .parquet, .json or, with texts quoted against formulas, .csv."""
     suffix = Path(path).suffix.lower()
     savers: dict[str, Callable[[Path], object]] = {
         ".parquet": table.write_parquet,
         ".csv": lambda part: not_run(table).write_csv(part),
         # Where a disk is full, Polars says nothing of it.
-        ".json": lambda part: part.write_text(table.write_json(), encoding="utf-8"),
+        ".json": lambda part: part.write_text(json_of(table), encoding="utf-8"),
     }
     check_target(path, TABLE_SUFFIXES)
     write(path, savers[suffix])
+
+
+def json_of(table: pl.DataFrame) -> str:
+    """Write the rows of a table as JSON."""
+    return json.dumps(rows_in_json(table), allow_nan=False, default=text_of, ensure_ascii=False)
+
+
+def rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Lay out the rows of a table for JSON."""
+    rows = table.iter_rows(named=True)
+    return [{name: in_json(value) for name, value in row.items()} for row in rows]
+
+
+def in_json(value: Any) -> Any:
+    """Write as text what JSON has no number for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def text_of(value: Any) -> str:
+    """Write as text what JSON has no type for."""
+    return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
 
 
 def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:

@@ -21,7 +21,7 @@ GROUP = "__group"
 
 @dataclass(frozen=True)
 class Limit:
-    """The largest number of ``things`` that the ``makers`` may make, from an ``argument``."""
+    """An ``argument`` with the largest number of ``things`` that the ``makers`` may give."""
 
     argument: str
     most: int
@@ -44,7 +44,7 @@ class Limit:
 
     @property
     def _rule(self) -> str:
-        return f"`{self.makers}` must make {self.most} {self.things} or fewer"
+        return f"`{self.makers}` must give at most {self.most} {self.things}"
 
     @property
     def _found(self) -> str:

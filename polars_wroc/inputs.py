@@ -88,7 +88,7 @@ def check_positives(pos_label: object, *, found: bool) -> None:
     if pos_label is not None and not found:
         msg = (
             "`pos_label` must be the label of a row with a score and a weight; "
-            f"found none with {pos_label!r}"
+            f"found none with {shown(pos_label)}"
         )
         raise ValueError(msg)
 

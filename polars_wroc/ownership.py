@@ -59,7 +59,9 @@ def temporary(parent: Path, suffix: str = "", *, folder: bool = False) -> Iterat
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove what dead processes of this user left in a folder."""
+    """Remove what dead processes of this user left in a folder; nothing where locks are unknown."""
+    if sys.platform == "win32":
+        return
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             name = _NAME.fullmatch(entry.name)

@@ -71,8 +71,8 @@ def bootstrap(
         class.
     cluster
         Column name or expression that is equal in rows that belong together: they share their
-        multipliers. None draws for each row by itself, known by what it holds: the order of the
-        rows is of no account.
+        multipliers. None draws for each row by itself; rows are sorted by all that they hold
+        first, so that draws do not depend on their order.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
 

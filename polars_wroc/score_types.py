@@ -17,11 +17,10 @@ _WHOLE = pl.Int128()
 
 
 def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
-    """Cast scores to a type that they have in common, and raise at collect for one that is rounded.
-
-    ``shown`` is how messages call each of them.
-    """
+    """Cast scores to a common type, and raise at collect for a value that this would round."""
     types = [number_type(score.dtype) for score in scores]
+    if len(set(types)) == 1:
+        return [numeric(score) for score in scores]
     empty = [pl.DataFrame(schema={"score": dtype}) for dtype in types]
     common = pl.concat(empty, how="vertical_relaxed").schema["score"]
     cast = []
@@ -45,7 +44,10 @@ def frames_alike(
     *columns: str,
     shown: Sequence[str] | None = None,
 ) -> list[pl.LazyFrame]:
-    """Cast the scores of several frames, in these columns of each, to one type."""
+    """Cast the scores of several frames, in these columns of each, to one type.
+
+    ``shown`` is how messages call the frames' scores.
+    """
     names = shown or [f"the score in number {number}" for number in range(1, len(frames) + 1)]
     schemas = [frame.collect_schema() for frame in frames]
     cast: list[list[pl.Expr]] = [[] for _ in frames]

@@ -25,7 +25,7 @@ _held = ExitStack()
 
 
 def name_spill_folder() -> None:
-    """Let Polars spill to a folder of this process, where the user said or something safe is."""
+    """Let Polars spill to a folder of this process, below the one that the user named, if any."""
     if os.getpid() in _own:
         return
     chosen = os.environ.get(_VARIABLE)

@@ -107,7 +107,8 @@ def summary(
     polars.exceptions.ColumnNotFoundError
         For a column that does not exist.
     polars.exceptions.InvalidOperationError
-        At collect, for a label or weight that is not allowed.
+        At collect, for a label or weight that is not allowed, or scores of types that would
+        round each other.
 
     Notes
     -----

@@ -115,6 +115,13 @@ def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
     assert (folder / "x.csv").exists() == bool(output)
 
 
+@pytest.mark.usefixtures("folder")
+def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
+    code, errors = without_reader([*FAILING, "--min-rows", "100000"], PLAIN)
+    assert code == 2
+    assert "too few rows behind it" in errors
+
+
 def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     (folder / "x.html").write_text("of yesterday")
     # In blocks of 1024 bytes: room for what is read, and not for a page.
@@ -291,3 +298,14 @@ def test_outputs_that_cannot_be_named(
 ) -> None:
     assert main([*AUC, "-o", output]) == 2
     assert capsys.readouterr().err == f"polars-wroc: `path` {rule}; found {output!r}\n"
+
+
+@pytest.mark.parametrize("output", ["-", "x.json"])
+def test_json_tells_what_is_no_number(
+    output: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = pl.Series([None, float("nan"), float("inf"), 1.0] * 4)
+    pl.DataFrame({"y": [0] * 8 + [1] * 8, "s": range(16), "g": keys}).write_parquet("rows.parquet")
+    assert main([*AUC, "-o", output]) == 0
+    text = capsys.readouterr().out if output == "-" else (folder / output).read_text()
+    assert [row["g"] for row in json.loads(text)] == [None, 1.0, "Infinity", "NaN"]

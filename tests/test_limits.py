@@ -52,7 +52,7 @@ def test_more_groups_than_asked_for_end_with_a_sentence(
     table, argument = LIMITED[name]
     made = GROUPS**2 if argument == "max_pairs" else GROUPS
     things = argument.removeprefix("max_")
-    rule = f"`by` must make {made - 1} {things} or fewer; found {made}: "
+    rule = f"`by` must give at most {made - 1} {things}; found {made}: "
     sentence = f"{rule}ask for fewer, or pass {argument}={made}"
     frame = rows_of(GROUPS)
 
@@ -75,7 +75,7 @@ def test_more_pairs_of_scores_than_asked_for_raise_at_once(
     table: Callable[..., pl.LazyFrame],
 ) -> None:
     scores = [pl.col("s").alias(f"s{i}") for i in range(4)]
-    sentence = "^`score` must make 5 pairs or fewer; found 6: ask for fewer, or pass max_pairs=6$"
+    sentence = "^`score` must give at most 5 pairs; found 6: ask for fewer, or pass max_pairs=6$"
     with pytest.raises(ValueError, match=sentence):
         table(rows_of(2).lazy(), "y", scores, max_pairs=5)
     assert table(rows_of(2).lazy(), "y", scores, max_pairs=6).collect().height >= len(scores)
