@@ -75,6 +75,24 @@ def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chro
     assert 'b"' in drawn
 
 
+@pytest.mark.parametrize(
+    "column", ["constructor", "hasOwnProperty", "a[0].b\\", "line\u2028separator"]
+)
+def test_a_page_of_names_of_javascript_is_drawn(
+    column: str, tmp_path: Path, chromium: Chromium
+) -> None:
+    names = ["__proto__", "constructor", "toString", "hasOwnProperty", "a\u2028b", "a[0].b\\"]
+    data = rows(names, column).rename({"s": "toString", "t": "valueOf"})
+    path = tmp_path / "report.html"
+    wroc.audit(data, "y", ["toString", "valueOf"], by=column, threshold=0.5).save(path)
+    chromium.open(path, until=DRAWN)
+    assert chromium.printed == []
+    empty = "[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('svg')).length"
+    assert chromium.evaluate(empty) == 0
+    drawn = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
+    assert all(name in drawn for name in names)
+
+
 def test_a_chart_that_fails_costs_no_other(tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
     wroc.audit(rows(["a", "b"]), "y", "s", by="g", threshold=0.5).save(path)
