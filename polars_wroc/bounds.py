@@ -21,7 +21,8 @@ from polars_wroc.rows import Rows, beside, over, reduce_groups
 AUC_BOUNDS = ("auc_low", "auc_high")
 # How far bins may move the difference to the rows outside a group, or to another group.
 HIDDEN = ("__hidden_rest", "__hidden_group")
-_POINT, _SEVERAL = "__point", "__several"
+_POINT = "__point"
+_SEVERAL = "__several"
 
 
 class CurveBounds(NamedTuple):

@@ -18,7 +18,8 @@ ADJUSTED = {
 }
 _PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
 # So many sentences are read at a glance, and so many names in one of them.
-_SENTENCES, _NAMES = 8, 5
+_SENTENCES = 8
+_NAMES = 5
 # Below this a p-value is not written out.
 LEAST_P = 0.001
 _ROWS = "__rows"
