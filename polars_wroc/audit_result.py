@@ -83,7 +83,7 @@ class Audit:
         Of more than 50 segments those with the most rows are drawn.
         """
         # Only a chart should cost the import of Altair.
-        from polars_wroc.charts import segments_chart  # noqa: PLC0415
+        from polars_wroc.charts.segments import segments_chart  # noqa: PLC0415
         from polars_wroc.charts.segments import largest_segments  # noqa: PLC0415
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()

@@ -16,7 +16,7 @@ from chromium import DRAWN, Chromium
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.charts import segments_threshold_chart
+from polars_wroc.charts.segments import segments_threshold_chart
 from polars_wroc.cli import main
 
 RULES: dict[str, dict[str, Any]] = {

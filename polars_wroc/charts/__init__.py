@@ -13,7 +13,6 @@ from polars_wroc.charts.cost import cost_chart
 from polars_wroc.charts.gaps import gap_chart
 from polars_wroc.charts.precision_recall import pr_chart
 from polars_wroc.charts.roc import roc_chart
-from polars_wroc.charts.segments import segments_chart, segments_threshold_chart
 from polars_wroc.charts.threshold import threshold_chart
 
 __all__ = [
@@ -23,7 +22,5 @@ __all__ = [
     "pr_chart",
     "roc_chart",
     "save_chart",
-    "segments_chart",
-    "segments_threshold_chart",
     "threshold_chart",
 ]

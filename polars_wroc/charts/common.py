@@ -10,7 +10,7 @@ from polars_wroc import files
 if TYPE_CHECKING:
     import altair as alt
 
-    Chart: TypeAlias = alt.LayerChart | alt.FacetChart
+Chart: TypeAlias = "alt.LayerChart | alt.FacetChart"
 
 # Altair refuses more, and a notebook would carry them all.
 MAX_ROWS = 5_000

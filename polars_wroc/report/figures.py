@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts import auc_chart, segments_chart, segments_threshold_chart
+from polars_wroc.charts import auc_chart
+from polars_wroc.charts.segments import segments_chart, segments_threshold_chart
 from polars_wroc.charts.common import COLOURS, GREY, INK, PALE
 from polars_wroc.findings import reference_of
 from polars_wroc.groupings import AUDIT_KEYS
