@@ -13,7 +13,7 @@ import polars as pl
 import speed
 
 import polars_wroc as wroc
-from polars_wroc.metrics import Metrics
+from polars_wroc.metrics.registry import Metrics
 
 LIMIT = 1.6
 TEN: Metrics = {

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from polars_wroc.gaps import GapTests, measure_gaps
-from polars_wroc.reading import read_rows
-from polars_wroc.rows import Rows, collect
-from polars_wroc.threshold_search import common_threshold
+from polars_wroc.groups.group_gaps import GapTests, measure_gaps
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.collect import collect
+from polars_wroc.thresholds.search import common_threshold
 
 LEVEL = 0.05
 ATTRIBUTES = ((2,), (3,), (5,), (2, 3, 5))

@@ -9,12 +9,8 @@ registers the same names as ``.wroc`` on expressions and frames.
 
 from polars_wroc import early_interruption as _early_interruption  # noqa: F401  (comes first)
 from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
-from polars_wroc.areas import CostPartialAUC, PartialAUC
-from polars_wroc.auc_interval import roc_auc_ci
-from polars_wroc.audit import audit
-from polars_wroc.audit_result import Audit
-from polars_wroc.calibration import brier_score
-from polars_wroc.calibration_bins import calibration_curve, calibration_error
+from polars_wroc.audits.audit import audit
+from polars_wroc.audits.result import Audit
 from polars_wroc.charts import (
     auc_chart,
     cost_chart,
@@ -23,15 +19,25 @@ from polars_wroc.charts import (
     roc_chart,
     threshold_chart,
 )
-from polars_wroc.comparison import compare
-from polars_wroc.cost_curves import cost_curve
-from polars_wroc.count_tables import merge_counts, score_counts
-from polars_wroc.counted import Counts, from_counts
-from polars_wroc.cross_groups import cross_auc
-from polars_wroc.curves import confusion_curve, roc_curve
-from polars_wroc.decomposition import auc_decomposition
-from polars_wroc.dominance import dominated_models
-from polars_wroc.expressions import (
+from polars_wroc.counts.score_counts import merge_counts, score_counts
+from polars_wroc.curves.calibration_curve import calibration_curve, calibration_error
+from polars_wroc.curves.cost_curve import cost_curve
+from polars_wroc.curves.dominated_models import dominated_models
+from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
+from polars_wroc.curves.roc_curve import confusion_curve, roc_curve
+from polars_wroc.curves.roc_points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.groups.abroca_test import abroca_test
+from polars_wroc.groups.auc_decomposition import auc_decomposition
+from polars_wroc.groups.cross_auc import cross_auc
+from polars_wroc.groups.equalized_thresholds import equalized_thresholds
+from polars_wroc.groups.fairness import fairness
+from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.subgroup_auc import subgroup_auc
+from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
+from polars_wroc.metrics.brier_score import brier_score
+from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.cost_partial_auc import CostPartialAUC, cost_partial_auc
+from polars_wroc.metrics.curve_metrics import (
     average_precision,
     curve_metrics,
     equal_error_rate,
@@ -40,23 +46,17 @@ from polars_wroc.expressions import (
     pr_auc,
     roc_auc,
 )
-from polars_wroc.fair_thresholds import equalized_thresholds
-from polars_wroc.fairness_metrics import fairness
-from polars_wroc.gaps import group_gaps
-from polars_wroc.hull_areas import h_measure, roc_hull_auc
-from polars_wroc.influence import roc_influence
-from polars_wroc.multiclass import roc_auc_multiclass
-from polars_wroc.partial_areas import cost_partial_auc, partial_auc, partial_auc_ci
-from polars_wroc.partial_tables import partial_aucs
-from polars_wroc.permutation import abroca_test
-from polars_wroc.points import fpr_at_tpr, tpr_at_fpr
-from polars_wroc.range_summary import summary_in_ranges
-from polars_wroc.rate_curves import det_curve, gain_curve, pr_curve
-from polars_wroc.resampling import bootstrap, bootstrap_replicates
-from polars_wroc.subgroups import subgroup_auc
-from polars_wroc.summary import summary
-from polars_wroc.threshold_choice import operating_point, operating_points
-from polars_wroc.thresholds import confusion_matrix, threshold_metrics
+from polars_wroc.metrics.hull_metrics import h_measure, roc_hull_auc
+from polars_wroc.metrics.partial_auc import PartialAUC, partial_auc, partial_aucs
+from polars_wroc.metrics.partial_auc_ci import partial_auc_ci
+from polars_wroc.metrics.roc_auc_ci import roc_auc_ci
+from polars_wroc.metrics.roc_auc_multiclass import roc_auc_multiclass
+from polars_wroc.metrics.roc_influence import roc_influence
+from polars_wroc.metrics.summary import summary
+from polars_wroc.metrics.summary_in_ranges import summary_in_ranges
+from polars_wroc.namespaces import Counts, from_counts
+from polars_wroc.thresholds.operating_points import operating_point, operating_points
+from polars_wroc.thresholds.threshold_metrics import confusion_matrix, threshold_metrics
 
 __version__ = "0.1.0"
 

@@ -1,7 +1,9 @@
 """``python -m polars_wroc``."""
 
+from __future__ import annotations
+
 import sys
 
-from polars_wroc.cli import main
+from polars_wroc.cli.main import main
 
 sys.exit(main())

@@ -17,12 +17,14 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc import count_tables, options
-from polars_wroc.inference import Interval, Method
-from polars_wroc.inputs import IntoColumn
-from polars_wroc.range_summary import ROWS_PER_RANGE, read_parts
-from polars_wroc.rows import IntoColumns, Rows, collect
-from polars_wroc.score_ranges import (
+from polars_wroc.counts import score_counts as count_tables
+from polars_wroc.files.sources import each_file, scan
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
     cut_ranges,
@@ -32,8 +34,8 @@ from polars_wroc.score_ranges import (
     tally,
     together,
 )
-from polars_wroc.sources import each_file, scan
-from polars_wroc.variance import WeightType
+from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, read_parts
+from polars_wroc.plans.collect import collect
 
 try:
     from dask.sizeof import sizeof
@@ -42,6 +44,7 @@ except ImportError as error:
     _MSG = "polars_wroc.dask needs distributed: pip install 'polars-wroc[dask]'"
     raise ImportError(_MSG) from error
 
+
 Part: TypeAlias = pl.DataFrame | pl.LazyFrame | str | Path
 Parts: TypeAlias = Part | Sequence[Part]
 
@@ -49,6 +52,7 @@ __all__ = ["score_counts", "summary"]
 
 # How many results are added up by one task.
 _AT_ONCE = 8
+
 
 # Workers that know how large their results are can move them to disk in time.
 sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))

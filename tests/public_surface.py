@@ -20,7 +20,7 @@ import polars as pl
 
 import polars_wroc as wroc
 from polars_wroc import dask
-from polars_wroc.cli_parser import build_parser
+from polars_wroc.cli.parser import build_parser
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
 COMMANDS = ("audit", "auc", "curve", "counts", "merge")

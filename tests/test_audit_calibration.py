@@ -12,8 +12,7 @@ from polars.testing import assert_frame_equal
 from scipy.stats import binomtest
 
 import polars_wroc as wroc
-from polars_wroc.calibration_findings import calibration_findings
-from polars_wroc.segment_findings import score_findings
+from polars_wroc.audits.segment_findings import calibration_findings, score_findings
 
 LARGE = "calibration_in_the_large"
 

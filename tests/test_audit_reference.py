@@ -13,9 +13,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli import BAD_INPUT, DONE, main
-from polars_wroc.findings import gap_findings, verdict
-from polars_wroc.segment_findings import untested_findings
+from polars_wroc.audits.gap_findings import gap_findings, verdict
+from polars_wroc.audits.segment_findings import untested_findings
+from polars_wroc.cli.main import BAD_INPUT, DONE, main
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"
 

@@ -16,8 +16,8 @@ from chromium import DRAWN, Chromium
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.charts.segments import segments_threshold_chart
-from polars_wroc.cli import main
+from polars_wroc.audits.charts import segments_threshold_chart
+from polars_wroc.cli.main import main
 
 RULES: dict[str, dict[str, Any]] = {
     "youden": {"criterion": "youden"},
@@ -170,7 +170,7 @@ def test_threshold_does_not_come_with_a_rule(judged: pl.DataFrame, name: str) ->
 def test_page_says_which_threshold_and_why(
     judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polars_wroc.report.page._bundle", str)
+    monkeypatch.setattr("polars_wroc.audits.report.page._bundle", str)
     result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
     page = report(result, tmp_path)
     text = " ".join(html.unescape(page.partition("<script>")[0]).split())

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score, roc_curve
 
 import polars_wroc as wroc
-from polars_wroc.binning import Binning, score_bin
+from polars_wroc.counts.binning import Binning, score_bin
 
 Floats = npt.NDArray[np.float64]
 # What adding up in another order may change.

@@ -17,8 +17,8 @@ from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.metrics import MetricName
-from polars_wroc.resampling import Multiplier, _multiplier
+from polars_wroc.metrics.bootstrap import Multiplier, _multiplier
+from polars_wroc.metrics.registry import MetricName
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]

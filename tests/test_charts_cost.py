@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.costs import read_costs
+from polars_wroc.inputs.costs import read_costs
 
 COUNTS = ["tp", "fp", "fn", "tn"]
 COSTS: list[dict[str, Any]] = [

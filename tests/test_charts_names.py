@@ -12,7 +12,7 @@ import pytest
 from chromium import Chromium
 
 import polars_wroc as wroc
-from polars_wroc.report.page import _bundle
+from polars_wroc.audits.report.page import _bundle
 
 NAMES = [
     *("__proto__", "constructor", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"),

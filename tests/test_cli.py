@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 from processes import PLAIN
 
 import polars_wroc as wroc
-from polars_wroc.cli import main
-from polars_wroc.messages import without_credentials
+from polars_wroc.cli.main import main
+from polars_wroc.files.messages import without_credentials
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
 COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]

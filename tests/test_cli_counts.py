@@ -12,8 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc import cli_inputs
-from polars_wroc.cli import main
+from polars_wroc.cli import sources as cli_inputs
+from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w"]

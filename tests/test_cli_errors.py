@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polars_wroc.cli import main
+from polars_wroc.cli.main import main
 
 COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
 HTML = ["-o", "report.html"]

@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
 
-from polars_wroc import progress
-from polars_wroc.cli import main
-from polars_wroc.progress import Progress, sentence
+from polars_wroc.cli import progress
+from polars_wroc.cli.main import main
+from polars_wroc.cli.progress import Progress, sentence
 
 CLEAR = "\r\x1b[K"
 ROWS = 2_000_000

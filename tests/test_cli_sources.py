@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc import sources
-from polars_wroc.cli import main
+from polars_wroc.cli.main import main
+from polars_wroc.files import sources
 
 COLUMNS = ["--label", "y", "--score", "s"]
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
 
-from polars_wroc import cli_commands
-from polars_wroc.cli import main
+from polars_wroc.cli import commands as cli_commands
+from polars_wroc.cli.main import main
 
 COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
 AUC = ["auc", "rows.parquet", *COLUMNS]

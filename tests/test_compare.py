@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.distributions import two_sided_p_value
+from polars_wroc.stats.distributions import two_sided_p_value
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]

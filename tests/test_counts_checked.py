@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli import main
+from polars_wroc.cli.main import main
 
 Change: TypeAlias = dict[str, Any]
 # In bins it holds several scores.

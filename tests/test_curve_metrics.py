@@ -17,8 +17,8 @@ from scipy import integrate, optimize
 from sklearn.metrics import average_precision_score
 
 import polars_wroc as wroc
-from polars_wroc.metrics import MetricName, OneMetric
-from polars_wroc.resampling import _multiplier
+from polars_wroc.metrics.bootstrap import _multiplier
+from polars_wroc.metrics.registry import MetricName, OneMetric
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]

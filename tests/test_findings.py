@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polars_wroc as wroc
-from polars_wroc.findings import gap_findings, verdict
-from polars_wroc.report.packing import packed_rows, shared
-from polars_wroc.report.selection import with_points, with_segments
-from polars_wroc.report.tables import threshold_text
-from polars_wroc.segment_findings import (
+from polars_wroc.audits.gap_findings import gap_findings, verdict
+from polars_wroc.audits.report.packing import packed_rows, shared
+from polars_wroc.audits.report.selection import with_points, with_segments
+from polars_wroc.audits.report.tables import threshold_text
+from polars_wroc.audits.segment_findings import (
     decision_findings,
     missing_finding,
     score_findings,

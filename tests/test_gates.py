@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.cli import main
-from polars_wroc.findings import gap_findings, verdict
-from polars_wroc.gates import read_gate
+from polars_wroc.audits.gap_findings import gap_findings, verdict
+from polars_wroc.audits.gates import read_gate
+from polars_wroc.cli.main import main
 
 
 @pytest.fixture(scope="module")

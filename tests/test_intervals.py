@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
-from polars_wroc.distributions import student_quantile
+from polars_wroc.stats.distributions import student_quantile
 
 Floats = npt.NDArray[np.float64]
 COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]

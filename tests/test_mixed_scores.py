@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.reading import read_rows
-from polars_wroc.threshold_search import cells_at, common_threshold
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.thresholds.search import cells_at, common_threshold
 
 # The first whole number that no float is.
 BIG = 2**53 + 1

@@ -13,10 +13,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from polars_wroc.gaps import GapTests, measure_gaps
-from polars_wroc.reading import read_rows
-from polars_wroc.rows import Rows, collect
-from polars_wroc.threshold_search import common_threshold
+from polars_wroc.groups.group_gaps import GapTests, measure_gaps
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.collect import collect
+from polars_wroc.thresholds.search import common_threshold
 
 LEVEL = 0.05
 TABLES, ROWS = 1000, 600

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import roc_curve
 
 import polars_wroc as wroc
-from polars_wroc import permutation
+from polars_wroc.groups import abroca_test as permutation
 
 Engine: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]

@@ -16,8 +16,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.metric_names import GapMetric
-from polars_wroc.report.gap_specs import gap_specs
+from polars_wroc.audits.report.figures import gap_specs
+from polars_wroc.charts.labels import GapMetric
 
 PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
 

@@ -14,7 +14,7 @@ import pytest
 from chromium import DRAWN, Chromium
 
 import polars_wroc as wroc
-from polars_wroc.report.figures import auc_figure, curves_figure, gap_figures, slider_figures
+from polars_wroc.audits.report.figures import auc_figure, curves_figure, gap_figures, slider_figures
 
 NAMES = ["white", "#333333", "#000000", "other"]
 

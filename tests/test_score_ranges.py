@@ -14,10 +14,10 @@ from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.inference import Interval
-from polars_wroc.range_summary import read_parts
-from polars_wroc.rows import collect
-from polars_wroc.score_ranges import add_ranges, cut_ranges, tally
+from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.score_ranges import add_ranges, cut_ranges, tally
+from polars_wroc.metrics.summary_in_ranges import read_parts
+from polars_wroc.plans.collect import collect
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 

@@ -10,8 +10,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc import files
-from polars_wroc.cli import main
+from polars_wroc.cli.main import main
+from polars_wroc.files import outputs as files
 
 WIDE = "\N{FULLWIDTH HYPHEN-MINUS}1"
 FORMULAS = ["=1+1", "+a", "-a", "@sum(a)", "\t=1", "\r=1", "\n=1", "-1-1", "=a,b", '="x"', WIDE]

@@ -7,13 +7,13 @@ average precisions, prevalences and costs.
 Each is a plain Altair object to restyle. No theme is enabled and no option is set globally.
 """
 
-from polars_wroc.charts.auc import auc_chart
-from polars_wroc.charts.common import save_chart
-from polars_wroc.charts.cost import cost_chart
-from polars_wroc.charts.gaps import gap_chart
-from polars_wroc.charts.precision_recall import pr_chart
-from polars_wroc.charts.roc import roc_chart
-from polars_wroc.charts.threshold import threshold_chart
+from polars_wroc.charts.auc_chart import auc_chart
+from polars_wroc.charts.cost_chart import cost_chart
+from polars_wroc.charts.gap_chart import gap_chart
+from polars_wroc.charts.pr_chart import pr_chart
+from polars_wroc.charts.roc_chart import roc_chart
+from polars_wroc.charts.style import save_chart
+from polars_wroc.charts.threshold_chart import threshold_chart
 
 __all__ = [
     "auc_chart",

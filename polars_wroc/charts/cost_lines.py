@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.areas import Baseline, CostLine, Segments, cost_line, shares_of_area
-from polars_wroc.confusion import is_origin
-from polars_wroc.costs import Costs
-from polars_wroc.rates import TOLERANCE
-from polars_wroc.rows import over
+from polars_wroc.inputs.costs import Costs
+from polars_wroc.metrics.cost_partial_auc import Baseline, CostLine, cost_line, shares_of_area
+from polars_wroc.plans.by_keys import over
+from polars_wroc.ranking.areas import Segments
+from polars_wroc.ranking.confusion_curve import is_origin
+from polars_wroc.stats.proportions import TOLERANCE
 
 PREVALENCE = "__prevalence"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")

@@ -8,7 +8,7 @@ from statistics import median
 
 import polars as pl
 
-from polars_wroc import options
+from polars_wroc.inputs import arguments as options
 
 # About so many steps, each 1, 2 or 5 times a power of ten.
 _STEPS = 200

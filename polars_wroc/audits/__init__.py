@@ -1,0 +1,1 @@
+"""An audit of segments: measured, compared, judged and reported."""

@@ -1,0 +1,83 @@
+"""Charts of the segments of one attribute, from the tables of an audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from polars_wroc.charts.roc_chart import roc_chart
+from polars_wroc.charts.threshold_chart import threshold_chart
+from polars_wroc.inputs.names import AUDIT_KEYS, OVERALL, ROC_COLUMNS
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+
+def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
+    """Draw the ROC curve of each segment with its AUC."""
+    summary = _of_attribute(segments, attribute)
+    return roc_chart(_of_attribute(curves, attribute), facet=_facet(attribute), summary=summary)
+
+
+def segments_threshold_chart(
+    curves: pl.DataFrame,
+    segments: pl.DataFrame,
+    attribute: str,
+    *,
+    weighted: bool | None = None,
+) -> Chart | None:
+    """Draw the ROC curve of each segment with a slider, which starts where decisions are made.
+
+    None where no score is finite, so that there is nothing to slide along.
+    """
+    if not curves.filter(attribute=attribute)["threshold"].is_finite().any():
+        return None
+    start = None
+    if "threshold" in segments.columns:
+        curves, start = _with_decisions(curves, segments), segments["threshold"][0]
+    shown = _of_attribute(curves, attribute)
+    drawn = shown["threshold"].filter(shown["threshold"].is_finite())
+    inside = start is not None and drawn.min() <= start <= drawn.max()
+    return threshold_chart(
+        shown,
+        facet=_facet(attribute),
+        threshold=start if inside else None,
+        weighted=weighted,
+    )
+
+
+def largest_segments(
+    segments: pl.DataFrame, most: int, first: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Name so many segments of each attribute: those that come ``first``, then by their rows."""
+    named = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(pl.col("n").max())
+    chosen = segments.clear() if first is None else first
+    chosen = chosen.select(AUDIT_KEYS).unique().with_columns(preferred=1)
+    named = named.join(chosen, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    preferred = pl.col("preferred").fill_null(0)
+    ranked = named.sort(preferred, "n", descending=True, maintain_order=True)
+    return ranked.group_by("attribute", maintain_order=True).head(most).select(AUDIT_KEYS)
+
+
+def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
+    """Add the points where decisions are made to curves that may have been thinned."""
+    decided = segments.filter(pl.col("threshold").is_finite())
+    points = pl.concat([curves, decided.select(*_keys(segments), *ROC_COLUMNS)], how="diagonal")
+    place = pl.int_range(pl.len()).min().over(_keys(segments))
+    # Along a curve more and more is selected.
+    return points.sort(place, pl.col("tp") + pl.col("fp"), maintain_order=True)
+
+
+def _keys(segments: pl.DataFrame) -> list[str]:
+    return segments.columns[: segments.columns.index("n")]
+
+
+def _of_attribute(table: pl.DataFrame, attribute: str) -> pl.DataFrame:
+    """Take the rows of one attribute, with its segments under its name."""
+    rows = table.filter(attribute=attribute).drop("attribute")
+    return rows.drop("segment") if attribute == OVERALL else rows.rename({"segment": attribute})
+
+
+def _facet(attribute: str) -> str | None:
+    return None if attribute == OVERALL else attribute

@@ -1,0 +1,48 @@
+"""All that an audit says in words, for the page, a notebook and a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from polars_wroc.audits.gap_findings import Finding, gap_findings, verdict
+from polars_wroc.audits.segment_findings import (
+    calibration_findings,
+    decision_findings,
+    missing_finding,
+    score_findings,
+    untested_findings,
+)
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+
+class Findings(NamedTuple):
+    """Sentences about gaps, about what was not tested, and about the scores and their rows."""
+
+    verdict: str
+    gaps: list[Finding]
+    untested: list[str]
+    scores: list[str]
+
+    @property
+    def sentences(self) -> list[str]:
+        """All of them, in the order in which they are read."""
+        gaps = [finding.text for finding in self.gaps]
+        return [self.verdict, *gaps, *self.untested, *self.scores]
+
+
+def findings_of(audit: Audit) -> Findings:
+    """Say what an audit found, in sentences that are made of its numbers."""
+    segments, settings = audit.segments, audit.settings
+    missing = missing_finding(audit.missing)
+    return Findings(
+        verdict(audit.gaps, settings),
+        gap_findings(audit.gaps, settings),
+        [*decision_findings(segments), *untested_findings(segments, audit.gaps, settings)],
+        [
+            *score_findings(segments),
+            *calibration_findings(audit.calibration, settings),
+            *([] if missing is None else [missing]),
+        ],
+    )

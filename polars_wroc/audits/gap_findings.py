@@ -1,0 +1,184 @@
+"""How many gaps of an audit are more than chance, and which are the largest, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_wroc.audits.groupings import name_of, segment_keys
+from polars_wroc.audits.phrases import many, quoted
+from polars_wroc.charts.labels import NAMES
+from polars_wroc.inputs.names import MODEL
+from polars_wroc.stats.multiple_tests import is_found
+
+_REFERENCES = {"rest": "the rest", "overall": "everybody", "best": "the best segment"}
+ADJUSTED = {
+    "holm": "p-values adjusted for their number by Holm's method",
+    "bh": "p-values adjusted for their number by Benjamini and Hochberg's method",
+    "none": "p-values not adjusted for their number",
+}
+_PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
+# So many sentences are read at a glance, and so many names in one of them.
+_SENTENCES = 8
+
+# Below this a p-value is not written out.
+LEAST_P = 0.001
+_ROWS = "__rows"
+
+
+class Finding(NamedTuple):
+    """A sentence about a gap, and whether the gap is more than chance."""
+
+    text: str
+    found: bool
+
+
+def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
+    """Say how many gaps are more than chance, of how many there were to look at."""
+    if (cluster := settings["cluster"]) is not None:
+        return (
+            f"Gaps are measured but not tested: rows of one {cluster} belong together, and the "
+            "intervals of gaps, rates and calibration take rows as independent, so that they are "
+            "too narrow."
+        )
+    tested = _tested(gaps, settings)
+    if tested.is_empty():
+        return f"Nothing could be compared: no gap has {_what_a_test_needs(gaps, settings)}."
+    named = named_references(settings)
+    reference = "its reference" if named else _REFERENCES[settings["reference"]]
+    several = tested.height > 1
+    looked = f"{many(tested.height, 'comparison')} of a segment with {reference}"
+    how = f"at a level of {1 - settings['level']:.2g}, with {ADJUSTED[settings['adjust']]}"
+    found = tested["found"].sum()
+    if not found:
+        none = f"none of {looked} is" if several else f"the one {looked[2:]} is not"
+        return (
+            f"No gap is more than chance: {none} significant {how}. That does not show that there "
+            "is none: each interval says how large a gap may be."
+        )
+    finds = "finds" if found == 1 else "find"
+    return f"{found:,} of {looked} {finds} a gap that is more than chance, {how}."
+
+
+def _what_a_test_needs(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
+    needs = ["enough rows on both of its sides, in a segment and in what that is compared with"]
+    if gaps["auc"].null_count():
+        needs[0] += ", for an AUC of both classes"
+    compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
+    if not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
+        needs.append("two AUCs with a variance")
+    if settings["bins"] or settings["tolerance"]:
+        needs.append("a sign that is certain in spite of the bins of scores")
+    return " and ".join(needs) + (", to be tested" if len(needs) == 1 else ", as a test needs")
+
+
+def reference_of(settings: dict[str, Any], attribute: str) -> str:
+    """Say what the segments of an attribute are compared with."""
+    reference = settings["reference"]
+    if isinstance(reference, str):
+        return _REFERENCES[reference]
+    return str(reference.get(attribute, _REFERENCES["rest"]))
+
+
+def named_references(settings: dict[str, Any]) -> dict[str, str]:
+    """Say of which attributes a segment was named for the others to be compared with."""
+    reference = settings["reference"]
+    return {} if isinstance(reference, str) else reference
+
+
+def without_references(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+    """Leave out the segments that others are compared with, which have no gap to themselves."""
+    if settings["reference"] == "best":
+        gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
+    for attribute, segment in named_references(settings).items():
+        itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
+        gaps = gaps.filter(~itself)
+    return gaps
+
+
+def gap_findings(gaps: pl.DataFrame, settings: dict[str, Any]) -> list[Finding]:
+    """Say of each attribute (and score) where it has its largest gaps: in AUC, and in decisions.
+
+    Gaps that are more than chance come before larger ones that may be chance; what could not be
+    tested is left out. Of many sentences the first few such are kept, and the others counted.
+    """
+    ranked = (
+        _tested(gaps, settings)
+        .with_columns(decides=pl.col("rate") != "auc", size=pl.col("gap").abs())
+        .sort("found", "size", descending=True, maintain_order=True)
+    )
+    kind = [name for name in ("attribute", MODEL) if name in ranked.columns]
+    # Those that are found first, and else in the order in which the page has its sections.
+    places = gaps.select(kind).unique(maintain_order=True).with_row_index("place")
+    largest = ranked.unique([*kind, "decides"], keep="first", maintain_order=True)
+    kept = largest.head(_SENTENCES).join(places, on=kind, how="left")
+    kept = kept.sort(~pl.col("found"), "place", "decides")
+    findings = [
+        Finding(_sentence(one, settings), found=one["found"]) for one in kept.iter_rows(named=True)
+    ]
+    more = largest[_SENTENCES:]
+    if not more.is_empty():
+        # Those that are found come first, so that none of the others hides one.
+        found = f", {more['found'].sum():,} of them more than chance" if more["found"].any() else ""
+        left_out = f"The tables have {many(more.height, 'more such gap')}{found}."
+        findings.append(Finding(left_out, found=False))
+    return findings
+
+
+def untested_attributes(gaps: pl.DataFrame) -> list[str]:
+    """Name the attributes without any test, if others have one."""
+    tests = _tests(gaps).group_by("attribute", maintain_order=True)
+    count = tests.agg(pl.col("gap_p_value").count())
+    untested: list[str] = count.filter(gap_p_value=0)["attribute"].to_list()
+    return untested if len(untested) < count.height else []
+
+
+def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
+    """One row per gap of the table, tested or not."""
+    keys = segment_keys(gaps)
+    rows = pl.sum_horizontal("n_pos", "n_neg").alias(_ROWS)
+    return pl.concat(
+        gaps.select(*keys, rows, pl.lit(rate).alias("rate"), **{p: f"{rate}_{p}" for p in _PARTS})
+        for rate in NAMES
+        if f"{rate}_gap" in gaps.columns
+    )
+
+
+def _tested(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+    """One row per test, with whether it is ``found``."""
+    tests = _tests(gaps).filter(pl.col(_ROWS) > 0)
+    named = named_references(settings)
+    if named or settings["reference"] == "rest":
+        # Of two segments each is the rest of the other: one test.
+        apart = [name for name in ("attribute", MODEL, "rate") if name in tests.columns]
+        place = pl.int_range(pl.len()).over(apart)
+        tests = tests.filter(
+            (place == 0) | (pl.len().over(apart) != 2) | pl.col("attribute").is_in(list(named))  # noqa: PLR2004
+        )
+    found = is_found(pl.col("gap_p_adjusted"), settings["level"]).fill_null(value=False)
+    return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(found=found)
+
+
+def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
+    model = f", with the score{quoted(test[MODEL])}" if MODEL in test else ""
+    found = " that is more than chance" if test["found"] else ""
+    what = (
+        f"gap in decisions{found} is in the {NAMES[test['rate']]} of"
+        if test["decides"]
+        else f"gap in AUC{found} is in"
+    )
+    ends = " to ".join(_side(test[end]) for end in ("gap_low", "gap_high"))
+    p = test["gap_p_adjusted"]
+    p_value = "p" if settings["adjust"] == "none" else "adjusted p"
+    return (
+        f"By {test['attribute']}{model}, the largest {what} {name_of(test['segment'])}: "
+        f"{_side(test['gap'])} than in {reference_of(settings, test['attribute'])} "
+        f"({100 * settings['level']:g}% interval: {ends}; "
+        f"{p_value} {f'below {LEAST_P}' if p < LEAST_P else f'= {p:.3f}'})."
+        f"{'' if test['found'] else ' It may be chance.'}"
+    )
+
+
+def _side(gap: float) -> str:
+    return f"{abs(gap):.3f} {'higher' if gap > 0 else 'lower'}"

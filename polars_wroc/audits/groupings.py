@@ -1,0 +1,64 @@
+"""The ways to divide rows into segments: by each attribute, by all crossed, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A way to divide rows: its name and the columns that are the same in a segment."""
+
+    keys: tuple[str, ...] = ()
+
+    @property
+    def attribute(self) -> str:
+        """Its name in results."""
+        return " \N{MULTIPLICATION SIGN} ".join(self.keys) if self.keys else OVERALL
+
+    def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Put an ``attribute`` and a ``segment`` in the place of the keys."""
+        texts = [pl.col(key).cast(pl.String) for key in self.keys]
+        if len(texts) > 1:
+            texts = [text.fill_null(MISSING) for text in texts]
+        segment = pl.concat_str(texts, separator=", ") if texts else pl.lit(OVERALL)
+        names = pl.lit(self.attribute).alias("attribute"), segment.alias("segment")
+        return table.select(*names, pl.exclude(self.keys))
+
+    def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
+        """Check that named segments, one row per segment and model, have a name each."""
+        named = segments.with_columns(pl.col("segment").fill_null(MISSING))
+        repeated = named.filter(pl.struct("segment", *models).is_duplicated())["segment"]
+        if not repeated.is_empty():
+            msg = (
+                "`by` must have values that name each segment differently; "
+                f"found {repeated[0]!r} twice in {self.attribute!r}"
+            )
+            raise ValueError(msg)
+
+
+def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Grouping]:
+    """Everybody, each attribute, and if wanted all attributes crossed."""
+    each = [Grouping(), *(Grouping((attribute,)) for attribute in attributes)]
+    crossed = [Grouping(tuple(attributes))] if intersections and len(attributes) > 1 else []
+    return [*each, *crossed]
+
+
+def segment_keys(table: pl.DataFrame) -> list[str]:
+    """Name the columns of a table of an audit that say of which segment and model a row is."""
+    return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
+
+
+def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """Keep the rows of a table with these keys, of which a null is one too."""
+    return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def name_of(segment: str | None) -> str:
+    """Name a segment; a null is one too."""
+    return MISSING if segment is None else segment

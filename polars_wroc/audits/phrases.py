@@ -1,0 +1,39 @@
+"""Phrases that the findings of an audit share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.groupings import name_of
+from polars_wroc.inputs.names import MODEL
+
+_NAMES = 5
+
+
+def many(count: int, thing: str) -> str:
+    """Write a number of things."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def first_few(names: list[str]) -> str:
+    """Write names, or the first few of them and the number of the others."""
+    more = len(names) - _NAMES
+    return f"{', '.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
+
+
+def sized(segment: dict[str, Any]) -> str:
+    """Name a segment with the number of its rows."""
+    return f"{name_of(segment['segment'])} ({many(segment['n'], 'row')})"
+
+
+def of_models(table: pl.DataFrame) -> list[pl.DataFrame]:
+    """Take the rows of each score by itself."""
+    return table.partition_by(MODEL, maintain_order=True) if MODEL in table.columns else [table]
+
+
+def quoted(model: str | None) -> str:
+    """Quote the name of a score, if it has one, after a blank."""
+    left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
+    return "" if model is None else f" {left}{model}{right}"

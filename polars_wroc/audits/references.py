@@ -1,0 +1,100 @@
+"""What an audit compares the segments of each attribute with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.audits.groupings import Grouping
+from polars_wroc.groups.read_reference import read_reference
+from polars_wroc.groups.references import OneGroup, Reference
+from polars_wroc.inputs import values
+from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.auc_variance import units_of
+
+ReferenceKind: TypeAlias = Literal["rest", "overall", "best"]
+AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class AuditReferences:
+    """A kind of reference, and the segments that stand in its place for some attributes."""
+
+    kind: ReferenceKind = "rest"
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> str | dict[str, str]:
+        """What was asked for, with the names of segments."""
+        return dict(self.named) if self.named else self.kind
+
+    def check(self, segments: pl.DataFrame) -> None:
+        """Refuse a segment that no row is in."""
+        for attribute, segment in self.named.items():
+            known = segments.filter(attribute=attribute)["segment"].unique(maintain_order=True)
+            if segment not in known:
+                msg = (
+                    f"`reference` must name a segment by {attribute!r}, one of "
+                    f"{known.drop_nulls().to_list()}; found {segment!r}"
+                )
+                raise ValueError(msg)
+
+    def of(
+        self, segments: Rows, weight_type: WeightType, min_rows: int
+    ) -> list[tuple[pl.Expr, Reference]]:
+        """Say which segments are compared with what; those named hold sums that any kind has."""
+        kind = read_reference(self.kind, segments, weight_type, min_rows)
+        if not self.named:
+            return [(pl.lit(value=True), kind)]
+        attribute, segment = (pl.col(name).cast(pl.String) for name in ("attribute", "segment"))
+        is_named = attribute.is_in(list(self.named))
+        picked = (segment == attribute.replace_strict(self.named, default=None)).fill_null(
+            value=False
+        )
+        units = units_of(weight_type, clustered=False)
+        return [(is_named, OneGroup(segments.ordered, units, lambda _: picked)), (~is_named, kind)]
+
+
+def read_references(
+    reference: object, groupings: Sequence[Grouping], schema: pl.Schema
+) -> AuditReferences:
+    """Read a kind of reference, or a segment for each of some attributes."""
+    if not isinstance(reference, Mapping):
+        kinds: dict[object, ReferenceKind] = {kind: kind for kind in get_args(ReferenceKind)}
+        if not isinstance(reference, str) or reference not in kinds:
+            msg = (
+                f"`reference` must be one of {', '.join(repr(kind) for kind in kinds)} or map "
+                f"attributes to segments; found {reference!r}"
+            )
+            raise ValueError(msg)
+        return AuditReferences(kinds[reference])
+    ways = {grouping.attribute: grouping.keys for grouping in groupings if grouping.keys}
+    for attribute in reference:
+        if attribute not in ways:
+            msg = f"`reference` must name attributes out of {list(ways)}; found {attribute!r}"
+            raise ValueError(msg)
+    return AuditReferences(
+        named={
+            attribute: _name(attribute, value, [schema[key] for key in ways[attribute]])
+            for attribute, value in reference.items()
+        }
+    )
+
+
+def _name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
+    """Name the segment of a value; a text is its name already."""
+    if isinstance(value, str):
+        return value
+    held = values.exact(value, types[0]) if len(types) == 1 else None
+    if held is not None:
+        return str(held.cast(pl.String)[0])
+    named = ", ".join(str(dtype) for dtype in types)
+    msg = (
+        f"`reference` must give {attribute!r} ({named}) one of its values or the name of a "
+        f"segment; found {shown(value)}"
+    )
+    raise ValueError(msg)

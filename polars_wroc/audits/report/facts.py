@@ -1,0 +1,167 @@
+"""What the report says of the audit itself: its facts, its rule, its terms and its sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from polars_wroc.audits.report.tables import DASH, threshold_text
+from polars_wroc.audits.segment_findings import empty_segments, one_class_segments, small_segments
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+_RULES = {
+    "youden": "the largest difference of true and false positive rate",
+    "closest_topleft": "the point closest to a perfect one",
+    "accuracy": "the fewest errors",
+    "cost": "the least expected cost",
+    "max_fpr": "the most positives found with a false positive rate of at most {:g}",
+    "min_tpr": "the fewest false positives with a true positive rate of at least {:g}",
+    "max_selection_rate": "the highest selection rate that is at most {:g}",
+}
+_INTERVALS: dict[str, str] = {
+    "logit-t": "Student's t on the logit",
+    "logit": "the normal approximation on the logit",
+    "wald": "the normal approximation",
+    "newcombe": "Newcombe's",
+    "conservative": "Student's t on the logit and Newcombe's, whichever limit is farther",
+}
+_WEIGHTS = {
+    "probability": "a weight saying how much a row stands for",
+    "frequency": "a weight saying as how many rows a row counts",
+}
+_COSTS = {
+    "cost_fn": "cost {:g} of a false negative",
+    "cost_fp": "cost {:g} of a false positive",
+    "prevalence": "prevalence {:g}",
+}
+
+
+class Fact(NamedTuple):
+    """A number of the first screen: what it is, the number, and a note."""
+
+    term: str
+    value: str
+    note: str
+
+
+def facts(audit: Audit) -> list[Fact]:
+    """Say what was audited: rows, positives, segments, threshold."""
+    segments, settings = audit.segments, audit.settings
+    everybody = segments.filter(attribute=OVERALL)
+    one = everybody.row(0, named=True)
+    used, missing = max(everybody["n"].to_list()), max(everybody["n_missing"].to_list())
+    read = one["n"] + one["n_missing"]
+    # Scores may lack different rows.
+    up_to = "" if everybody["n_missing"].n_unique() == 1 else "up to "
+    # Rows without weight are not counted at all.
+    counted = "whose weight is not 0" if settings["weight"] else "read"
+    left_out = (
+        f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
+        if missing
+        else f"all {'whose weight is not 0' if settings['weight'] else 'that were read'}"
+    )
+    weight = one["w_pos"] + one["w_neg"]
+    weighted = (
+        f"; {one['w_pos'] / weight:.1%} of the weight" if settings["weight"] and weight else ""
+    )
+    found = [Fact("Rows", f"{used:,}", left_out)]
+    if one["n"]:
+        share = f"{one['n_pos'] / one['n']:.1%}"
+        found.append(Fact("Positive", share, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
+    found.append(_segments_fact(segments))
+    if "threshold" in segments.columns:
+        found.append(_threshold_fact(everybody, settings))
+    if set(AUC_BOUNDS) <= set(segments.columns):
+        found.append(_bounds_fact(segments))
+    return found
+
+
+def _bounds_fact(segments: pl.DataFrame) -> Fact:
+    away = pl.max_horizontal(
+        (pl.col("auc") - pl.col(bound)).abs().max().fill_null(0.0) for bound in AUC_BOUNDS
+    )
+    most = segments.select(away).item()
+    note = "scores were counted in bins: no AUC of the rows is further from the one shown"
+    return Fact("AUCs", f"± {most:.2g}" if most else "exact", note)
+
+
+def _segments_fact(segments: pl.DataFrame) -> Fact:
+    others = (
+        segments.filter(pl.col("attribute") != OVERALL)
+        .select(AUDIT_KEYS)
+        .unique(maintain_order=True)
+    )
+    counts = others.group_by("attribute", maintain_order=True).len().rows()
+    untested = [
+        f"{count:,} {what}"
+        for count, what in (
+            (small_segments(segments).height, "with too few rows in a class to test the AUC"),
+            (one_class_segments(segments).height, "of one class only"),
+            (empty_segments(segments).height, "without a row to measure"),
+        )
+        if count
+    ]
+    by = ", ".join(f"{attribute} ({count:,})" for attribute, count in counts)
+    return Fact("Segments", f"{others.height:,}", "; ".join([f"by {by}", *untested]))
+
+
+def _threshold_fact(everybody: pl.DataFrame, settings: dict[str, Any]) -> Fact:
+    thresholds = [threshold_text(value) for value in everybody["threshold"]]
+    note = "given" if settings["rule"] is None else rule_of(settings["rule"])
+    if thresholds == [DASH]:
+        return Fact("Threshold", DASH, "none, as the rows are all of one class")
+    if len(set(thresholds)) == 1:
+        return Fact("Threshold", thresholds[0], note)
+    each = "; ".join(f"{m} {t}" for m, t in zip(everybody[MODEL], thresholds, strict=True))
+    return Fact("Thresholds", each, note)
+
+
+def rule_of(rule: dict[str, Any]) -> str:
+    """Say which threshold a rule takes."""
+    name = rule.get("criterion") or next(iter(rule))
+    beside = ", ".join(text.format(rule[cost]) for cost, text in _COSTS.items() if cost in rule)
+    return _RULES[name].format(rule.get(name)) + (f" ({beside})" if beside else "")
+
+
+def decision(settings: dict[str, Any]) -> str | None:
+    """Say where decisions are measured, and why there."""
+    rule = settings["rule"]
+    if rule is None:
+        threshold = settings["threshold"]
+        return None if threshold is None else f"at the given threshold of {threshold:.10g}"
+    return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows"
+
+
+def intervals(audit: Audit) -> str:
+    """Say how the intervals of the AUCs were made, if there are any."""
+    used, asked = set(audit.segments["ci_method"].drop_nulls()), audit.settings["method"]
+    if not used:
+        return ""
+    fallback = ", or Newcombe's where there is no variance to go by"
+    return _INTERVALS[asked] + (fallback if used - {asked} else "")
+
+
+def meaning_of_weight(settings: dict[str, Any]) -> str:
+    """Say what a weight stands for."""
+    return _WEIGHTS[settings["weight_type"]]
+
+
+def methods(audit: Audit) -> set[str]:
+    """Name the methods in use on this page, for which it names a source."""
+    settings, decided = audit.settings, "threshold" in audit.segments.columns
+    used = {
+        "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
+        "kish": settings["weight"] is not None and settings["weight_type"] == "probability",
+        "cluster": settings["cluster"] is not None,
+        "decisions": decided,
+        "calibration": audit.calibration is not None,
+        "holm": settings["adjust"] == "holm",
+        "bh": settings["adjust"] == "bh",
+        "youden": (settings["rule"] or {}).get("criterion") == "youden",
+    }
+    return {name for name, so in used.items() if so}

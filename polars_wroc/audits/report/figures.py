@@ -1,0 +1,215 @@
+"""The charts of the report: what is drawn, how it is described, and how it is put into the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
+from polars_wroc.audits.gap_findings import reference_of
+from polars_wroc.audits.report.packing import packed_rows, rounded
+from polars_wroc.charts import auc_chart
+from polars_wroc.charts.gap_chart import Drawing, draw, drawing_of
+from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+# Colours of a chart that follow the page, which may be dark.
+_INKS = {
+    INK: "var(--ink)",
+    COLOURS[-1]: "var(--ink)",
+    GREY: "var(--soft)",
+    PALE: "var(--soft)",
+    "white": "var(--page)",
+}
+# What is a colour in a spec, or says where colours come from.
+_COLOURED = ("color", "fill", "stroke", "background")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its place in the page, its caption, and what it says to who cannot see it."""
+
+    name: str
+    spec: dict[str, Any]
+    caption: str
+
+
+def auc_figure(audit: Audit, whole: Audit) -> Figure:
+    """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
+    level = audit.settings["level"]
+    some = audit.segments.select(AUDIT_KEYS).unique().height
+    of_all = whole.segments.select(AUDIT_KEYS).unique().height
+    left_out = " Of each attribute a few segments are here; its own charts and tables have more."
+    chart = auc_chart(audit.segments, level=level)
+    return Figure(
+        "chart-auc",
+        _spec(
+            _drawn(chart),
+            "AUC of everybody and of each segment. The same numbers are in the tables.",
+        ),
+        f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
+        "The dashed line is everybody's AUC; an arrow says that the interval of a segment with few "
+        f"rows goes on.{left_out if some < of_all else ''}",
+    )
+
+
+def gap_figures(audit: Audit, attribute: str, place: int) -> list[Figure]:
+    """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
+    gaps = audit.gaps.filter(attribute=attribute)
+    if gaps.is_empty():
+        return []
+    reference = reference_of(audit.settings, attribute)
+    measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
+    return [
+        Figure(
+            f"gap-{place}" if rate == "auc" else f"gap-{place}-{rate}",
+            _spec(
+                spec,
+                f"Gap in {NAMES[rate]} of each segment by {attribute} to {reference}. "
+                "The same numbers are in the table of gaps.",
+            ),
+            f"How much higher or lower the {NAMES[rate]} of each segment is than that of "
+            f"{reference}; the line is no gap. A filled point on a thick line is more than chance.",
+        )
+        for rate, spec in gap_specs(gaps, measured, audit.settings["level"]).items()
+    ]
+
+
+def curves_figure(audit: Audit, attribute: str, place: int) -> Figure:
+    """Draw the ROC curves of an attribute's segments."""
+    chart = segments_chart(audit.curves, audit.segments, attribute)
+    return Figure(
+        f"chart-{place}",
+        _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
+        "ROC curves: the share of positives selected against the share of negatives selected, as "
+        "the threshold falls. The thin straight line is a score that knows nothing. Point at a "
+        "curve for thresholds and counts.",
+    )
+
+
+def slider_figures(audit: Audit, attribute: str, place: int, caption: str) -> list[Figure]:
+    """Draw the ROC curves of each score with a slider of its own: scores share no scale."""
+    weighted = audit.settings["weight"] is not None
+    named = MODEL in audit.segments.columns
+    models = audit.segments[MODEL].unique(maintain_order=True).to_list() if named else [None]
+    figures = []
+    for number, model in enumerate(models, 1):
+        segments, curves = (
+            table if model is None else table.filter(pl.col(MODEL) == model)
+            for table in (audit.segments, audit.curves)
+        )
+        chart = segments_threshold_chart(curves, segments, attribute, weighted=weighted)
+        if chart is not None:
+            score = "" if model is None else f" of {model}"
+            figures.append(
+                Figure(
+                    f"slider-{place}" if model is None else f"slider-{place}-{number}",
+                    _spec(
+                        _drawn(chart),
+                        f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
+                    ),
+                    f"{'' if model is None else f'Score {model}. '}{caption}",
+                )
+            )
+    return figures
+
+
+def _by(attribute: str) -> str:
+    return " of everybody" if attribute == OVERALL else f" of the segments by {attribute}"
+
+
+def _drawn(chart: Any) -> dict[str, Any]:
+    # Checked by the tests of the charts; for a page it would take most of the time.
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    return spec
+
+
+def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
+    # Altair names rows by a hash, which differs in the last digit of any number.
+    names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
+    data = {names[name]: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
+    spec = _named(spec, names)
+    # The page reads its own colours; a spec names the version of its grammar, which is no address.
+    spec = _in_inks(spec)
+    spec.pop("$schema", None)
+    return spec | {"description": description, "datasets": data}
+
+
+def _named(spec: Any, names: dict[str, str]) -> Any:
+    """Call the rows by other names, and write the ends of scales with the digits of the rows."""
+    if isinstance(spec, list):
+        return [_named(part, names) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: {"name": names[part["name"]]}
+        if name == "data" and isinstance(part, dict)
+        else [rounded(end) for end in part]
+        if name == "domain" and isinstance(part, list)
+        else _named(part, names)
+        for name, part in spec.items()
+    }
+
+
+def _in_inks(spec: Any) -> Any:
+    """Give what is a colour that of the page, but no name that happens to be one."""
+    if isinstance(spec, list):
+        return [_in_inks(part) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: _ink(part) if name in _COLOURED else _in_inks(part) for name, part in spec.items()
+    }
+
+
+def _ink(colour: Any) -> Any:
+    """Do so for a colour, or for the channel, the scale or the range that gives one."""
+    if isinstance(colour, str):
+        return _INKS.get(colour, colour)
+    if isinstance(colour, list):
+        return [_ink(part) for part in colour]
+    if not isinstance(colour, dict):
+        return colour
+    gives = ("value", "scale", "range", "condition")
+    return {name: _ink(part) if name in gives else _in_inks(part) for name, part in colour.items()}
+
+
+# Where a spec has names that come from the rows.
+_NAMES = ("domain", "sort")
+
+
+def gap_specs(
+    gaps: pl.DataFrame, metrics: Sequence[GapMetric], level: float
+) -> dict[GapMetric, dict[str, Any]]:
+    """Give the spec of `gap_chart` for each metric of one attribute of an audit."""
+    drawings = {metric: drawing_of(gaps, metric, None, None, level) for metric in metrics}
+    first, *others = metrics
+    spec: dict[str, Any] = draw(drawings[first]).to_dict(validate=False)
+    return {first: spec} | {
+        other: _redrawn(spec, drawings[first], drawings[other]) for other in others
+    }
+
+
+def _redrawn(spec: dict[str, Any], first: Drawing, other: Drawing) -> dict[str, Any]:
+    """Say of another gap what the spec says of the first: Altair takes far longer to."""
+    texts = dict(zip(first.texts, other.texts, strict=True))
+
+    def said(part: Any, name: str | None = None) -> Any:
+        if name in _NAMES:
+            return other.shown.domain if part == first.shown.domain else part
+        if isinstance(part, list):
+            return [said(one) for one in part]
+        if isinstance(part, dict):
+            return {name: said(one, name) for name, one in part.items()}
+        return texts.get(part, part) if isinstance(part, str) else part
+
+    (name,) = spec["datasets"]
+    rows = other.table.select(other.columns).to_dicts()
+    return {**said(spec | {"datasets": {}}), "datasets": {name: rows}}

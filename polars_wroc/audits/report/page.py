@@ -1,0 +1,211 @@
+"""An audit as one HTML page that opens without a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import altair as alt
+import jinja2
+import polars as pl
+
+from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.phrases import first_few
+from polars_wroc.audits.report.facts import decision, facts, intervals, meaning_of_weight, methods
+from polars_wroc.audits.report.figures import (
+    Figure,
+    auc_figure,
+    curves_figure,
+    gap_figures,
+    slider_figures,
+)
+from polars_wroc.audits.report.packing import shared
+from polars_wroc.audits.report.selection import (
+    PANEL_SEGMENTS,
+    TABLE_SEGMENTS,
+    with_models,
+    with_points,
+    with_segments,
+)
+from polars_wroc.audits.report.steady import steady
+from polars_wroc.audits.report.tables import ABOVE, Table, tables_of
+from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.ranking.thinning import AUC_CHANGE
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+# What rounding alone may do to an AUC.
+_NOTHING = 1e-12
+# Rows of the chart of all AUCs.
+_FEW_ROWS = 60
+
+
+class Section(NamedTuple):
+    """What the page has of an attribute; ``left_out`` says in words what it has not."""
+
+    attribute: str
+    tables: list[Table]
+    gaps: list[Figure]
+    curves: Figure
+    sliders: list[Figure]
+    left_out: list[str]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """All charts, in the order of the page."""
+        return [*self.gaps, self.curves, *self.sliders]
+
+
+def render(audit: Audit) -> str:
+    """Render the tables of an audit as a self-contained page.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    audit = steady(audit)
+    listed = with_segments(audit, TABLE_SEGMENTS)
+    charted = with_models(listed)
+    drawn, points = with_points(with_segments(charted, PANEL_SEGMENTS))
+    moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
+    slider = _slider_caption(points, moved=moved > _NOTHING)
+    attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
+    sections = [
+        Section(
+            attribute,
+            tables_of(audit, listed, attribute),
+            gap_figures(charted, attribute, place),
+            curves_figure(drawn, attribute, place),
+            slider_figures(drawn, attribute, place, slider),
+            _left_out(audit, listed, drawn, attribute),
+        )
+        for place, attribute in enumerate(attributes, 1)
+    ]
+    few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
+    overview = auc_figure(with_segments(charted, few), whole=audit)
+    figures = [overview, *(figure for one in sections for figure in one.figures)]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("polars_wroc.audits.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    settings = audit.settings
+    scripts = [in_script(text) for text in (_bundle(), _script(environment))]
+    return environment.get_template("report.html").render(
+        settings=settings,
+        facts=facts(audit),
+        findings=findings_of(audit),
+        decision=decision(settings),
+        # Of a command only: a frame does not say what it was read from.
+        files=first_few(settings.get("files", [])),
+        today=today(),
+        overview=overview,
+        sections=sections,
+        specs=in_script(shared({figure.name: figure.spec for figure in figures})),
+        points=points,
+        moved=moved if moved > _NOTHING else None,
+        methods=methods(audit),
+        intervals=intervals(audit),
+        weights=meaning_of_weight(settings),
+        scripts=scripts,
+        hashes=[_hash(script) for script in scripts],
+    )
+
+
+def today() -> date:
+    """Give the date of the page in UTC; `SOURCE_DATE_EPOCH` sets it, as for all that is built."""
+    name = "SOURCE_DATE_EPOCH"
+    if not (given := os.environ.get(name)):
+        return datetime.now(UTC).date()
+    try:
+        return datetime.fromtimestamp(int(given), UTC).date()
+    except (ValueError, OverflowError, OSError) as error:
+        msg = f"{name} must be a number of seconds since 1970; found {given!r}"
+        raise ValueError(msg) from error
+
+
+def _scores(audit: Audit) -> int:
+    return audit.segments[MODEL].n_unique() if MODEL in audit.segments.columns else 1
+
+
+def _slider_caption(points: int, *, moved: bool) -> str:
+    thinned = (
+        f" Where a curve has more than {points} points, they are those of the next higher "
+        "threshold that is drawn; the tables leave none out."
+    )
+    return (
+        "Move the slider: the points and the numbers are those of the rows that score at least the "
+        f"threshold.{thinned if moved else ''}"
+    )
+
+
+def _left_out(audit: Audit, listed: Audit, drawn: Audit, attribute: str) -> list[str]:
+    """Say what a large audit has that is not on the page."""
+
+    def count(table: pl.DataFrame, name: str) -> int:
+        return table.filter(attribute=attribute)[name].n_unique()
+
+    segments, sentences = count(audit.segments, "segment"), []
+    if (shown := count(listed.segments, "segment")) < segments:
+        sentences.append(
+            f"The tables show {shown} of {segments:,} segments: those with gaps that are more "
+            "than chance, then those with the most rows. All of them are in the audit as JSON, and "
+            "their measures as CSV or Parquet."
+        )
+    if (shown := count(drawn.segments, "segment")) < segments:
+        sentences.append(
+            f"The charts of curves show {shown} of {segments:,} segments, chosen in the same way."
+        )
+    if MODEL in audit.segments.columns:
+        models = _scores(audit)
+        if (shown := _scores(drawn)) < models:
+            sentences.append(
+                f"The charts show the first {shown} of {models} scores, as more could not be told "
+                "apart; the tables have all."
+            )
+    return sentences if attribute != OVERALL else sentences[-1:]
+
+
+def _script(environment: jinja2.Environment) -> str:
+    return environment.get_template("report.js").render(above=ABOVE)
+
+
+def _bundle() -> str:
+    """Give the code that draws charts, which is made once: it is the same on every page."""
+    try:
+        import vl_convert  # noqa: PLC0415  (an extra)
+    except ImportError as error:
+        msg = "an HTML report needs vl-convert-python: pip install 'polars-wroc[report]'"
+        raise ImportError(msg) from error
+    return _made(vl_convert.javascript_bundle)
+
+
+@cache
+def _made(bundle: Callable[..., str]) -> str:
+    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    return str(bundle("window.vegaEmbed = vegaEmbed;", vl_version=version))
+
+
+def in_script(value: Any) -> str:
+    """Write code or data so that it cannot close the script element around it."""
+    if isinstance(value, str):
+        # Only where a tag would begin: in code "</" may also be the end of a pattern.
+        return re.sub(r"<(?=/script|!--)", r"\\x3c", value, flags=re.IGNORECASE)
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", r"\u003c")
+
+
+def _hash(script: str) -> str:
+    """Name a script by what it says, so that the page runs no other."""
+    # A page is read with its line ends made one.
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,64 @@
+"""What of a large audit fits on a page that is read: the largest segments, the first scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.audits.charts import largest_segments
+from polars_wroc.audits.groupings import rows_with
+from polars_wroc.charts.curve_layers import thinned
+from polars_wroc.charts.style import COLOURS
+from polars_wroc.inputs.names import MODEL
+from polars_wroc.stats.multiple_tests import is_found
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+# Segments of an attribute that are in its tables, and that have a panel of their own.
+TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
+# Points of all the curves of a page.
+_POINTS, _MOST, _FEWEST = 6_000, 200, 20
+
+
+def with_segments(audit: Audit, most: int) -> Audit:
+    """Keep so many segments of each attribute: those with gaps that are found, then the largest."""
+    found = [
+        is_found(pl.col(name), audit.settings["level"])
+        for name in audit.gaps.columns
+        if name.endswith("_p_adjusted")
+    ]
+    first = audit.gaps.filter(pl.any_horizontal(found)) if found else audit.gaps.clear()
+    kept = largest_segments(audit.segments, most, first)
+    return _of(audit, kept)
+
+
+def with_models(audit: Audit) -> Audit:
+    """Keep as many scores as a chart can tell apart."""
+    if MODEL not in audit.segments.columns:
+        return audit
+    kept = audit.segments.select(MODEL).unique(maintain_order=True).head(len(COLOURS))
+    return _of(audit, kept)
+
+
+def with_points(audit: Audit) -> tuple[Audit, int]:
+    """Thin the curves until all of them fit on the page; say through how many points they go."""
+    keys = audit.curves.columns[: audit.curves.columns.index("threshold")]
+    curves = max(1, audit.curves.select(keys).n_unique())
+    points = max(_FEWEST, min(_MOST, _POINTS // (2 * curves)))
+    if points == _MOST:
+        return audit, points
+    drawn = thinned(audit.curves, keys, points)
+    return replace(audit, curves=drawn), points
+
+
+def _of(audit: Audit, kept: pl.DataFrame) -> Audit:
+    """Keep the rows with these keys in all tables."""
+    tables: dict[str, Any] = {
+        name: rows_with(table, kept)
+        for name in ("segments", "curves", "gaps", "calibration")
+        if (table := getattr(audit, name)) is not None and set(kept.columns) <= set(table.columns)
+    }
+    return replace(audit, **tables)

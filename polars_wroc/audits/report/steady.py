@@ -1,0 +1,35 @@
+"""Numbers without their last digits, which depend on the order in which rows are added up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from polars import selectors
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+# More digits than a page shows: what is halfway between two shown numbers is so on every machine.
+_DIGITS = 12
+_TABLES = ("segments", "curves", "gaps", "calibration", "fairness")
+# A score that a row has, which is no sum.
+_EXACT = "threshold"
+
+
+def steady(audit: Audit) -> Audit:
+    """Round the numbers of an audit, so that a page is the same for any order of its rows."""
+    tables: dict[str, Any] = {
+        name: rounded(table, _DIGITS)
+        for name in _TABLES
+        if (table := getattr(audit, name)) is not None
+    }
+    return replace(audit, **tables)
+
+
+def rounded(table: pl.DataFrame, digits: int) -> pl.DataFrame:
+    """Round all numbers of a table to so many significant digits, but for thresholds."""
+    numbers = selectors.float() - selectors.by_name(_EXACT, require_all=False)
+    kept = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(digits)).otherwise(numbers)
+    return table.with_columns(kept)

@@ -1,0 +1,217 @@
+"""The tables of the report, as headings and cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.audits.gap_findings import LEAST_P, reference_of
+from polars_wroc.audits.groupings import name_of
+from polars_wroc.charts.labels import MINUS, NAMES, heading
+from polars_wroc.curves.calibration_curve import IN_THE_LARGE
+from polars_wroc.stats.multiple_tests import is_found
+
+if TYPE_CHECKING:
+    from polars_wroc.audits.result import Audit
+
+DASH = "\N{EN DASH}"
+# The threshold of a curve's origin, which selects nobody.
+ABOVE = "above every score"
+_MEASURES = {
+    "segment": "Segment",
+    "model": "Score",
+    "n": "Rows",
+    "n_pos": "Positive",
+    "n_neg": "Negative",
+    "n_missing": "Missing",
+    "w_pos": "Positive weight",
+    "w_neg": "Negative weight",
+    "auc": heading("auc"),
+    "gini": "Gini",
+    "ks": "KS",
+    "average_precision": "Average precision",
+}
+_DECISIONS = {
+    "segment": "Segment",
+    "model": "Score",
+    "threshold": "Threshold",
+    "selection_rate": heading("selection_rate"),
+    "tpr": heading("tpr"),
+    "fpr": heading("fpr"),
+    "ppv": heading("ppv"),
+    "npv": heading("npv"),
+    "accuracy": "Accuracy",
+}
+_GAPS = {
+    "segment": "Segment",
+    "model": "Score",
+    "auc_gap": heading("auc"),
+    **{f"{rate}_gap": _DECISIONS[rate] for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv")},
+}
+_CALIBRATION = {
+    "segment": "Segment",
+    "model": "Score",
+    "n": "Rows",
+    "weight": "Weight",
+    "mean_score": "Mean score",
+    "observed_rate": "Share of positives",
+    IN_THE_LARGE: "Difference",
+}
+_FAIRNESS = {
+    "metric": "Metric",
+    "model": "Score",
+    "value": "Value",
+    "group_max": "Highest",
+    "group_min": "Lowest",
+}
+_TEXTS = ("segment", "model", "metric", "group_max", "group_min")
+_WEIGHTS = ("w_pos", "w_neg", "weight")
+# Differences, which are written with their sign.
+_SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
+_METRICS = {
+    "demographic_parity_difference": "Demographic parity, difference of the selection rates",
+    "demographic_parity_ratio": "Demographic parity, ratio of the selection rates",
+    "equal_opportunity_difference": "Equal opportunity, difference of the true positive rates",
+    "equal_opportunity_ratio": "Equal opportunity, ratio of the true positive rates",
+    "predictive_equality_difference": "Predictive equality, difference of the false positive rates",
+    "equalized_odds_difference": "Equalized odds, the larger of both differences",
+    "equalized_odds_ratio": "Equalized odds, the smaller of both ratios",
+    "predictive_parity_difference": "Predictive parity, difference of the precisions",
+    "auc_difference": "Difference of the AUCs",
+}
+# The US agencies' rule of thumb for the ratio of the selection rates.
+FOUR_FIFTHS = 0.8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell says: a value, in smaller letters what belongs to it, and whether it matters."""
+
+    text: str
+    beside: tuple[str, ...] = ()
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption, its headings, and which of its columns are text."""
+
+    title: str
+    headings: list[str]
+    texts: list[bool]
+    rows: list[list[Cell]]
+
+
+def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
+    """Lay out what is known of an attribute's segments, as far as they are shown."""
+    intervals = f"{100 * audit.settings['level']:g}% intervals"
+
+    def of_attribute(table: pl.DataFrame | None) -> pl.DataFrame:
+        if table is None:
+            return pl.DataFrame()
+        weighted = audit.settings["weight"] is not None
+        rows = table.filter(attribute=attribute)
+        return rows if weighted else rows.drop(_WEIGHTS, strict=False)
+
+    segments = of_attribute(shown.segments)
+    tables = [_table(segments, f"Ranking, AUC with {intervals}", _MEASURES, {"auc": "ci"})]
+    if "threshold" in segments.columns:
+        rates = {name: name for name in _DECISIONS if f"{name}_low" in segments.columns}
+        title = f"Decisions at the threshold, with {intervals}"
+        tables.append(_table(segments, title, _DECISIONS, rates))
+    title = f"Calibration, the mean score and what came true, with {intervals}"
+    limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}
+    tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
+    title = f"Gaps to {reference_of(audit.settings, attribute)}, with {intervals}"
+    limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
+    tables.append(_table(_with_found(of_attribute(shown.gaps), audit), title, _GAPS, limits))
+    title = f"Fairness metrics between the segments, with {intervals}"
+    tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
+    return [table for table in tables if table.rows]
+
+
+def _with_found(gaps: pl.DataFrame, audit: Audit) -> pl.DataFrame:
+    tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
+    level = audit.settings["level"]
+    found = {f"{gap}_found": is_found(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
+    return gaps.with_columns(**found)
+
+
+def _table(
+    table: pl.DataFrame,
+    title: str,
+    headings: dict[str, str],
+    limits: dict[str, str],
+) -> Table:
+    names = [name for name in headings if name in table.columns]
+    return Table(
+        title,
+        [headings[name] for name in names],
+        [name in _TEXTS for name in names],
+        [
+            [_cell(name, row, limits.get(name)) for name in names]
+            for row in table.iter_rows(named=True)
+        ],
+    )
+
+
+def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
+    value = row[name]
+    if name == "segment":
+        return Cell(name_of(value), _mark(row))
+    if name == "metric":
+        return Cell(_METRICS[value])
+    if value is None:
+        return Cell(DASH)
+    if isinstance(value, str | int):
+        return Cell(f"{value:,}" if isinstance(value, int) else value)
+    signed = name in _SIGNED
+    beside = [] if limits is None else _limits(row, limits, signed=signed)
+    p_value = row.get(f"{name}_p_adjusted")
+    if name.endswith("_gap"):
+        beside.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
+    marked = bool(row.get(f"{name}_found"))
+    if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
+        beside.append("below four fifths")
+    return Cell(_number(name, value, signed=signed), tuple(beside), marked)
+
+
+def _mark(row: dict[str, Any]) -> tuple[str, ...]:
+    """Say why a segment's AUC is not tested."""
+    if not row.get("small"):
+        return ()
+    if not row["n"]:
+        return ("no rows",)
+    return ("few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only",)
+
+
+def _limits(row: dict[str, Any], name: str, *, signed: bool) -> list[str]:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if low is None or high is None:
+        return []
+    return [" to ".join(_number(name, end, signed=signed) for end in (low, high))]
+
+
+def _number(name: str, value: float, *, signed: bool = False) -> str:
+    if name == "threshold":
+        return threshold_text(value)
+    if name in _WEIGHTS:
+        return f"{value:,.1f}"
+    # No zero has a sign.
+    return f"{round(value, 3) + 0.0:{'+' if signed else ''}.3f}".replace("-", MINUS)
+
+
+def threshold_text(value: float | None) -> str:
+    """Write a threshold with four digits, or all of its whole part."""
+    if value is None:
+        return DASH
+    if value == float("inf"):
+        return ABOVE
+    whole = 1_000
+    return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
+
+
+def _p_value(value: float) -> str:
+    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.3f}"

@@ -1,0 +1,267 @@
+"""Charts of ROC curves and of what their points cost."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import Channel, Keys, channel, read_groups
+from polars_wroc.charts.cost_lines import (
+    CORRECTED,
+    HIGH,
+    LINE_ENDS,
+    LOW,
+    PREVALENCE,
+    RATIO,
+    shaded,
+    with_line,
+    with_ratios,
+)
+from polars_wroc.charts.curve_layers import (
+    POINT,
+    arrange,
+    chance,
+    count_curves,
+    drawn_of,
+    fpr_axis,
+    numbered,
+    thinned,
+    tooltip,
+    tpr_axis,
+)
+from polars_wroc.charts.style import COLOURS, INK, MAX_ROWS, haloed
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
+from polars_wroc.inputs.names import ROC_COLUMNS
+from polars_wroc.metrics.cost_partial_auc import Baseline
+from polars_wroc.plans.by_keys import over
+from polars_wroc.ranking.confusion_curve import CELLS, is_origin
+from polars_wroc.stats.proportions import TOLERANCE
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+# Columns of the drawn rows that no table has.
+_COST, _LEAST, _ROW = "__expected_cost", "__least", "__row"
+_LABELS = ("__corrected_label", "__ratio_label", "__least_label")
+_LINE = 0.07
+# Points of a curve that must be left when each may bring one where the line is crossed.
+_FEWEST = 12
+_RULES = {
+    "random": "selecting at random as many as are positive",
+    "trivial": "the better of selecting all and selecting none",
+}
+
+
+def cost_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    baseline: Baseline = "random",
+    facet: str | None = None,
+    columns: int = 3,
+) -> Chart:
+    """Draw ROC curves with the area where they cost less than a rule that needs no score.
+
+    Parameters
+    ----------
+    curves
+        The table that `roc_curve` makes, one curve for each panel; a LazyFrame is collected.
+    cost_fn, cost_fp, prevalence, baseline
+        As for `cost_partial_auc`; the prevalence is by default that of each curve, by weight.
+    facet
+        Column with a panel for each of its values; None takes the group if there is one.
+    columns
+        Panels in a row.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        At most 5,000 rows. The dashed line holds the points that cost what the baseline
+        costs; the area above it is shaded, and labelled with the ``ratio`` and ``corrected``
+        of `cost_partial_auc`. A diamond marks the point of least expected cost, of several
+        that with the highest threshold. A larger table is thinned after the numbers and that
+        point are known, and a line under the chart says so; those of a table that was made
+        with ``max_points`` are of the points that it has. A curve that lacks a class leaves
+        its panel empty.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `roc_curve` did not make, groups that ``facet`` does not tell apart,
+        or costs and a prevalence that `cost_partial_auc` refuses.
+
+    Notes
+    -----
+    The expected cost of one decision is ``cost_fn * prevalence * (1 - tpr) + cost_fp *
+    (1 - prevalence) * fpr``, in the unit of the costs; with one cost given the other is what
+    it lacks to 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> chart = wroc.cost_chart(wroc.roc_curve(df, "y", "s"), cost_fn=5, cost_fp=1)
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    options.option("baseline", baseline, tuple(_RULES))
+    costs = read_costs(cost_fn, cost_fp)
+    total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
+    total = total if math.isfinite(total) else 1.0
+    table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    faceted = _facet(keys, facet)
+    groups = list(keys.values())
+    count_curves(table, groups, fewest=_FEWEST)
+    whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
+    whole = _with_costs(with_ratios(whole, groups), groups, costs, total)
+    points, note = _fit(whole, groups)
+    points = _with_labels(numbered(points))
+    added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
+    base = alt.Chart(points.select(*groups, *ROC_COLUMNS, *added))
+    layers = [
+        *_areas(base),
+        *_curves(base, keys),
+        *(layer for row, label in enumerate(_LABELS) for layer in _text(base, label, row)),
+    ]
+    rule = _RULES[baseline]
+    description = f"ROC curve and the area where it costs less than {rule}"
+    legend = (
+        f"{_weighing(costs)} Long dashes: points that cost as much as {rule}. "
+        "Shaded: points that cost less. Diamond: the least expected cost."
+    )
+    text = f"{legend} {note}" if note else legend
+    return arrange(layers, table, faceted, columns, description=description, note=text)
+
+
+def _weighing(costs: Costs) -> str:
+    """Say what one error costs in terms of the other."""
+    dear, cheap = ("negative", "positive") if costs.fn > costs.fp else ("positive", "negative")
+    high, low = max(costs), min(costs)
+    if low == 0:
+        return f"A false {cheap} costs nothing."
+    if high - low < TOLERANCE:
+        return "Both errors cost the same."
+    return f"A false {dear} costs {high / low:.4g} times as much as a false {cheap}."
+
+
+def _facet(keys: Keys, facet: str | None) -> Channel | None:
+    taken = channel("facet", keys, next(iter(keys), None) if facet is None else facet)
+    left = [key for key in keys if taken is None or key != taken.name]
+    if left:
+        msg = (
+            f"`facet` must tell all groups apart, with one curve for each panel; left over: {left}"
+        )
+        raise ValueError(msg)
+    return taken
+
+
+def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:
+    """Add the expected cost of each point, and which of them costs least."""
+    prevalence = pl.col(PREVALENCE)
+    cost = costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence)
+    least = over(cost.min(), keys)
+    # The highest threshold is the first row.
+    row = pl.col(_ROW).filter(cost <= least + TOLERANCE).first()
+    first = over(row, keys)
+    return (
+        table.with_row_index(_ROW)
+        .with_columns(least.alias("__lowest"))
+        .with_columns((total * cost).alias(_COST), (pl.col(_ROW) == first).alias(_LEAST))
+        .drop("__lowest")
+    )
+
+
+def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Shade the curves, thinned if they do not fit; what costs least is always kept."""
+    points = shaded(whole, keys)
+    if points.height <= MAX_ROWS:
+        return points, None
+    curves = count_curves(whole, keys)
+    kept = thinned(whole, keys, MAX_ROWS // curves // 2 - 2).select(whole.columns)
+    kept = pl.concat([kept, whole.filter(_LEAST)]).unique(_ROW).sort(_ROW)
+    return shaded(kept, keys), f"{drawn_of(kept, whole)}."
+
+
+def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
+    """Write the numbers of each curve on its first point, and where it costs least."""
+    first = is_origin() & pl.col(RATIO).is_not_null()
+    texts = {
+        "__ratio_label": (RATIO, "useful area: ratio {:.3f}"),
+        "__corrected_label": (CORRECTED, "corrected for chance {:.3f}"),
+    }
+    written = [
+        pl.when(first).then(pl.lit(_written(points[column], text))).alias(name)
+        for name, (column, text) in texts.items()
+    ]
+    finite = pl.lit(_written(points["threshold"], "score of {:.10g} or more"))
+    everybody = (pl.col("fn") == 0) & (pl.col("tn") == 0)
+    rule = (
+        pl.when(is_origin())
+        .then(pl.lit("select nobody"))
+        .when(everybody & pl.col("threshold").is_null())
+        .then(pl.lit("select everybody"))
+        .otherwise(finite.fill_null("an infinite score"))
+    )
+    least = pl.lit("least cost: ") + rule
+    return points.with_columns(*written, pl.when(_LEAST).then(least).alias("__least_label"))
+
+
+def _written(values: pl.Series, text: str) -> pl.Series:
+    return pl.Series(
+        [None if value is None else text.format(value) for value in values], dtype=pl.String
+    )
+
+
+def _areas(base: Any) -> list[Any]:
+    """Draw the line of the baseline and what is above it."""
+    import altair as alt  # noqa: PLC0415
+
+    x0, y0, x1, y1 = LINE_ENDS
+    area = base.mark_area(color=COLOURS[0], opacity=0.2, aria=False).encode(
+        fpr_axis(), alt.Y(f"{HIGH}:Q", title="True positive rate"), alt.Y2(f"{LOW}:Q")
+    )
+    line = (
+        base.transform_filter("datum.tp === 0 && datum.fp === 0")
+        .mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
+        .encode(x=f"{x0}:Q", y=f"{y0}:Q", x2=f"{x1}:Q", y2=f"{y1}:Q")
+    )
+    return [area, chance(base), line]
+
+
+def _curves(base: Any, keys: Keys) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    fpr, tpr = fpr_axis(), tpr_axis()
+    rates = {"fpr": "fpr", "tpr": "tpr", PREVALENCE: "prevalence"}
+    shown = tooltip(keys, rates)
+    shown.append(alt.Tooltip(f"{_COST}:Q", title="expected cost", format=".4~g"))
+    line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
+    points = base.transform_filter(f"isValid(datum.{CELLS[0]})")
+    hover = points.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
+    least = (
+        base.transform_filter(f"datum.{_LEAST} === true")
+        .mark_point(
+            shape="diamond", filled=True, size=130, color=COLOURS[1], opacity=1, stroke="white"
+        )
+        .encode(fpr, tpr, tooltip=shown)
+    )
+    return [line, hover, least]
+
+
+def _text(base: Any, label: str, row: int) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    return haloed(
+        base.transform_filter(f"isValid(datum.{label})"),
+        {"x": alt.datum(0.98), "y": alt.datum(0.02 + _LINE * row), "text": alt.Text(f"{label}:N")},
+        align="right",
+        baseline="bottom",
+    )

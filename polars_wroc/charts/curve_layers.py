@@ -1,0 +1,173 @@
+"""What the charts of curves share: few enough points, styles of lines, panels and captions."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import Channel, Keys, tooltip_of, values_of
+from polars_wroc.charts.labels import heading
+from polars_wroc.charts.style import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES
+from polars_wroc.inputs import arguments as options
+from polars_wroc.ranking.confusion_curve import CELLS
+from polars_wroc.ranking.thinning import thin
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+# Number of a point in the table: the order in which a line is drawn.
+POINT = "__point"
+_FEWEST = 3
+_AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": {"grid": True}}
+# Letters of a caption as wide as one panel.
+_LETTERS = 48
+
+
+def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) -> int:
+    """Count the curves, and refuse none or more than fit into one chart."""
+    if table.is_empty():
+        msg = "`curves` must have rows to be drawn; found none"
+        raise ValueError(msg)
+    curves, most = table.select(keys).n_unique() if keys else 1, MAX_ROWS // fewest
+    if curves > most:
+        msg = f"`curves` must hold at most {most} curves to be drawn; found {curves}"
+        raise ValueError(msg)
+    return curves
+
+
+def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
+    """Keep at most so many points of each curve, evenly along it."""
+    return thin(table.lazy(), keys, max(most, _FEWEST)).collect()
+
+
+def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
+    """Say how many of the points of a table are drawn."""
+    of_all = f" of {table.height:,}" if points.height < table.height else ""
+    return f"Drawn with {points.height:,}{of_all} points"
+
+
+def moved_by(change: pl.Series, what: str) -> str:
+    """Say what leaving out points did to a number of each curve."""
+    largest = change.abs().max()
+    if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
+        return ""
+    return f", which moves no {what} by more than {largest:.1g}"
+
+
+def styles(
+    color: Channel | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
+) -> dict[str, Any]:
+    """Tell curves apart by colour and dash, or by colour and shape where they are points."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    if color is None:
+        return {"color": alt.ColorValue(COLOURS[0])}
+    values = values_of(table, color.column)
+    stroke: dict[str, Any] = {
+        "symbolType": "stroke",
+        "symbolSize": 400,
+        "symbolStrokeWidth": 2,
+        "symbolOpacity": 1,
+    }
+    key = alt.Legend(
+        title=color.heading, orient="bottom", **(dict[str, Any]() if points else stroke)
+    )
+    beside: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
+    if points:
+        beside = ("shape", alt.Shape, SHAPES)
+    return {
+        name: channel(f"{color.column}:N", title=color.title, legend=key if legend else None).scale(
+            domain=values, range=list(choices[: len(values)])
+        )
+        for name, channel, choices in (("color", alt.Color, COLOURS), beside)
+    }
+
+
+def fpr_axis() -> Any:
+    """Lay the false positive rates out from left to right."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.X("fpr:Q", title=heading("fpr"), **_AXIS)
+
+
+def tpr_axis() -> Any:
+    """Lay the true positive rates out from the bottom to the top."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Y("tpr:Q", title=heading("tpr"), **_AXIS)
+
+
+def chance(base: Any) -> Any:
+    """Draw the diagonal."""
+    import altair as alt  # noqa: PLC0415
+
+    return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
+        alt.XDatum(0), alt.YDatum(0), alt.X2Datum(1), alt.Y2Datum(1)
+    )
+
+
+def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
+    """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
+    import altair as alt  # noqa: PLC0415
+
+    return [
+        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        alt.Tooltip("threshold:Q", format=".4~g"),
+        *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in rates.items()),
+        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in CELLS),
+    ]
+
+
+def numbered(points: pl.DataFrame) -> pl.DataFrame:
+    """Number the points, and leave out infinity, which JSON cannot hold."""
+    return points.with_columns(
+        pl.when(pl.col("threshold").is_finite()).then("threshold"),
+        pl.int_range(pl.len()).alias(POINT),
+    )
+
+
+def arrange(
+    layers: list[Any],
+    table: pl.DataFrame,
+    facet: Channel | None,
+    columns: int,
+    *,
+    description: str,
+    note: str | None = None,
+    own_axes: bool = False,
+) -> Chart:
+    """Put layers on each other, once or in a panel for each value, with a line underneath."""
+    import altair as alt  # noqa: PLC0415
+
+    options.whole_number("columns", columns, low=1)
+    values = [] if facet is None else values_of(table, facet.column)
+    in_row = max(min(columns, len(values)), 1)
+    # Given to a chart when it is made: each later change copies all of its layers.
+    size = {"width": PANEL, "height": PANEL}
+    outer: dict[str, Any] = {"description": description}
+    if note:
+        outer["title"] = _caption(note, in_row)
+    if facet is None:
+        chart: Chart = alt.layer(*layers, **size, **outer)
+        return chart
+    # An axis that panels share stands below all rows, and below what is written there.
+    if own_axes or len(values) % in_row:
+        outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
+    # In the order of the rows, which is that of the values.
+    header = alt.Header(title=facet.heading)
+    panel = alt.Facet(f"{facet.column}:N", header=header, sort=None)
+    panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
+    return panels
+
+
+def _caption(note: str, panels: int) -> Any:
+    """Write a line under a row of panels, or several where it is too long."""
+    import altair as alt  # noqa: PLC0415
+
+    wrapped = wrap(note, _LETTERS * panels)
+    text = wrapped if len(wrapped) > 1 else note
+    return alt.TitleParams(
+        text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
+    )

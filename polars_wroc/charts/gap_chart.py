@@ -1,0 +1,205 @@
+"""Chart of the gaps of segments to what they are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import polars as pl
+
+from polars_wroc.charts.channels import Channel, Keys, read_groups
+from polars_wroc.charts.interval_layers import (
+    LIMITS,
+    LINE,
+    REMARK,
+    ROW,
+    Estimate,
+    as_panel,
+    channels_of_segments,
+    check_rows,
+    domain_of,
+    groups_in,
+    is_defined,
+    layers_of,
+    panels_of,
+    rows_of,
+    segment_of,
+    text_beside,
+    with_level,
+    with_texts,
+)
+from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.charts.style import GREY
+from polars_wroc.inputs import arguments as options
+from polars_wroc.stats.multiple_tests import is_found
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_COUNTS = ("n_pos", "n_neg")
+_VERDICT = "__verdict"
+_FOUND, _CHANCE, _UNTESTED = "more than chance", "may be chance", "not tested"
+
+
+def gap_chart(
+    gaps: pl.DataFrame | pl.LazyFrame,
+    *,
+    metric: GapMetric = "auc",
+    color: str | None = None,
+    facet: str | None = None,
+    level: float = 0.95,
+) -> alt.LayerChart | alt.VConcatChart:
+    """Draw the gap of each segment to its reference with its interval, and which are found.
+
+    Parameters
+    ----------
+    gaps
+        The table that `group_gaps` makes, or the ``gaps`` of an audit; a LazyFrame is
+        collected.
+    metric
+        What the gap is of; all but ``"auc"`` need a table that was made with a threshold.
+    color
+        Column that tells the gaps of one segment apart, by colour and shape; at most five
+        values. None takes ``model`` where there is one.
+    facet
+        Column with a panel for each of its values; the other groups make up the segment.
+        None takes the ``attribute`` of an audit.
+    level
+        Confidence level with which the table was made. A gap is found, more than chance, where
+        the adjusted p-value is at most one less this.
+
+    Returns
+    -------
+    altair.LayerChart or altair.VConcatChart
+        A row for each segment, with the number of its rows, and a line at no gap. Gaps that
+        are found have a filled point on a thick line, others a hollow point on a thin one,
+        and words beside them say the same; a segment without a gap is named, but nothing is
+        drawn for it. At most 5,000 rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `group_gaps` did not make or that lacks the metric, a column that is
+        not one of its groups, more than five colours, or an option that does not exist.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a"] * 5 + ["b"] * 5,
+    ...         "y": [1, 0, 1, 0, 0, 1, 0, 1, 0, 0],
+    ...         "s": [0.9, 0.4, 0.3, 0.2, 0.1, 0.5, 0.8, 0.6, 0.7, 0.2],
+    ...     }
+    ... )
+    >>> chart = wroc.gap_chart(wroc.group_gaps(df, "y", "s", by="g"))
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    return draw(drawing_of(gaps, metric, color, facet, level))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn: rows with their columns, the channels, and what makes up the segments."""
+
+    table: pl.DataFrame
+    columns: list[str]
+    color: Channel | None
+    facet: Channel | None
+    segment: Keys
+    shown: Estimate
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts of a chart that depend on what the gap is of."""
+        gap = self.shown.value
+        columns = [gap, self.shown.low, self.shown.high, _adjusted(gap), is_defined(gap)]
+        return [*columns, self.shown.title, self.shown.description]
+
+
+def drawing_of(
+    gaps: pl.DataFrame | pl.LazyFrame,
+    metric: GapMetric,
+    color: str | None,
+    facet: str | None,
+    level: float,
+) -> Drawing:
+    """Check and name what `gap_chart` draws."""
+    options.option("metric", metric, get_args(GapMetric))
+    options.level(level)
+    gap = f"{metric}_gap"
+    p_value = _adjusted(gap)
+    columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)
+    table, keys = read_groups("gaps", gaps, columns)
+    check_rows("gaps", table)
+    coloured, faceted = channels_of_segments(keys, table, color, facet)
+    name = NAMES[metric]
+    shown = Estimate(
+        *(gap, f"{gap}_low", f"{gap}_high", "+.3f"),
+        with_level(f"Gap in {name}", level),
+        f"Gap in {name} of each segment with its confidence interval and a line at no gap",
+        domain_of(table, (gap, f"{gap}_low", f"{gap}_high"), [0.0]),
+    )
+    segment = segment_of(keys, coloured, faceted)
+    table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
+    found = is_found(pl.col(p_value), level)
+    verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
+    table = table.with_columns(
+        pl.when(pl.col(gap).is_not_null())
+        .then(verdict.otherwise(pl.lit(_UNTESTED)))
+        .alias(_VERDICT)
+    )
+    drawn = [
+        *([] if coloured is None else [coloured.column, LINE]),
+        ROW,
+        *columns,
+        LIMITS,
+        _VERDICT,
+    ]
+    return Drawing(table, drawn, coloured, faceted, segment, shown)
+
+
+def draw(drawing: Drawing) -> alt.LayerChart | alt.VConcatChart:
+    """Draw what has been checked."""
+    chart: alt.LayerChart | alt.VConcatChart = panels_of(
+        drawing.table, drawing.facet, lambda rows, heading: _panel(rows, drawing, heading)
+    )
+    return chart
+
+
+def _adjusted(gap: str) -> str:
+    return f"{gap}_p_adjusted"
+
+
+def _panel(table: pl.DataFrame, drawing: Drawing, heading: str | None) -> Any:
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    color, shown = drawing.color, drawing.shown
+    base = alt.Chart(table.select(drawing.columns))
+    tooltip = [
+        *groups_in(color, drawing.segment),
+        *(
+            alt.Tooltip(f"{column}:Q", title=column, format=shown.number)
+            for column in (shown.value, shown.low, shown.high)
+        ),
+        alt.Tooltip(f"{_adjusted(shown.value)}:Q", title="adjusted p", format=".3~g"),
+        alt.Tooltip(f"{_VERDICT}:N", title="verdict"),
+        *(alt.Tooltip(f"{name}:Q", format=",") for name in _COUNTS),
+    ]
+    y = rows_of(table, color)
+    interval, point, texts = layers_of(base, table, color, shown, tooltip)
+    found = f"datum.{_VERDICT} === '{_FOUND}'"
+    marks = [
+        interval.transform_filter(found).mark_rule(strokeWidth=3.5),
+        interval.transform_filter(f"!({found})").mark_rule(strokeWidth=1.5),
+        point.transform_filter(found).mark_point(filled=True, size=120, opacity=1),
+        point.transform_filter(f"!({found})").mark_point(
+            filled=False, fill="white", size=70, opacity=1, strokeWidth=2
+        ),
+    ]
+    zero = base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(0))
+    defined = base.transform_filter(f"isValid(datum.{_VERDICT})")
+    verdict = text_beside(defined, REMARK, alt.Text(f"{_VERDICT}:N"), y)
+    return as_panel([zero, *marks, *texts, verdict], table, color, shown, heading)

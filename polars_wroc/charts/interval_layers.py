@@ -1,0 +1,220 @@
+"""What charts of estimates with intervals share: a row per segment, its numbers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import Channel, Keys, channel, check_colours, tooltip_of, values_of
+from polars_wroc.charts.curve_layers import styles
+from polars_wroc.charts.labels import MINUS
+from polars_wroc.charts.style import INK, MAX_ROWS
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
+
+# Columns of the drawn rows that no table has.
+ROW, LIMITS, LINE = "__row", "__limits", "__line"
+_NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
+WIDTH = 560
+# Pixels between the edges of a panel and what is nearest to them.
+PADDING = 20
+# Pixels of a row, and of each of several models in it.
+_STEP, _MODEL_STEP = 22, 14
+# Where the texts beside a panel begin, in pixels from its left edge.
+_NUMBER, _LIMITS_AT = WIDTH + 14, WIDTH + 62
+REMARK = WIDTH + 166
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Columns of an estimate and its limits, how its number is written, and what it is called."""
+
+    value: str
+    low: str
+    high: str
+    number: str
+    title: str
+    description: str
+    domain: list[float]
+
+
+def check_rows(argument: str, table: pl.DataFrame) -> None:
+    """Refuse a table without rows, or with more than a chart takes."""
+    if table.is_empty() or table.height > MAX_ROWS:
+        msg = f"`{argument}` must have 1 to {MAX_ROWS:,} rows to be drawn; found {table.height:,}"
+        raise ValueError(msg)
+
+
+def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -> list[float]:
+    """Span what is drawn; named, since Vega warns about layers that happen to have no rows."""
+    ends = [end for name in columns for end in (table[name].min(), table[name].max())]
+    known = [*least, *(end for end in ends if isinstance(end, float))]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    return [low, high] if low < high else [low - 0.05, high + 0.05]
+
+
+def channels_of_segments(
+    keys: Keys, table: pl.DataFrame, color: str | None, facet: str | None
+) -> tuple[Channel | None, Channel | None]:
+    """Colour the models, and give each attribute of an audit a panel."""
+    if color is None and MODEL in keys and facet != MODEL:
+        color = MODEL
+    if facet is None and are_of_audit(keys):
+        facet = AUDIT_KEYS[0]
+    coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
+    if coloured is not None:
+        check_colours(coloured, table)
+    return coloured, faceted
+
+
+def are_of_audit(keys: Keys) -> bool:
+    """Tell the groups of an audit, which are named by their attribute, from others."""
+    return list(keys)[:2] == AUDIT_KEYS
+
+
+def segment_of(keys: Keys, color: Channel | None, facet: Channel | None) -> Keys:
+    """Leave what makes up a segment."""
+    return {name: column for name, column in keys.items() if (column, name) not in (color, facet)}
+
+
+def with_texts(
+    table: pl.DataFrame,
+    segment: Keys,
+    color: Channel | None,
+    facet: Channel | None,
+    rows: pl.Expr,
+    shown: Estimate,
+) -> pl.DataFrame:
+    """Name each segment with the number of its rows, number its lines, write down its limits."""
+    columns = list(segment.values())
+    name = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
+    # Scores of a segment may lack different rows.
+    place = [*columns, *([] if facet is None else [facet.column])]
+    counts = table.select(rows.max().over(place or pl.lit(0))).to_series()
+    sizes = pl.lit(pl.Series([f"{n:,}" for n in counts]))
+    form = shown.number
+    limits = [
+        _NOT_DEFINED
+        if value is None
+        else _NO_INTERVAL
+        if low is None or high is None
+        else f"{low:{form}} to {high:{form}}".replace("-", MINUS)
+        for value, low, high in table.select(shown.value, shown.low, shown.high).iter_rows()
+    ]
+    return table.with_columns(
+        pl.format("{} (n = {})", name, sizes).alias(ROW),
+        pl.Series(LIMITS, limits, pl.String),
+        pl.lit(0).alias(LINE) if color is None else _place_of(color, table).alias(LINE),
+    )
+
+
+def _place_of(color: Channel, table: pl.DataFrame) -> pl.Expr:
+    order = {value: place for place, value in enumerate(values_of(table, color.column))}
+    return pl.col(color.column).replace_strict(order)
+
+
+def layers_of(
+    base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate, tooltip: list[Any]
+) -> tuple[Any, Any, list[Any]]:
+    """Draw an interval, a point, and both in figures in columns beside the panel."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    styled = styles(color, table, points=True)
+    y = rows_of(table, color)
+    place = {**y, "tooltip": tooltip}
+    scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": PADDING}
+    x = alt.X(f"{shown.value}:Q", title=shown.title, axis={"tickCount": 8}, scale=scale)
+    interval = base.mark_rule(strokeWidth=2, clip=True).encode(
+        alt.X(f"{shown.low}:Q"), alt.X2(f"{shown.high}:Q"), color=styled["color"], **place
+    )
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
+    number = alt.Text(f"{shown.value}:Q", format=shown.number)
+    texts = [
+        text_beside(base.transform_filter(is_defined(shown.value)), _NUMBER, number, y),
+        text_beside(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
+    ]
+    return interval, point, texts
+
+
+def is_defined(column: str) -> str:
+    """Ask whether a row has a number there."""
+    return f"isValid(datum.{column})"
+
+
+def at_pixel(at: int) -> Any:
+    """Place a mark so far right of the panel's left edge."""
+    import altair as alt  # noqa: PLC0415
+
+    return alt.XValue(at)  # type: ignore[no-untyped-call]
+
+
+def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
+    """Give each segment a row, and each of its models a line in it."""
+    import altair as alt  # noqa: PLC0415
+
+    axis = {"labelLimit": 320, "ticks": False, "domain": False}
+    # Named, since Vega-Lite leaves out a segment for which nothing is drawn.
+    scale = {"domain": tuple(values_of(table, ROW))}
+    place: dict[str, Any] = {"y": alt.Y(f"{ROW}:N", title=None, sort=None, axis=axis, scale=scale)}
+    if color is not None:
+        # In words, since Vega-Lite else takes the order of the colours.
+        lines = {"domain": tuple(table[LINE].unique().sort())}
+        place["yOffset"] = alt.YOffset(f"{LINE}:N", sort="ascending", title=None, scale=lines)
+    return place
+
+
+def text_beside(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
+    """Write a text for each row right of the panel, where no line can cross it."""
+    # Said by the marks already.
+    written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)
+    return written.encode(at_pixel(at), text=text, **y)
+
+
+def groups_in(color: Channel | None, segment: Keys) -> list[Any]:
+    """Name the segment, and what tells its points apart, in a tooltip."""
+    named = Channel(ROW, ", ".join(segment) or "rows")
+    return [tooltip_of(group) for group in (named, color) if group is not None]
+
+
+def as_panel(
+    layers: list[Any],
+    table: pl.DataFrame,
+    color: Channel | None,
+    shown: Estimate,
+    heading: str | None,
+) -> Any:
+    """Lay marks over each other, with a line of room for each model of a segment."""
+    import altair as alt  # noqa: PLC0415
+
+    models = 1 if color is None else table[color.column].n_unique()
+    step = alt.Step(_STEP if models == 1 else _MODEL_STEP)
+    # Given to the panel when it is made: each later change copies all of its layers.
+    title: Any = alt.Undefined
+    if heading is not None:
+        # At the edge of the panel, which is the same for all: names beside it may be longer or not.
+        title = alt.TitleParams(heading, anchor="start", frame="group", fontSize=12)
+    return alt.layer(*layers, width=WIDTH, height=step, description=shown.description, title=title)
+
+
+def panels_of(
+    table: pl.DataFrame, facet: Channel | None, panel: Callable[[pl.DataFrame, str | None], Any]
+) -> Any:
+    """Draw one panel, or stack one for each value under its name, with the same scales."""
+    import altair as alt  # noqa: PLC0415
+
+    if facet is None:
+        return panel(table, None)
+    # Not a facet: Vega-Lite warns about the rows that differ between its panels.
+    panels = [
+        panel(table.filter(pl.col(facet.column) == value), value)
+        for value in values_of(table, facet.column)
+    ]
+    scales = alt.ScaleResolveMap(x="shared", color="shared", shape="shared")
+    return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales))
+
+
+def with_level(title: str, level: float | None) -> str:
+    """Name the level of the interval where it is known."""
+    return f"{title} with its {'' if level is None else f'{100 * level:g}% '}interval"

@@ -1,0 +1,235 @@
+"""Charts of precision-recall curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    channels_of_curves,
+    name_in_label,
+    read_groups,
+    values_of,
+)
+from polars_wroc.charts.curve_layers import (
+    POINT,
+    arrange,
+    count_curves,
+    drawn_of,
+    moved_by,
+    numbered,
+    styles,
+    thinned,
+    tooltip,
+)
+from polars_wroc.charts.style import MAX_ROWS, ONE_CLASS, PALE, haloed
+from polars_wroc.plans.by_keys import over
+from polars_wroc.ranking.confusion_curve import CELLS, is_origin
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+_COLUMNS = ("threshold", "recall", "precision", *CELLS)
+# Columns of the drawn rows that no table has.
+_HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
+_LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
+_LINE = 0.07
+
+
+def pr_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+) -> Chart:
+    """Draw precision-recall curves, with the prevalence and the average precision of each.
+
+    Parameters
+    ----------
+    curves
+        The table that `pr_curve` makes; a LazyFrame is collected.
+    color
+        Column that tells the curves of one panel apart, by colour and dash; at most five
+        values. None takes the first column before ``threshold`` that ``facet`` leaves over.
+    facet
+        Column with a panel for each of its values.
+    columns
+        Panels in a row.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
+        under the chart says by how much that moved an average precision at most; the labels
+        are of the whole curves. A curve that lacks a class
+        says so instead.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `pr_curve` did not make, a column that is not one of its groups, or
+        more than five colours.
+
+    Notes
+    -----
+    The points are joined by steps, not by straight lines: the precision at a threshold holds
+    for the recall that is gained there. The area under the steps is the average precision;
+    straight lines would promise more than any threshold delivers [1]_. The thin line is the
+    prevalence, which is the precision of selecting at random; where there are several, each has
+    the colour and the dashes of its curve.
+
+    References
+    ----------
+    .. [1] Davis, J. and Goadrich, M. (2006), Proceedings of the 23rd ICML, 233-240.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> type(wroc.pr_chart(wroc.pr_curve(df, "y", "s"))).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    table, keys = read_groups("curves", curves, _COLUMNS)
+    coloured, faceted = channels_of_curves(keys, table, color, facet)
+    groups = list(keys.values())
+    points, note = _fit(_with_areas(table, groups), groups)
+    points, right = _with_labels(numbered(points), coloured, faceted)
+    added = [POINT, _HEIGHT, _AREA, _PREVALENCE, _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y]
+    base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
+    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
+    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
+    line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(
+        recall, precision, order=f"{POINT}:Q", **styles(coloured, table)
+    )
+    rates = {name: name for name in ("recall", "precision")}
+    rates |= {_AREA: "average precision", _PREVALENCE: "prevalence"}
+    hover = base.mark_point(opacity=0, size=60, aria=False).encode(
+        recall, precision, tooltip=tooltip(keys, rates)
+    )
+    layers = [_prevalence(base, coloured, table), line, hover, *_texts(base, right=right)]
+    description = (
+        "Precision-recall curves: precision against recall, "
+        "with the prevalence as the level of chance"
+    )
+    return arrange(layers, table, faceted, columns, description=description, note=note)
+
+
+def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add what is known of each whole curve, and the rates along which it is thinned."""
+    positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
+    both = (positives > 0) & (negatives > 0)
+    # Of the first point: the sums of the others differ from its by rounding.
+    prevalence = (positives / (positives + negatives)).first()
+    return table.with_columns(
+        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
+        tpr=pl.col("recall"),
+    ).with_columns(
+        pl.when(both).then(_average_precision(keys)).alias(_AREA),
+        pl.when(both).then(over(prevalence, keys)).alias(_PREVALENCE),
+    )
+
+
+def _average_precision(keys: list[str]) -> pl.Expr:
+    """Area under the steps of each of the curves stacked one after another."""
+    recall = pl.col("recall")
+    area = pl.when(~is_origin()).then((recall - recall.shift(1)) * pl.col("precision")).sum()
+    return over(area, keys)
+
+
+def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves until all fit into one chart, and write down what that changed."""
+    curves = count_curves(table, keys)
+    points, note = table, None
+    if table.height > MAX_ROWS:
+        points = thinned(table, keys, MAX_ROWS // curves)
+        change = points.select(_average_precision(keys) - pl.col(_AREA)).to_series()
+        note = drawn_of(points, table) + moved_by(change, "average precision")
+    # The step of the first threshold begins at the axis.
+    height = pl.col("precision").backward_fill(1)
+    return points.with_columns(over(height, keys).alias(_HEIGHT)), note
+
+
+def _with_labels(
+    points: pl.DataFrame, color: Channel | None, facet: Channel | None
+) -> tuple[pl.DataFrame, bool]:
+    """Write the average precision of each curve on its first point, over the prevalence."""
+    first = is_origin() & pl.col(_AREA).is_not_null()
+    name, place, lines = name_in_label(color), pl.lit(1), 2
+    lines_of = "thin dashes" if color is None else "thin lines"
+    if color is not None:
+        order = {value: i for i, value in enumerate(reversed(values_of(points, color.column)), 1)}
+        place = pl.col(color.column).replace_strict(order)
+        lines = len(order) + 1
+    bottom, right = _place(points.filter(first), lines)
+    panel = [] if facet is None else [facet.column]
+    prevalence = pl.col(_PREVALENCE)
+    area, low, high = (
+        _as_text(points.select(value.alias("text")).to_series())
+        for value in (
+            pl.col(_AREA),
+            over(prevalence.min(), panel),
+            over(prevalence.max(), panel),
+        )
+    )
+    span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
+    once = first & (over(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
+    labelled = points.with_columns(
+        pl.when(first)
+        .then(pl.format("{}average precision {}", name, area))
+        .when(is_origin())
+        .then(pl.format("{}{}", name, pl.lit(ONE_CLASS)))
+        .alias(_LABEL),
+        pl.when(is_origin()).then(bottom + _LINE * place).alias(_LABEL_Y),
+        pl.when(once).then(pl.format(f"{lines_of}: prevalence {{}}", span)).alias(_CHANCE),
+        pl.when(once).then(bottom).alias(_CHANCE_Y),
+    )
+    return labelled, right
+
+
+def _as_text(values: pl.Series) -> pl.Expr:
+    return pl.lit(pl.Series([None if value is None else f"{value:.3f}" for value in values]))
+
+
+def _place(curves: pl.DataFrame, lines: int) -> tuple[float, bool]:
+    """Find room for so many labels: their bottom, and whether they stand on the right."""
+    height = _LINE * lines + 0.04
+    lowest, highest = curves[_PREVALENCE].min(), curves[_PREVALENCE].max()
+    if not isinstance(lowest, float) or not isinstance(highest, float) or lowest > height:
+        return 0.02, True
+    if (curves[_AREA] < highest + 0.5).all():
+        return 1 - height, True
+    return highest + 0.1, False
+
+
+def _prevalence(base: Any, color: Channel | None, table: pl.DataFrame) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    first = base.transform_filter("datum.tp === 0 && datum.fp === 0")
+    if color is None:
+        rule, encoded = first.mark_rule(strokeDash=[3, 3], aria=False), {"color": alt.value(PALE)}
+    else:
+        # As thin as nothing else, with the dashes of the curve that it belongs to.
+        rule, encoded = first.mark_rule(strokeWidth=1, aria=False), styles(color, table)
+    return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
+
+
+def _texts(base: Any, *, right: bool) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    x = alt.datum(0.98 if right else 0.02)
+    return [
+        layer
+        for text, y in ((_LABEL, _LABEL_Y), (_CHANCE, _CHANCE_Y))
+        for layer in haloed(
+            base.transform_filter(f"isValid(datum.{text})"),
+            {"x": x, "y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")},
+            align="right" if right else "left",
+            baseline="bottom",
+        )
+    ]

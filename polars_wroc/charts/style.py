@@ -1,0 +1,44 @@
+"""What all charts share: colours, texts, and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from polars_wroc.files import outputs as files
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Chart: TypeAlias = "alt.LayerChart | alt.FacetChart"
+
+# Altair refuses more, and a notebook would carry them all.
+MAX_ROWS = 5_000
+# The four colours of Okabe and Ito that reach a contrast of 3:1 on white, then black; each
+# comes with its own dash pattern and its own shape.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+INK, GREY, PALE = "#333333", "#595959", "#767676"
+PANEL = 260
+# What stands where a curve would, if there is none.
+ONE_CLASS, NO_ROWS = "one class only", "no rows"
+
+
+def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
+    """Write a text that stays readable where it stands on a line."""
+    mark = {"fontSize": 11, "color": INK, **mark}
+    halo = base.mark_text(**mark, stroke="white", strokeWidth=4, strokeJoin="round", aria=False)
+    return [halo.encode(**place), base.mark_text(**mark).encode(**place)]
+
+
+def save_chart(chart: Chart, path: str | Path) -> None:
+    """Write a chart as .html (opens without a network), .png or .svg, whole or not at all."""
+    suffix = files.check_target(path, files.CHART_SUFFIXES)
+    try:
+        import vl_convert  # noqa: F401, PLC0415  (an extra)
+    except ImportError as error:
+        msg = "saving a chart needs vl-convert-python: pip install 'polars-wroc[report]'"
+        raise ImportError(msg) from error
+    inline = suffix == ".html"
+    files.write(path, lambda part: chart.save(str(part), inline=inline))

@@ -1,0 +1,280 @@
+"""Charts of ROC curves with an operating point that a slider moves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    channels_of_curves,
+    name_in_label,
+    read_groups,
+    values_of,
+)
+from polars_wroc.charts.curve_layers import (
+    POINT,
+    arrange,
+    chance,
+    count_curves,
+    drawn_of,
+    fpr_axis,
+    numbered,
+    styles,
+    thinned,
+    tooltip,
+    tpr_axis,
+)
+from polars_wroc.charts.labels import NAMES
+from polars_wroc.charts.slider import Slider, chosen, slider_of
+from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.names import ROC_COLUMNS
+from polars_wroc.ranking.confusion_curve import CELLS
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+# Columns of the drawn rows that no table has.
+_FROM, _SLOT, _NAME, _LAST = "__from", "__slot", "__name", "__last"
+_KEY, _VALUE, _PLACE = "__key", "__value", "__place"
+# What is written under each curve: two columns of four.
+_NUMBERS = {
+    "tp": "true positives",
+    "fp": "false positives",
+    "fn": "false negatives",
+    "tn": "true negatives",
+    "tpr": NAMES["tpr"],
+    "fpr": NAMES["fpr"],
+    "__ppv": f"{NAMES['ppv']} (ppv)",
+    "__selection_rate": NAMES["selection_rate"],
+}
+# The same of weighted rows.
+_WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
+_IN_COLUMN = 4
+# From here on counts are written without fractions, and in millions.
+_UNITS, _MILLIONS = 100_000, 10_000_000
+# Pixels from the panel to the first line, and from one to the next.
+_TOP, _LINE, _GAP = 58, 15, 8
+# Weight of all rows of a curve.
+_EVERYBODY = " + ".join(f"datum.{name}" for name in CELLS)
+
+
+def threshold_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+    threshold: float | None = None,
+    weighted: bool | None = None,
+) -> Chart:
+    """Draw ROC curves with the point, the counts and the rates at a threshold on a slider.
+
+    Parameters
+    ----------
+    curves
+        The table that `roc_curve` makes; a LazyFrame is collected.
+    color
+        Column that tells the curves of one panel apart, by colour, dash and shape; at most
+        five values. None takes the first column before ``threshold`` that ``facet`` leaves
+        over.
+    facet
+        Column with a panel for each of its values; one slider moves the points of all.
+    columns
+        Panels in a row.
+    threshold
+        Where the slider starts; None takes the median of the thresholds, at the nearest step.
+    weighted
+        Whether the counts are sums of weights and are called so; None takes them for that
+        where one is not whole.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        The slider is the parameter ``threshold``; it runs over the finite thresholds in about
+        200 round steps. The point of a curve is that of ``score >= threshold``, and under the
+        curve stand its counts and rates. At most 5,000 rows: a larger table is thinned evenly
+        along each curve, and a line under the chart says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that `roc_curve` did not make, a column that is not one of its groups,
+        more than five colours, or a threshold that is beyond the slider.
+
+    Notes
+    -----
+    Thinning keeps the points that the steps of the slider choose, so that the counts remain
+    exact. With so many curves that there is no room for them, the counts are those of the
+    next higher threshold that is drawn; the line under the chart says that too. A picture
+    (.png, .svg) shows where the slider starts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> chart = wroc.threshold_chart(wroc.roc_curve(df, "y", "s"), threshold=0.7)
+    >>> chart.to_dict()["params"][0]["value"]
+    0.7
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    coloured, faceted = channels_of_curves(keys, table, color, facet)
+    groups = list(keys.values())
+    count_curves(table, groups)
+    if weighted is not None:
+        options.flag("weighted", weighted)
+    slider = slider_of(table["threshold"], threshold)
+    points, note = _fit(table, groups, slider)
+    kept = [*groups, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
+    base = alt.Chart(_with_slots(points, coloured).select(kept))
+    # No legends: each curve has a heading with its line and its point.
+    lines = styles(coloured, table, legend=False)
+    shapes = styles(coloured, table, points=True, legend=False)
+    fpr, tpr = fpr_axis(), tpr_axis()
+    shown = tooltip(keys, {"fpr": "fpr", "tpr": "tpr"})
+    line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **lines)
+    hover = base.mark_point(opacity=0, size=60, aria=False).encode(fpr, tpr, tooltip=shown)
+    at = _at_threshold(base)
+    point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
+        fpr, tpr, tooltip=shown, **shapes
+    )
+    param = alt.param(
+        name="threshold",
+        value=slider.start,
+        bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
+    )
+    # The whole chart takes over a parameter of its first layer.
+    layers = [chance(base).add_params(param), line, hover, point, *_headings(at, lines, shapes)]
+    whole = _are_whole(points)
+    layers += _numbers(
+        at, _count_format(points, whole=whole), weighted=not whole if weighted is None else weighted
+    )
+    description = (
+        "ROC curves with the point, the counts and the rates at the threshold that a slider "
+        f"chooses, which starts at {slider.start:g}"
+    )
+    return arrange(
+        layers, table, faceted, columns, description=description, note=note, own_axes=True
+    )
+
+
+def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves if they do not fit, and keep what the slider chooses if that fits."""
+    if table.height <= MAX_ROWS:
+        return table, None
+    room, values = MAX_ROWS // count_curves(table, keys), slider.values
+    if room < 2 * len(values):
+        points = thinned(table, keys, room).select(table.columns)
+        return points, f"{drawn_of(points, table)}: counts of the next higher threshold drawn"
+    points = thinned(table, keys, room - len(values) - 1).select(table.columns)
+    row = "__row"
+    # A score of infinity stands beside the origin; both are kept.
+    rows = pl.concat([points, chosen(table, keys, values)]).unique()
+    points = table.with_row_index(row).join(rows, on=[*keys, "threshold"], how="semi")
+    points = points.sort(row).drop(row)
+    return points, f"{drawn_of(points, table)}: counts are exact at each step of the slider"
+
+
+def _with_slots(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
+    """Number the curves of a panel, and say from which score on each point selects."""
+    threshold = pl.col("threshold")
+    # The origin selects nothing; it has no such score.
+    starts = threshold.clip(lower_bound=-sys.float_info.max)
+    slot = pl.lit(0)
+    if color is not None:
+        order = {value: slot for slot, value in enumerate(values_of(points, color.column))}
+        slot = pl.col(color.column).replace_strict(order)
+    selected = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
+    return numbered(
+        points.with_columns(selected, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
+    )
+
+
+def _at_threshold(base: Any) -> Any:
+    """Keep the last point of each curve that is not below the threshold."""
+    return (
+        base.transform_filter(f"!isValid(datum.{_FROM}) || datum.{_FROM} >= threshold")
+        .transform_joinaggregate(groupby=[_SLOT], **{_LAST: f"max({POINT})"})
+        .transform_filter(f"datum.{POINT} === datum.{_LAST}")
+    )
+
+
+def _height(line: str) -> str:
+    """Write the height of a line of text under the panel, in units of the axis."""
+    lines = (_IN_COLUMN + 1) * _LINE + _GAP
+    return f"-({_TOP} + {lines} * datum.{_SLOT} + {_LINE} * ({line})) / {PANEL}"
+
+
+def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[Any]:
+    """Write above the numbers of each curve what it is and what is selected."""
+    import altair as alt  # noqa: PLC0415
+
+    placed = at.transform_calculate(
+        **{
+            _PLACE: _height("0"),
+            _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
+            "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
+            f"' or more' : ({_EVERYBODY} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
+        }
+    )
+    y = alt.Y(f"{_PLACE}:Q")
+    return [
+        placed.mark_rule(strokeWidth=2, aria=False).encode(
+            alt.XDatum(0), y, x2=alt.X2Datum(0.1), **lines
+        ),
+        placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
+            alt.XDatum(0.05), y, **shapes
+        ),
+        placed.mark_text(
+            align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK
+        ).encode(alt.XDatum(0.13), y, text=alt.Text(f"{_KEY}:N")),
+    ]
+
+
+def _are_whole(points: pl.DataFrame) -> bool:
+    return bool(points.select(pl.all_horizontal(pl.col(CELLS) % 1 == 0).all()).item())
+
+
+def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
+    """Write counts as fully as there is room for: fractions, units, or millions."""
+    largest = points.select(pl.max_horizontal(pl.col(CELLS).max())).item()
+    if largest >= _MILLIONS:
+        return ".5~s"
+    return ",.0f" if whole or largest >= _UNITS else ",.1f"
+
+
+def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
+    """Write the counts, or the weights, and the rates under each curve."""
+    import altair as alt  # noqa: PLC0415
+
+    names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
+    number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
+    rows = (
+        at.transform_calculate(
+            __ppv="datum.tp + datum.fp > 0 ? datum.tp / (datum.tp + datum.fp) : null",
+            __selection_rate=f"(datum.tp + datum.fp) / ({_EVERYBODY})",
+        )
+        .transform_fold(names, as_=[_KEY, _VALUE])
+        .transform_calculate(**{_PLACE: number})
+        .transform_calculate(
+            __y=_height(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
+            __left=f"{column} ? 0.525 : 0",
+            __right=f"{column} ? 1 : 0.485",
+            __text=f"{labels}[datum.{_PLACE}]",
+            __shown=f"!isValid(datum.{_VALUE}) ? '\N{EN DASH}' : "
+            f"format(datum.{_VALUE}, {column} ? '.3f' : '{count}')",
+        )
+    )
+    mark = {"baseline": "middle", "fontSize": 11, "color": INK}
+    return [
+        rows.mark_text(align=align, **mark).encode(
+            alt.X(f"{x}:Q"), alt.Y("__y:Q"), text=alt.Text(f"{text}:N")
+        )
+        for align, x, text in (("left", "__left", "__text"), ("right", "__right", "__shown"))
+    ]

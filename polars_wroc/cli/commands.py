@@ -1,0 +1,238 @@
+"""What each command does once its words are read."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.gates import Gate, read_gate
+from polars_wroc.audits.result import SUFFIXES, Audit
+from polars_wroc.cli import sources as cli_inputs
+from polars_wroc.cli import streams
+from polars_wroc.cli.parser import UsageError
+from polars_wroc.files import outputs as files
+from polars_wroc.files.messages import without_credentials
+from polars_wroc.inputs.columns import check_positives
+from polars_wroc.inputs.names import MISSING
+from polars_wroc.plans.collect import collect, collect_all
+
+# What a terminal has room for.
+_SHOWN = (
+    "attribute",
+    "segment",
+    "model",
+    "n",
+    "n_pos",
+    "n_missing",
+    "small",
+    "auc",
+    "auc_low",
+    "auc_high",
+    "ci_low",
+    "ci_high",
+    "threshold",
+    "selection_rate",
+    "tpr",
+    "fpr",
+    "ppv",
+)
+_THRESHOLD = (
+    "threshold",
+    "criterion",
+    "cost_fn",
+    "cost_fp",
+    "prevalence",
+    "max_fpr",
+    "min_tpr",
+    "max_selection_rate",
+)
+_COMPARED = ("intersections", "min_rows", "adjust")
+
+
+class GateError(Exception):
+    """An audit meets a condition of --fail-if."""
+
+
+def run_audit(options: argparse.Namespace) -> None:
+    """Audit segments, and fail where a gate says so."""
+    _check_output(options, SUFFIXES)
+    if not options.by:
+        msg = "audit needs at least one --by"
+        raise UsageError(msg)
+    threshold = {name: getattr(options, name) for name in _THRESHOLD}
+    decides = any(value is not None for value in threshold.values())
+    gates = [read_gate(text, decides=decides) for text in options.fail_if]
+    compared = {name: getattr(options, name) for name in _COMPARED}
+    compared["reference"] = _reference(options.reference)
+    audit = cli_inputs.functions_of(options)("audit")
+    result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
+    sources = [without_credentials(source) for source in options.files]
+    result = replace(result, settings={"files": sources, **result.settings})
+    problem, not_judged = _judge(result, gates)
+    try:
+        _show(result, options)
+    except (Exception, pl.exceptions.PanicException) as error:
+        # Whatever becomes of the output, the gates are what the exit code tells of.
+        if problem:
+            raise problem from error
+        raise
+    finally:
+        for line in not_judged:
+            streams.complain(line)
+    if problem:
+        raise problem
+
+
+def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[Exception | None, list[str]]:
+    """Say which gates fail or cannot be judged at all, and where others are not judged."""
+    failures, unknown, not_judged = list[str](), list[str](), list[str]()
+    for gate in gates:
+        try:
+            judgement = gate.judge(result)
+        except ValueError as error:
+            unknown.append(str(error))
+            continue
+        failures += judgement.failures
+        if judgement.not_judged:
+            places = "; ".join(judgement.not_judged)
+            not_judged.append(f"{gate} is not judged in {places}")
+    text = "; ".join([*failures, *unknown])
+    if failures:
+        return GateError(text), not_judged
+    return ValueError(text) if unknown else None, not_judged
+
+
+def run_auc(options: argparse.Namespace) -> None:
+    """Print or write a line of numbers per group."""
+    _check_output(options, files.TABLE_SUFFIXES)
+    summary = cli_inputs.functions_of(options)("summary")
+    table = collect(summary(by=options.by or None, **_uncertainty(options)))
+    check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
+    if options.output == "-":
+        _print_json(table, options)
+    elif options.output:
+        files.save_table(table, options.output)
+        _say_written(options)
+    else:
+        _print(table, options)
+
+
+def run_curve(options: argparse.Namespace) -> None:
+    """Write curves as a table or a chart."""
+    suffix = _check_output(options, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES))
+    by = {"by": options.by or None}
+    level = {"level": options.level, "weight_type": options.weight_type}
+    if options.cluster and (options.band or suffix in files.TABLE_SUFFIXES):
+        msg = "--cluster is for the AUCs in a chart; a table and a --band do not know clusters"
+        raise UsageError(msg)
+    functions = cli_inputs.functions_of(options)
+    curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
+    if suffix in files.TABLE_SUFFIXES:
+        table = collect(curves)
+        check_positives(options.pos_label, found=bool((table["tp"] + table["fn"]).sum()))
+        files.save_table(table, options.output)
+        _say_written(options)
+        return
+    # Only a chart should cost the import of Altair.
+    from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
+
+    summary = functions("summary")
+    table, sure = collect_all([curves, summary(**by, **_uncertainty(options))])
+    check_positives(options.pos_label, found=bool(sure["n_pos"].sum()))
+    facet = options.by[0] if options.by else None
+    save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
+    _say_written(options)
+
+
+def run_counts(options: argparse.Namespace) -> None:
+    """Write the counts of rows by score."""
+    _check_output(options, files.TABLE_SUFFIXES)
+    _write_counts(cli_inputs.counted(options), options)
+
+
+def run_merge(options: argparse.Namespace) -> None:
+    """Write the counts of all files together."""
+    _check_output(options, files.TABLE_SUFFIXES)
+    _write_counts(cli_inputs.merged(options).table(), options)
+
+
+def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
+    if options.output == "-":
+        _print_json(collect(counts), options)
+    else:
+        files.sink_table(counts, options.output)
+        _say_written(options)
+
+
+def _reference(given: Sequence[str]) -> str | dict[str, str]:
+    """Read one kind of reference, or segments by the names of their attributes."""
+    kinds = [text for text in given if "=" not in text]
+    if kinds and len(given) > 1:
+        msg = f"--reference must be one kind, or only as sex=m; found {' and '.join(given)}"
+        raise UsageError(msg)
+    if kinds or not given:
+        return kinds[0] if kinds else "rest"
+    named = [text.partition("=")[::2] for text in given]
+    if len(dict(named)) < len(named):
+        msg = f"--reference must name one segment of an attribute; found {' and '.join(given)}"
+        raise UsageError(msg)
+    return dict(named)
+
+
+def _show(result: Audit, options: argparse.Namespace) -> None:
+    if options.output == "-":
+        _say(result.to_json(), options, json=True)
+        return
+    if options.output:
+        result.save(options.output)
+    shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
+    _print(shown.with_columns(pl.col("segment").fill_null(MISSING)), options)
+    findings = findings_of(result)
+    found = [finding.text for finding in findings.gaps if finding.found]
+    _say("\n".join([findings.verdict, *found, *findings.untested, ""]), options)
+    if options.output:
+        _say_written(options)
+
+
+def _check_output(options: argparse.Namespace, allowed: Sequence[str]) -> str | None:
+    if options.output in (None, "-"):
+        return None
+    return files.check_target(options.output, allowed, options.files)
+
+
+def _uncertainty(options: argparse.Namespace) -> dict[str, Any]:
+    clusters = {} if options.cluster is None else {"cluster": options.cluster}
+    return {"level": options.level, "weight_type": options.weight_type, **clusters}
+
+
+def _say_written(options: argparse.Namespace) -> None:
+    _say(f"wrote {options.output}\n", options)
+
+
+def _print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:
+    _say(files.json_of(table) + "\n", options, json=True)
+
+
+def _print(table: pl.DataFrame, options: argparse.Namespace) -> None:
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=-1,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_formatting="MARKDOWN",
+        float_precision=4,
+    ):
+        _say(f"{table}\n", options)
+
+
+def _say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
+    """Print on standard output, which may be the terminal that progress is drawn on."""
+    if options.progress:
+        options.progress.stop()
+    streams.say(text, json=json)

@@ -1,0 +1,128 @@
+"""The ``polars-wroc`` command: files in, tables, charts, reports and counts out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from polars_wroc.cli import commands as cli_commands
+from polars_wroc.cli import sources as cli_inputs
+from polars_wroc.cli import streams
+from polars_wroc.cli.interruption import stoppable
+from polars_wroc.cli.parser import UsageError, build_parser
+from polars_wroc.cli.progress import Progress
+from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
+from polars_wroc.files import outputs as files
+from polars_wroc.files.messages import first_line
+
+# Nothing but a gate may end with its code.
+DONE, GATE_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    if arguments is not None:
+        return _guarded(arguments, ends_here=False)
+    streams.reserve_numbers()
+    try:
+        return _guarded(sys.argv[1:], ends_here=True)
+    finally:
+        streams.finish()
+
+
+def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
+    try:
+        return _main(arguments, ends_here=ends_here)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception)
+        return _complain(_unexpected(error))
+
+
+def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
+    try:
+        options = build_parser(
+            {
+                "audit": cli_commands.run_audit,
+                "auc": cli_commands.run_auc,
+                "curve": cli_commands.run_curve,
+                "counts": cli_commands.run_counts,
+                "merge": cli_commands.run_merge,
+            }
+        ).parse_args(arguments)
+        cli_inputs.check_columns(options)
+    except BrokenPipeError:
+        raise
+    except (UsageError, OSError) as error:
+        return _complain(str(error))
+    except SystemExit:
+        # After help, or the version.
+        return DONE
+    wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
+    options.progress = Progress(sys.stderr) if wanted else None
+    with stoppable(lambda: _clean(options.progress)):
+        name_spill_folder()
+        code = _run(options)
+        if ends_here:
+            # Polars needs the folder as long as the process goes on.
+            remove_spilled()
+    return code
+
+
+@cli_inputs.without_hints()
+def _run(options: argparse.Namespace) -> int:
+    try:
+        _carry_out(options)
+    except UsageError as error:
+        return _complain(str(error))
+    except cli_commands.GateError as error:
+        if error.__cause__ and not isinstance(error.__cause__, BrokenPipeError):
+            _complain(_described(error.__cause__, options))
+        _complain(str(error))
+        return GATE_FAILED
+    except (*cli_inputs.ERRORS, ImportError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return _complain(_described(error, options))
+    return DONE
+
+
+def _carry_out(options: argparse.Namespace) -> None:
+    try:
+        options.run(options)
+    finally:
+        if options.progress:
+            options.progress.stop()
+
+
+def _described(error: BaseException, options: argparse.Namespace) -> str:
+    if not isinstance(error, (*cli_inputs.ERRORS, ImportError)):
+        return _unexpected(error)
+    try:
+        return cli_inputs.describe(error, options)
+    except Exception:  # noqa: BLE001  (what went wrong first is what counts)
+        return first_line(error)
+
+
+def _unexpected(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "memory must suffice; found that it does not"
+    return f"unexpected {type(error).__name__}: {first_line(error)}"
+
+
+def _clean(progress: Progress | None) -> None:
+    if progress:
+        progress.stop()
+    # Polars goes on until the very end, and would complain of the files that it misses.
+    streams.silence(sys.stderr)
+    files.discard_partial()
+    remove_spilled()
+
+
+def _complain(message: str) -> int:
+    streams.complain(message)
+    return BAD_INPUT

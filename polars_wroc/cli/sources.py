@@ -1,0 +1,230 @@
+"""From the files of a command to the functions of what they hold: rows, or counts of rows."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal
+
+import polars as pl
+
+from polars_wroc.audits.audit import audit
+from polars_wroc.cli.parser import UsageError
+from polars_wroc.cli.progress import Progress
+from polars_wroc.counts.count_table import State, merge, read_state, read_states
+from polars_wroc.counts.score_counts import score_counts
+from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.files import sources
+from polars_wroc.files.messages import first_line, without_credentials
+from polars_wroc.inputs import values
+from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.metrics.summary import summary
+from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
+from polars_wroc.namespaces import Counts
+from polars_wroc.plans.checks import sentence_of
+from polars_wroc.plans.collect import collect
+from polars_wroc.plans.spill_guard import (
+    BUDGET,
+    MOST_ROWS,
+    SpillWarning,
+    budget_is_set,
+    rows_within_budget,
+)
+
+Name = Literal["audit", "summary", "roc_curve"]
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "audit": audit,
+    "summary": summary,
+    "roc_curve": roc_curve,
+}
+# What names columns of rows.
+_COLUMNS = ("label", "score", "weight", "pos_label", "cluster")
+# What a file may be to blame for.
+ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
+
+
+def check_columns(options: argparse.Namespace) -> None:
+    """Check that columns are named for rows, and for rows only."""
+    given = [name for name in _COLUMNS if getattr(options, name, None)]
+    lacking = [name for name in ("label", "score") if name not in given]
+    if not options.counts and lacking:
+        flags = ", ".join(f"--{name}" for name in lacking)
+        msg = f"the following arguments are required: {flags}; without them only with --counts"
+        raise UsageError(msg)
+    if options.counts and given:
+        flag = f"--{given[0].replace('_', '-')}"
+        msg = f"{flag} names a column of rows; with --counts there are none, only counts"
+        raise UsageError(msg)
+
+
+def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
+    """Find functions of this package by their names, applied to what the files hold."""
+    if options.counts:
+        return partial(getattr, Counts(merged(options), eager=False))
+    arguments = _rows(options)
+    if options.bins is not None:
+        arguments["bins"] = options.bins
+    elif budget_is_set() and (rows := _known_rows(options)) > MOST_ROWS:
+        return lambda name: _without_spilling(name, rows, options, arguments)
+    return lambda name: partial(_FUNCTIONS[name], **arguments)
+
+
+def _known_rows(options: argparse.Namespace) -> int:
+    """Count the rows of files that say how many they have."""
+    if not sources.say_rows(options.files):
+        return 0
+    return int(collect(sources.scan(options.files).select(pl.len())).item())
+
+
+def _without_spilling(
+    name: Name, rows: int, options: argparse.Namespace, arguments: dict[str, Any]
+) -> Callable[..., Any]:
+    """Summarise one range of scores after another, and refuse what cannot be done so."""
+    if name != "summary" or options.cluster is not None:
+        msg = (
+            f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
+            f"Polars may hang; found {rows:,}: unset it, or pass --bins "
+            "(`auc` without --cluster needs neither)"
+        )
+        raise ValueError(msg)
+    named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}
+    rows_per_range = rows_within_budget(ROWS_PER_RANGE)
+
+    def in_ranges(**uncertainty: Any) -> pl.LazyFrame:
+        return summary_in_ranges(**named, **uncertainty, rows_per_range=rows_per_range).lazy()
+
+    return in_ranges
+
+
+def counted(options: argparse.Namespace) -> pl.LazyFrame:
+    """Count rows by score."""
+    counts: pl.LazyFrame = score_counts(**_rows(options), by=options.by or None, bins=options.bins)
+    return counts
+
+
+def merged(options: argparse.Namespace) -> State:
+    """Add up the counts in all files."""
+    files = sources.each_file(options.files)
+    frames = [_watched([file], options.progress) for file in files]
+    stacked = [file for file in files if sources.is_address(file)]
+    return merge(read_states("files", frames, files, stacked), options.bins)
+
+
+def describe(error: Exception, options: argparse.Namespace) -> str:
+    """Say what went wrong, and which of several files is to blame if one is."""
+    said = sentence_of(error) or first_line(error)
+    try:
+        files = sources.each_file(options.files)
+        if not options.counts:
+            sources.format_of(files)
+        return (_blame(files, options, error) if len(files) > 1 else None) or said
+    except ERRORS:
+        # The files as such are at fault, or not what they were.
+        return said
+
+
+@contextmanager
+def without_hints() -> Iterator[None]:
+    """Keep the engine from hints on standard error about how to set up a cloud."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
+        # Where the rows are too many, no such query is made.
+        warnings.filterwarnings("ignore", category=SpillWarning)
+        yield
+
+
+def _rows(options: argparse.Namespace) -> dict[str, Any]:
+    frame = _watched(options.files, options.progress)
+    return {"frame": frame, **_columns(options, frame)}
+
+
+def _columns(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+    scores = options.score
+    return {
+        "label": options.label,
+        "score": scores if len(scores) > 1 else scores[0],
+        "weight": options.weight,
+        "pos_label": _pos_label(frame, options.label, options.pos_label),
+    }
+
+
+def _watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
+    frame = sources.scan(files)
+    return progress.watch(frame, known=sources.say_rows(files)) if progress else frame
+
+
+def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
+    """Read the text of --pos-label as a value of the label's type."""
+    dtype = frame.collect_schema().get(label)
+    if text is None or dtype is None:
+        return text
+    value = values.from_text(text, dtype)
+    if value is None:
+        msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
+        raise ValueError(msg)
+    return value
+
+
+def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
+    """Look for the file with a fault that others do not have."""
+    thorough = isinstance(error, pl.exceptions.PolarsError)
+    first_fault: str | None = None
+    for number, file in enumerate(files):
+        fault = _fault(file, options, thorough=thorough)
+        if number == 0:
+            first_fault = fault
+        elif fault is None and first_fault is not None:
+            return first_fault
+        elif fault is not None and first_fault is None:
+            return fault
+    return None if first_fault or options.counts else _difference(files)
+
+
+def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | None:
+    """Say what is wrong with one file, down to its last row if that is asked for."""
+    try:
+        frame = sources.scan([file])
+        checked = _checked(frame, options, once=not sources.is_address(file))
+    except ERRORS as error:
+        said = first_line(error)
+        return said if without_credentials(file) in said else f"{said}, in {file}"
+    if not thorough:
+        return None
+    try:
+        checked.collect()
+    except ERRORS as error:
+        sentence = sentence_of(error)
+        return f"{sentence}, in {file}" if sentence else sources.unreadable([file], error)
+    return None
+
+
+def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) -> pl.LazyFrame:
+    """Plan to look at every value that matters."""
+    if options.counts:
+        return read_state("files", frame, once=once).frame.select(pl.all().count())
+    given = _columns(options, frame)
+    rows = read_rows(frame, **given, by=options.by or None, result_columns=())
+    return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
+
+
+def _total(*names: str) -> pl.Expr:
+    return pl.sum_horizontal(pl.col(name).cast(pl.Float64).sum() for name in names)
+
+
+def _difference(files: Sequence[str]) -> str | None:
+    """Say which file has other columns than the first."""
+    schemas = {file: dict(sources.scan([file]).collect_schema()) for file in files}
+    first = files[0]
+    for file, schema in schemas.items():
+        for name in {**schemas[first], **schema}:
+            types = [str(schemas[one].get(name, "no type")) for one in (first, file)]
+            if types[0] != types[1]:
+                return (
+                    "`files` must all have the same columns; "
+                    f"found {name!r} of {types[0]} in {first} and of {types[1]} in {file}"
+                )
+    return None

@@ -1,0 +1,1 @@
+"""Counts of rows by score, which add up."""

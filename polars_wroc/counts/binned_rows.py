@@ -1,0 +1,108 @@
+"""Rows of a class that share a bin of scores, pooled into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from polars_wroc.counts.binning import Binning
+from polars_wroc.counts.score_sums import (
+    _BIN,
+    LOW,
+    add_up,
+    add_up_in_bins,
+    check_labels,
+    contributions,
+    rows_of,
+    with_common_score,
+)
+from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.by_keys import beside, reduce_groups
+
+# How many pairs may be left in bins.
+_ALLOWED, _PAIRS, _ALL = "__allowed", "__pairs", "_all"
+
+
+def collapse(
+    rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]] | None = None
+) -> Rows:
+    """Let all rows of a class in one bin be one row, unless scores are not to be binned.
+
+    A tolerance holds for the groups that the keys make, or each of the ``groupings`` of them.
+    """
+    if not binning:
+        return rows
+    if CLUSTER in rows.frame.collect_schema():
+        msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
+        raise ValueError(msg)
+    if binning.tolerance is None:
+        state = _binned(rows, binning, binning.parts)
+    else:
+        groups = rows.groups
+        ways = [groups] if groupings is None else groupings
+        state = _divide(rows, binning, ways)
+    return rows_of(check_labels(state, rows.keys), rows.keys, rows.ordered)
+
+
+def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
+    """Add up rows in bins that are the same in all groups."""
+    state = add_up_in_bins(rows, binning, parts)
+    return with_common_score(state, rows.ordered, binning.number(pl.col(LOW), parts))
+
+
+def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) -> pl.LazyFrame:
+    """Add up in bins, and more finely where the AUC of a group would not be sure enough.
+
+    The bins with the most pairs are divided into finer ones, and of those again some into
+    scores, until the pairs left within bins are at most the tolerance of all pairs. What is
+    divided in one group is so in all: they can be added up.
+    """
+    on = [*rows.ordered, _BIN]
+    ways = [[*grouping, *rows.ordered] for grouping in groupings]
+    kept: list[pl.LazyFrame] = []
+    allowed: list[pl.LazyFrame] = []
+    for parts in (binning.parts, binning.finer_parts):
+        # Computed once: sums may differ in the last digits, and a bin is divided or it is not.
+        number = binning.number(pl.col(LOW), parts).alias(_BIN)
+        state = _binned(rows, binning, parts).with_columns(number).cache()
+        if not allowed:
+            allowed = [_allowed(state, way, binning) for way in ways]
+        divided = pl.concat(
+            _too_many_pairs(state, way, most).select(on)
+            for way, most in zip(ways, allowed, strict=True)
+        )
+        divided = divided.unique().cache()
+        kept.append(state.join(divided, on=on, how="anti").drop(_BIN))
+        numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(_BIN))
+        left = numbered.join(divided, on=on, how="semi").drop(_BIN)
+        rows = replace(rows, frame=left)
+    scores = with_common_score(
+        add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.ordered, pl.col(LOW)
+    )
+    return pl.concat([*kept, scores])
+
+
+def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:
+    """Weigh both classes, and say what share of the pairs may be left in bins after a round."""
+    assert binning.tolerance is not None
+    totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
+    allowed = pl.lit(binning.tolerance / 2).alias(_ALLOWED)
+    return reduce_groups(state, keys, totals).with_columns(allowed)
+
+
+def _too_many_pairs(
+    state: pl.LazyFrame, keys: Sequence[str], allowed: pl.LazyFrame
+) -> pl.LazyFrame:
+    """Keep the bins with the most pairs: all the others have no more than what is allowed."""
+    several = pl.col(SCORE) < pl.col(SCORE_HIGH)
+    sums = state.filter(several).group_by(*keys, _BIN).agg(pl.col("w_pos", "w_neg").sum())
+    # Shares, since products of weights may be more or less than a number.
+    shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
+    pairs = pl.col(_PAIRS)
+    within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)
+    both = beside(sums, allowed, keys).filter(shares[0].is_finite() & shares[1].is_finite())
+    paired = both.with_columns((shares[0] * shares[1]).alias(_PAIRS))
+    return paired.filter(within > pl.col(_ALLOWED))

@@ -1,0 +1,231 @@
+"""What must hold in every row of a table of counts, whoever wrote it: one list of rules.
+
+Sums of powers of n positive weights bound each other: ``w**2 / n <= w2 <= w**2`` and
+``w2**2 / w <= w3 <= w2**1.5`` (Cauchy-Schwarz, and powers of a sum). What was summed in any order
+and merged from any parts keeps to that but for rounding, which grows with the number of terms.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from string import Formatter
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.counts.binning import is_number_of_bins, parts_of, score_bin
+from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW
+from polars_wroc.inputs.rows import CLASSES
+from polars_wroc.plans.checks import unless
+
+BINS = "bins"
+# Beyond it a float64 does not tell two numbers of rows apart. Sums of a thousand such fit an Int64.
+_MOST_ROWS = 2**53
+# What rounding may add to or take from the sum of that many squares too small for all their digits.
+_TINY = _MOST_ROWS * (sys.float_info.min * sys.float_info.epsilon)
+_ROW, _BROKEN, _TIMES = "__row", "__broken", "__times"
+
+
+class Rule(NamedTuple):
+    """What holds, how a message says so, and which columns it shows where it does not."""
+
+    holds: pl.Expr
+    text: str
+    found: str
+
+
+def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bool) -> pl.LazyFrame:
+    """Let counts through in the types that they are worked with, and raise at collect for others.
+
+    A filter, since columns that a result does not need are dropped with what would check them.
+    Where a score of a group may be there only ``once``, several tables are not one.
+    """
+    schema = frame.collect_schema()
+    rules = _rules(argument, binned=BINS in schema, once=once)
+    names = [BINS] if BINS in schema else []
+    same = [*keys, *names, _number(binned=BINS in schema)]
+    broken = pl.coalesce(
+        pl.when(~rule.holds.fill_null(value=False)).then(pl.lit(number, pl.UInt8))
+        for number, rule in enumerate(rules)
+    )
+    numbered = frame.with_row_index(_ROW)
+    if once:
+        numbered = numbered.with_columns(pl.len().over(same).alias(_TIMES))
+    # Of the first row alone, so that a message is the same however the rows are divided.
+    first = broken.is_not_null().cum_sum() == 1
+    marked = numbered.with_columns(pl.when(first).then(broken).alias(_BROKEN))
+    sentence = _sentence(rules, [name for name in keys if _is_shown(schema[name])])
+    kept = marked.filter(unless(pl.col(_BROKEN).is_null(), sentence))
+    types = {name: _whole(name) for name in (*COUNTS, *names)}
+    types |= {name: _float(name) for side in CLASSES for name in _sums(side)}
+    return kept.select(types.get(name, pl.col(name)) for name in schema)
+
+
+def _rules(argument: str, *, binned: bool, once: bool) -> list[Rule]:
+    """List the rules, the plainest first: a message names the first one that is broken."""
+    rows = pl.sum_horizontal(_whole(name).cast(pl.Float64) for name in COUNTS)
+    in_all = Rule(
+        rows.cum_sum() <= _MOST_ROWS,
+        f"count {_MOST_ROWS} rows or fewer in all",
+        "more, with n_pos {n_pos}, n_neg {n_neg} and n_missing {n_missing}",
+    )
+    rules = [*_of_types(), in_all, *_of_scores(binned=binned)]
+    rules += [rule for side in CLASSES for rule in _of_class(side)]
+    if once:
+        text = "hold each score or bin of a group once, as from `merge_counts`"
+        rules.append(Rule(pl.col(_TIMES) == 1, text, f"it {{{_TIMES}}} times"))
+    return [rule._replace(text=f"`{argument}` must {rule.text}; found ") for rule in rules]
+
+
+def _of_types() -> list[Rule]:
+    rules = [
+        Rule(
+            (_whole(name) >= 0) & (_whole(name) == pl.col(name)),
+            f"hold whole numbers, zero or more in column '{name}'",
+            f"{{{name}}}",
+        )
+        for name in COUNTS
+    ]
+    for side in CLASSES:
+        for power, name in enumerate(_sums(side), 1):
+            # Sums of powers may be more than a number where those of weights are not.
+            most = sys.float_info.max if power == 1 else float("inf")
+            text = f"hold numbers that are finite and zero or more in column '{name}'"
+            rules.append(Rule(_float(name).is_between(0.0, most), text, f"{{{name}}}"))
+    return rules
+
+
+def _of_scores(*, binned: bool) -> list[Rule]:
+    low, high = pl.col(LOW), pl.col(HIGH)
+    n_pos, n_neg, n_missing = (_whole(name) for name in COUNTS)
+    known = low.is_not_null() & high.is_not_null()
+    # NaN is above all numbers.
+    ordered = (low <= high) & (high.cast(pl.Float64) <= float("inf"))
+    missing = low.is_null() & high.is_null() & (n_missing > 0)
+    rules = [
+        Rule(
+            ordered.fill_null(value=False) | missing,
+            "hold scores that are numbers, the lowest of a bin first",
+            f"{{{LOW}}} to {{{HIGH}}}",
+        ),
+        Rule(
+            ((n_pos + n_neg > 0) == known) & ((n_missing > 0) == ~known),
+            "count positives or negatives at a score, and missing rows at none",
+            "n_pos {n_pos}, n_neg {n_neg} and n_missing {n_missing}",
+        ),
+    ]
+    if not binned:
+        return rules
+    bins = _whole(BINS)
+    legal = is_number_of_bins(bins) & (bins == pl.col(BINS))
+    same = score_bin(low, parts_of(bins)).eq_missing(score_bin(high, parts_of(bins)))
+    return [
+        *rules,
+        Rule(
+            legal,
+            f"hold in column '{BINS}' how many there are, 16 or more and 16 times a power of two",
+            f"{{{BINS}}}",
+        ),
+        # Of a number that is none the other bin is not known either.
+        Rule(
+            same | ~legal,
+            f"hold scores of one bin in columns '{LOW}' and '{HIGH}'",
+            f"{{{LOW}}} to {{{HIGH}}} with {{{BINS}}} bins",
+        ),
+        Rule(
+            (low == high).fill_null(value=True) | (n_pos + n_neg > 1),
+            "count a row for each of the scores of a bin",
+            f"n_pos {{n_pos}} and n_neg {{n_neg}} from {{{LOW}}} to {{{HIGH}}}",
+        ),
+    ]
+
+
+def _of_class(side: str) -> list[Rule]:
+    """Bound the sums of the powers of the weights of one class by each other."""
+    count, names = f"n_{side}", _sums(side)
+    n = _whole(count).cast(pl.Float64)
+    w, w2, w3 = (_float(name) for name in names)
+    # Of sums of n terms, and a few products.
+    rounding = 1 + (n + 4) * (8 * sys.float_info.epsilon)
+    # Products, which hold where there are no rows as well; beyond all numbers both sides are.
+    squares = ((w2 + _TINY) * n * rounding >= w * w) & (w2 <= w * w * rounding + _TINY)
+    most = w2.sqrt() * w2 * rounding + _TINY
+    cubes = ((w3 + _TINY) * w * rounding >= w2 * w2) & (w3 <= most)
+    found = ", ".join(f"{name} {{{name}}}" for name in names)
+    return [
+        Rule(
+            (n > 0) == (w > 0),
+            f"hold weights above zero in column '{names[0]}' where '{count}' counts rows, and none "
+            "elsewhere",
+            f"{count} {{{count}}}, {found}",
+        ),
+        Rule(
+            squares,
+            f"hold sums of squares in column '{names[1]}' that the rows and their weights allow",
+            f"{count} {{{count}}}, {found}",
+        ),
+        Rule(
+            cubes,
+            f"hold sums of cubes in column '{names[2]}' that the rows and their weights allow",
+            f"{count} {{{count}}}, {found}",
+        ),
+    ]
+
+
+def _sentence(rules: Sequence[Rule], keys: Sequence[str]) -> pl.Expr:
+    """Say which rule a row breaks, with what, and which row it is; null where it breaks none."""
+    said = pl.coalesce(
+        pl.when(pl.col(_BROKEN) == number).then(pl.lit(rule.text) + _filled(rule.found))
+        for number, rule in enumerate(rules)
+    )
+    place = pl.lit(" in row ") + _text(_ROW) + pl.lit(" (counted from 0)")
+    for name in keys:
+        place += pl.lit(f", {_one_line(name)} ") + _text(name)
+    return said + place + pl.lit(", score ") + _text(LOW)
+
+
+def _filled(template: str) -> pl.Expr:
+    """Put the values of columns in the place of their names."""
+    parts = [
+        part
+        for text, name, *_ in Formatter().parse(template)
+        for part in ([pl.lit(text)] if text else []) + ([] if name is None else [_text(name)])
+    ]
+    return pl.concat_str(parts)
+
+
+def _text(name: str) -> pl.Expr:
+    """Write a value where a rule is broken, and nowhere else: that takes long for many rows."""
+    value = pl.when(pl.col(_BROKEN).is_not_null()).then(pl.col(name))
+    return _one_line_of(value.cast(pl.String)).fill_null("null")
+
+
+def _one_line_of(value: pl.Expr) -> pl.Expr:
+    # A quote would end the sentence in the engine's message.
+    return value.str.replace_all(r'["\p{Cc}]', " ").str.slice(0, 60)
+
+
+def _one_line(name: str) -> str:
+    return str(pl.select(_one_line_of(pl.lit(name))).item())
+
+
+def _is_shown(dtype: pl.DataType) -> bool:
+    return not (dtype.is_nested() or dtype in (pl.Binary, pl.Object))
+
+
+def _number(*, binned: bool) -> pl.Expr:
+    low = pl.col(LOW)
+    return score_bin(low, parts_of(_whole(BINS))) if binned else low
+
+
+def _sums(side: str) -> tuple[str, str, str]:
+    return f"w_{side}", f"w2_{side}", f"w3_{side}"
+
+
+def _whole(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Int64, strict=False)
+
+
+def _float(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Float64, strict=False)

@@ -1,0 +1,171 @@
+"""The mergeable state as a table: counts by score, from rows and from other counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import polars as pl
+
+from polars_wroc.counts.binning import Binning
+from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_states
+from polars_wroc.counts.other_engines import read_native_rows
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.plans.collect import FrameT, collect, deliver
+
+
+@overload
+def score_counts(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> FrameT: ...
+
+
+@overload
+def score_counts(
+    frame: Any,
+    label: str,
+    score: str | Sequence[str],
+    *,
+    weight: str | None = None,
+    by: str | Sequence[str] | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> pl.DataFrame: ...
+
+
+def score_counts(
+    frame: Any,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    bins: int | None = None,
+) -> pl.DataFrame | pl.LazyFrame:
+    """Count rows and add up their weights by score: a state that adds up with others.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; or a frame of another engine that
+        `Narwhals <https://narwhals-dev.github.io/narwhals>`_ has: a relation of DuckDB, a table of
+        Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of
+        PyArrow. That engine groups and adds up its rows itself, in one query for each score column,
+        and only the groups leave it.
+    label, score, weight, by, pos_label
+        As for `summary`; names of columns only, where the frame is not of Polars.
+    bins
+        Instead of each distinct score, count bins of scores: about so many for probabilities,
+        and more for scores that span more powers of two. Their edges do not depend on the data:
+        each range between two powers of two is cut into equal parts, and from 0.5 to 1 that is
+        done with ``1 - score``.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        Of the kind of the frame; a DataFrame for one that is not of Polars.
+        One row per group (and model) and distinct score or bin that has a row, sorted by the
+        ``by`` columns, then by descending score; the missing rows of a group come last, with a
+        null score. After the ``by`` columns (and ``model``) come ``score``, in the type of the
+        score, or with ``bins`` the number of bins that was taken, at least what was asked for
+        (``bins``, Int64), and the lowest and highest score of the bin
+        (``score_low, score_high``). Then come ``n_pos, n_neg, n_missing`` (Int64 rows) and
+        ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
+        class, of their squares and of their cubes).
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for ``bins`` below 16.
+
+    Notes
+    -----
+    States add up with `merge_counts`, in any order and any number; `from_counts` gives the
+    tables. What is exact by score is exact again; from bins an AUC has bounds.
+
+    Other engines group by score even with ``bins``: bins have the same edges everywhere because
+    they are made here. pandas has no null apart from NaN in its older types: both are missing.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.7, 0.7, 0.1]})
+    >>> wroc.score_counts(df, "y", "s").select("score", "n_pos", "n_neg", "w_pos")
+    shape: (3, 4)
+    ┌───────┬───────┬───────┬───────┐
+    │ score ┆ n_pos ┆ n_neg ┆ w_pos │
+    │ ---   ┆ ---   ┆ ---   ┆ ---   │
+    │ f64   ┆ i64   ┆ i64   ┆ f64   │
+    ╞═══════╪═══════╪═══════╪═══════╡
+    │ 0.9   ┆ 1     ┆ 0     ┆ 1.0   │
+    │ 0.7   ┆ 1     ┆ 1     ┆ 1.0   │
+    │ 0.1   ┆ 0     ┆ 1     ┆ 0.0   │
+    └───────┴───────┴───────┴───────┘
+    """
+    binning = Binning(bins)
+    taken = [*STATE_COLUMNS, MODEL]
+    read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
+    rows = read(frame, label, score, weight, by, pos_label, result_columns=taken)
+    table = count(rows, binning).table()
+    return table if isinstance(frame, pl.LazyFrame) else collect(table)
+
+
+def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
+    """Add up states of parts of the data to the state of the whole.
+
+    Parameters
+    ----------
+    counts
+        One or several results of `score_counts`, all DataFrames or all LazyFrames, with the same
+        groups and models. Where some are by score and some in bins, or in different numbers of
+        bins, the result has the widest bins.
+    bins
+        Wider bins for the result; None keeps them.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        As from `score_counts` on all the rows at once, but with the models in alphabetical order;
+        sums may differ in the last digits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For something that is no state, for states of different groups, and for ``bins`` below 16.
+    polars.exceptions.InvalidOperationError
+        For counts that no rows have: see `from_counts`. At collect, if these are LazyFrames.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> monday = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.7]})
+    >>> tuesday = pl.DataFrame({"y": [1, 0], "s": [0.7, 0.1]})
+    >>> parts = [wroc.score_counts(day, "y", "s") for day in (monday, tuesday)]
+    >>> wroc.merge_counts(parts).select("score", "n_pos", "n_neg")
+    shape: (3, 3)
+    ┌───────┬───────┬───────┐
+    │ score ┆ n_pos ┆ n_neg │
+    │ ---   ┆ ---   ┆ ---   │
+    │ f64   ┆ i64   ┆ i64   │
+    ╞═══════╪═══════╪═══════╡
+    │ 0.9   ┆ 1     ┆ 0     │
+    │ 0.7   ┆ 1     ┆ 1     │
+    │ 0.1   ┆ 0     ┆ 1     │
+    └───────┴───────┴───────┘
+    """
+    Binning(bins)
+    states = read_states("counts", counts)
+    return deliver(counts[0], merge(states, bins).table())

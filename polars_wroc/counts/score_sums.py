@@ -1,0 +1,144 @@
+"""Counts of rows by score: sums that add up, and rows that stand for as many as they count.
+
+A state has one row per group and distinct score, or bin of scores, with the sums over its rows
+that everything else is made of. States of any parts of the data add up to that of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from polars_wroc.counts.binning import Binning
+from polars_wroc.inputs.columns import (
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SCORE_HIGH,
+    SEVERAL_SCORES,
+    WEIGHT,
+    ZERO_LABEL,
+)
+from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.plans.by_keys import over
+from polars_wroc.plans.checks import unless_mixed
+
+# The lowest and the highest score of a bin; one score is both.
+LOW, HIGH = "score_low", "score_high"
+COUNTS = ("n_pos", "n_neg", "n_missing")
+# Sums of the weights, of their squares and of their cubes.
+WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in CLASSES)
+SUMS = (*COUNTS, *WEIGHT_SUMS)
+_BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
+
+# Rows labelled 0, and rows labelled -1, which must not be in one group.
+_ZEROS, _MINUSES = "__zeros", "__minuses"
+
+
+def in_bins(rows: Rows, together: pl.Expr) -> Rows:
+    """Let the rows of a class that have the same number, of a bin of scores, be one row."""
+    weight, score = pl.col(WEIGHT), pl.col(SCORE)
+    labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
+    # Fewer sums than for both classes side by side, over all rows.
+    sums = rows.frame.select(
+        *rows.keys,
+        *labels,
+        together.alias(_BIN),
+        (weight > 0).alias(_POSITIVE),
+        score,
+        score.alias(SCORE_HIGH),
+        weight,
+        rows.signed_squares.abs().alias(ROW_SQUARES),
+        rows.signed_cubes.abs().alias(ROW_CUBES),
+        rows.each_counts.alias(ROW_COUNT),
+    )
+    added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
+        score.min(),
+        pl.col(SCORE_HIGH).max(),
+        # Missing rows have none, which a sum would turn into 0.
+        pl.when(pl.col(_POSITIVE).first().is_not_null()).then(weight.sum()),
+        pl.col(ROW_SQUARES, ROW_CUBES, ROW_COUNT).sum(),
+    )
+    return replace(rows, frame=added.drop(_BIN, _POSITIVE))
+
+
+def contributions(rows: Rows) -> pl.LazyFrame:
+    """Lay out what each row adds to the state."""
+    weight, number = pl.col(WEIGHT), rows.each_counts
+    tallies = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
+    if ZERO_LABEL in rows.frame.collect_schema():
+        zero = pl.col(ZERO_LABEL)
+        tallies |= {_ZEROS: (weight < 0) & zero, _MINUSES: (weight < 0) & ~zero}
+    signed = (weight, rows.signed_squares, rows.signed_cubes)
+    powers = [part for each in signed for part in class_weights(each.fill_null(0.0))]
+    return rows.frame.select(
+        *rows.keys,
+        pl.col(SCORE).alias(LOW),
+        pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
+        *(pl.when(tally).then(number).otherwise(0).alias(name) for name, tally in tallies.items()),
+        *(power.alias(name) for name, power in zip(WEIGHT_SUMS, powers, strict=True)),
+    )
+
+
+def add_up(parts: pl.LazyFrame, keys: Sequence[str], together: pl.Expr) -> pl.LazyFrame:
+    """Add up what has the same number: a score, or that of a bin."""
+    names = parts.collect_schema().names()
+    sums = [pl.col(name).sum() for name in names if name not in (*keys, LOW, HIGH)]
+    added = parts.group_by(*keys, together.alias(_BIN)).agg(
+        pl.col(LOW).min(), pl.col(HIGH).max(), *sums
+    )
+    return added.select(names)
+
+
+def check_labels(state: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Let a state through unless some group has both 0 and -1 as its negative label."""
+    if _ZEROS not in state.collect_schema():
+        return state
+    checked = unless_mixed(pl.col(_ZEROS).sum() > 0, pl.col(_MINUSES).sum() > 0)
+    return state.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
+
+
+def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
+    """Lay out the state of rows in bins."""
+    numbers = (binning.number(pl.col(score), parts) for score in (SCORE, LOW))
+    return add_up(contributions(in_bins(rows, next(numbers))), rows.keys, next(numbers))
+
+
+def with_common_score(
+    state: pl.LazyFrame, models: Sequence[str], together: pl.Expr
+) -> pl.LazyFrame:
+    """Give a bin the same scores in all groups of a model: they can be added up and compared."""
+    of_bin = [*(pl.col(name) for name in models), together]
+    low, high = pl.col(LOW).min(), pl.col(HIGH).max()
+    return state.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
+
+
+def rows_of(
+    state: pl.LazyFrame, keys: list[str], ordered: list[str], *, binned: bool = True
+) -> Rows:
+    """Turn a state into rows, one for each class that a score or bin has rows of."""
+
+    def row(sign: int, count: str, *sums: str) -> pl.Expr:
+        weight, squares, cubes = (pl.col(name) for name in sums)
+        return pl.struct(
+            (sign * weight).alias(WEIGHT),
+            squares.alias(ROW_SQUARES),
+            cubes.alias(ROW_CUBES),
+            pl.col(count).alias(ROW_COUNT),
+        )
+
+    sides = [
+        row(sign, f"n_{side}", *(f"{power}_{side}" for power in ("w", "w2", "w3")))
+        for side, sign in zip(CLASSES, (1, -1), strict=True)
+    ]
+    nothing = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, ROW_SQUARES, ROW_CUBES)]
+    missing = pl.struct(*nothing, pl.col("n_missing").alias(ROW_COUNT))
+    several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
+    scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
+    apart = state.select(*keys, *scores, pl.concat_list(*sides, missing).alias(_ROWS))
+    apart = apart.explode(_ROWS, empty_as_null=False)
+    rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)
+    return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, ordered)

@@ -1,0 +1,1 @@
+"""Tables of curves and of points on them."""

@@ -1,0 +1,165 @@
+"""How sure a ROC curve is: at one rate, and along the whole of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType, check_weight_type
+from polars_wroc.ranking.confusion_curve import (
+    NEGATIVES_SQUARES,
+    POSITIVES_SQUARES,
+    is_origin,
+    totals,
+)
+from polars_wroc.stats.differences import Limits
+from polars_wroc.stats.proportions import TOLERANCE, effective_number, wilson
+
+BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
+
+# Effective numbers of rows, and which of the curves stacked one after another a row is of.
+_POS_SIZE, _NEG_SIZE, CURVE = "__pos_size", "__neg_size", "__curve_number"
+_WANTED = "__wanted"
+# The found rate at the limits of the given one.
+_REACHED = ("__reached_low", "__reached_high")
+_SIDES: dict[str, Literal["backward", "forward"]] = {"before": "backward", "after": "forward"}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Which rate of a ROC curve is given and which is looked up there.
+
+    Where the curve has several values, `highest` says which one is meant: with a given false
+    positive rate the highest true positive rate, the other way round the lowest.
+    """
+
+    given: str
+    found: str
+    given_size: str
+    found_size: str
+    highest: bool
+
+
+TPR_AT_FPR = Axes("fpr", "tpr", _NEG_SIZE, _POS_SIZE, highest=True)
+FPR_AT_TPR = Axes("tpr", "fpr", _POS_SIZE, _NEG_SIZE, highest=False)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Which band to draw, and what a weight means."""
+
+    kind: BandKind
+    level: float
+    weight_type: WeightType
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        options.option("band", self.kind, get_args(BandKind))
+        options.level(self.level)
+        check_weight_type(self.weight_type)
+
+    def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
+        """Number the curves and add the effective number of rows in each class."""
+        sizes = totals()
+        if self.weight_type == "probability":
+            squares = pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)
+            sizes = effective_number(sizes[0], squares[0]), effective_number(sizes[1], squares[1])
+        return curve.with_columns(
+            sizes[0].alias(_POS_SIZE), sizes[1].alias(_NEG_SIZE), is_origin().cum_sum().alias(CURVE)
+        )
+
+    def around(self, points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
+        """Add the limits of the found rate to ``points`` of the whole ``curve``.
+
+        Both have been prepared; along each curve their rates rise.
+        """
+        draw = _pointwise if self.kind == "pointwise" else _simultaneous
+        return draw(points, curve, axes, self.level)
+
+
+def look_up(
+    points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, wanted: pl.Expr, found: str
+) -> pl.LazyFrame:
+    """Add the ``found`` rate that the curve has where the given rate is as ``wanted``."""
+    vertices = curve.select(CURVE, x=pl.col(axes.given), y=pl.col(axes.found))
+    points = points.with_columns(wanted.alias(_WANTED))
+    # A vertex that rounding puts beside the place is at the place.
+    aside = TOLERANCE if axes.highest else 0.0
+    reach = {"before": aside, "after": aside - TOLERANCE}
+    for side, strategy in _SIDES.items():
+        there = vertices.select(
+            CURVE, pl.col("x").alias(f"__x_{side}"), pl.col("y").alias(f"__y_{side}")
+        )
+        points = points.join_asof(
+            there,
+            left_on=pl.col(_WANTED) + reach[side],
+            right_on=f"__x_{side}",
+            by=CURVE,
+            strategy=strategy,
+            coalesce=False,
+            # Both rise along each curve, but the engine cannot see that.
+            check_sortedness=False,
+        )
+    return points.select(
+        pl.exclude(_WANTED, "^__[xy]_(before|after)$"), _between(axes).alias(found)
+    )
+
+
+def _between(axes: Axes) -> pl.Expr:
+    """Draw a straight line between the vertices before and after what is wanted."""
+    x0, y0, x1, y1 = (pl.col(f"__{axis}_{side}") for side in _SIDES for axis in "xy")
+    line = y0 + (pl.col(_WANTED) - x0) / (x1 - x0) * (y1 - y0)
+    if axes.highest:
+        return pl.when(x0 >= pl.col(_WANTED) - TOLERANCE).then(y0).otherwise(line)
+    return pl.when(x1 <= pl.col(_WANTED) + TOLERANCE).then(y1).otherwise(line)
+
+
+def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float) -> pl.LazyFrame:
+    """Combine the intervals of the two rates; for a given rate the threshold is estimated too."""
+    given = wilson(pl.col(axes.given), pl.col(axes.given_size), level)
+    for limit, name in zip(given, _REACHED, strict=True):
+        points = look_up(points, curve, axes, limit, name)
+    rate = pl.col(axes.found)
+    found = wilson(rate, pl.col(axes.found_size), level)
+    # On a step of the curve itself the value looked up may lie on the other side.
+    reached = (
+        pl.min_horizontal(pl.col(_REACHED[0]), rate),
+        pl.max_horizontal(pl.col(_REACHED[1]), rate),
+    )
+    away = [
+        ((rate - limit) ** 2 + (rate - end) ** 2).sqrt()
+        for limit, end in zip(found, reached, strict=True)
+    ]
+    return _limited(points, axes, Limits(rate - away[0], rate + away[1]))
+
+
+def _simultaneous(
+    points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float
+) -> pl.LazyFrame:
+    """Move the curve by what neither class's distribution exceeds anywhere."""
+    each = math.log(2 / (1 - math.sqrt(level))) / 2
+    aside = (each / pl.col(axes.given_size)).sqrt()
+    shift = (each / pl.col(axes.found_size)).sqrt()
+    given = pl.col(axes.given)
+    for place, name in zip((given - aside, given + aside), _REACHED, strict=True):
+        points = look_up(points, curve, axes, place.clip(0.0, 1.0), name)
+    low, high = (pl.col(name) for name in _REACHED)
+    beyond = pl.when(given - aside >= 0).then(low - shift).otherwise(0.0)
+    return _limited(points, axes, Limits(beyond, high + shift))
+
+
+def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits) -> pl.LazyFrame:
+    known = pl.when(
+        pl.all_horizontal(
+            pl.col(axes.given, axes.found, axes.given_size, axes.found_size).is_not_null()
+        )
+    )
+    columns = {
+        f"{axes.found}_{end}": known.then(limit.clip(0.0, 1.0))
+        for end, limit in limits._asdict().items()
+    }
+    return points.with_columns(**columns).drop(_REACHED)

@@ -1,0 +1,230 @@
+"""Curves as tables: one row per threshold, all of them or as many as a chart needs."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binning import Binning
+from polars_wroc.curves.bands import TPR_AT_FPR, Band, BandKind
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.names import BAND_COLUMNS, ROC_COLUMNS
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bounds
+from polars_wroc.plans.by_keys import beside
+from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.ranking.confusion_curve import CURVE_COLUMNS, curve_frame, is_origin, ratio, totals
+from polars_wroc.ranking.thinning import AUC_CHANGE, thin
+
+
+def confusion_curve(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Weighted confusion matrix at every distinct score, per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and distinct score, sorted by the ``by`` columns, then by descending
+        threshold, after an origin row with ``threshold = +inf`` where nothing is predicted
+        positive. After the ``by`` columns (and ``model``) come the Float64 columns
+        ``threshold, tp, fp, fn, tn``, the last four in units of weight and null where they are
+        more than a number.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`.
+
+    Notes
+    -----
+    ``fn`` and ``tn`` are what the cumulative sums lack to the totals: beside a weight ten to the
+    power of fifteen times larger a weight is lost in them.
+
+    Examples
+    --------
+    The example of R's WeightedROC:
+
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {"y": [-1, -1, 1, 1, 1], "w": [1, 1, 1, 4, 5], "s": [1, 2, 3, 1, 1]}
+    ... )
+    >>> wroc.confusion_curve(df, "y", "s", weight="w")
+    shape: (4, 5)
+    ┌───────────┬──────┬─────┬──────┬─────┐
+    │ threshold ┆ tp   ┆ fp  ┆ fn   ┆ tn  │
+    │ ---       ┆ ---  ┆ --- ┆ ---  ┆ --- │
+    │ f64       ┆ f64  ┆ f64 ┆ f64  ┆ f64 │
+    ╞═══════════╪══════╪═════╪══════╪═════╡
+    │ inf       ┆ 0.0  ┆ 0.0 ┆ 10.0 ┆ 2.0 │
+    │ 3.0       ┆ 1.0  ┆ 0.0 ┆ 9.0  ┆ 2.0 │
+    │ 2.0       ┆ 1.0  ┆ 1.0 ┆ 9.0  ┆ 1.0 │
+    │ 1.0       ┆ 10.0 ┆ 2.0 ┆ 0.0  ┆ 0.0 │
+    └───────────┴──────┴─────┴──────┴─────┘
+    """
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS)
+    return deliver(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
+
+
+def roc_curve(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    drop_collinear: bool = False,
+    max_points: int | None = None,
+    band: BandKind | None = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
+) -> FrameT:
+    """Weighted ROC curve per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    drop_collinear
+        Leave out points on the straight line between their neighbours: the curve drawn
+        through the rest is the same. What rounding keeps off the line stays.
+    max_points
+        Keep at most so many points of each curve, evenly along its length. The AUC of what
+        is left differs by at most ``1 / (max_points - 2)``, and usually far less; the column
+        ``auc_change`` says by how much.
+    band
+        ``"pointwise"`` adds an interval of the true positive rate at each false positive rate,
+        which allows for the threshold being estimated too. ``"simultaneous"`` adds a band that
+        holds the whole curve with at least the probability ``level``; it is guaranteed and
+        wide.
+    level, weight_type
+        Confidence level of the band, and what a weight means: see `roc_auc_ci`.
+    bins, tolerance
+        Keep the points between bins of scores only, in one pass and little memory, or in three
+        passes so many that AUCs are as sure as that: see `summary`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and distinct score, sorted by the ``by`` columns, then by descending
+        threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
+        ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
+        ``max_points`` also ``auc_change``, the AUC of the points kept less that of the whole
+        curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
+        ``auc_low, auc_high``, between which the AUC of all points is. The rate of a class without
+        weight is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for ``max_points`` below 3.
+
+    Notes
+    -----
+    Points are joined by straight lines; a tie between classes is a sloping one. The area
+    under them is the AUC [1]_. The pointwise band combines Wilson's intervals of both rates
+    as in `tpr_at_fpr`; the simultaneous one moves the curve by what the distribution of
+    neither class exceeds [2]_, with Kish's effective numbers of rows where there are weights.
+
+    References
+    ----------
+    .. [1] Bamber, D. (1975), Journal of Mathematical Psychology 12, 387-415.
+    .. [2] Campbell, G. (1994), Statistics in Medicine 13, 499-508.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> wroc.roc_curve(df, "y", "s").select("threshold", "fpr", "tpr")
+    shape: (5, 3)
+    ┌───────────┬─────┬─────┐
+    │ threshold ┆ fpr ┆ tpr │
+    │ ---       ┆ --- ┆ --- │
+    │ f64       ┆ f64 ┆ f64 │
+    ╞═══════════╪═════╪═════╡
+    │ inf       ┆ 0.0 ┆ 0.0 │
+    │ 0.9       ┆ 0.0 ┆ 0.5 │
+    │ 0.8       ┆ 0.5 ┆ 0.5 │
+    │ 0.7       ┆ 0.5 ┆ 1.0 │
+    │ 0.1       ┆ 1.0 ┆ 1.0 │
+    └───────────┴─────┴─────┘
+    """
+    options.flag("drop_collinear", drop_collinear)
+    if max_points is not None:
+        options.whole_number("max_points", max_points, low=3)
+    checked = Band("pointwise" if band is None else band, level, weight_type)
+    limits: Band | None
+    limits = None if band is None else checked
+    columns: list[str]
+    columns = [*_columns(max_points, limits), *AUC_BOUNDS]
+    binning = Binning(bins, tolerance)
+    rows: Rows
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
+    rows = collapse(rows, binning)
+    curve = trace(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
+    return deliver(frame, curve)
+
+
+def trace(
+    rows: Rows,
+    *,
+    drop_collinear: bool = False,
+    max_points: int | None = None,
+    band: Band | None = None,
+) -> pl.LazyFrame:
+    """Lay out the ROC curve of checked rows, or as much of it as is asked for."""
+    whole = whole_curve(rows, band)
+    curve = whole
+    if drop_collinear:
+        curve = _drop_collinear(curve)
+    if max_points is not None:
+        curve = thin(curve, rows.keys, max_points)
+    if band is not None:
+        curve = band.around(curve, whole, TPR_AT_FPR)
+    table = curve.select(*rows.keys, *_columns(max_points, band))
+    return beside(table, auc_bounds(rows), rows.keys) if rows.binned else table
+
+
+def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
+    """Lay out every point of the ROC curve, prepared for a band if there is one."""
+    positives, negatives = totals()
+    curve = curve_frame(rows, squares=band is not None).with_columns(
+        fpr=ratio(pl.col("fp"), negatives), tpr=ratio(pl.col("tp"), positives)
+    )
+    # A band looks up values in the curve that it is drawn around: computed once all the same.
+    return curve if band is None else band.prepare(curve).cache()
+
+
+def _columns(max_points: int | None, band: Band | None) -> list[str]:
+    added = [] if max_points is None else [AUC_CHANGE]
+    return [*ROC_COLUMNS, *added, *([] if band is None else BAND_COLUMNS)]
+
+
+def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:
+    tp, fp = pl.col("tp"), pl.col("fp")
+    slope = (tp - tp.shift(1)) / (fp - fp.shift(1))
+    ends = is_origin().shift(-1, fill_value=True)
+    return curve.filter(is_origin() | ends | (slope != slope.shift(-1)))

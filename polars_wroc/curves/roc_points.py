@@ -1,0 +1,189 @@
+"""Points of a ROC curve at a given rate, with the uncertainty of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binning import Binning
+from polars_wroc.curves.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
+from polars_wroc.curves.roc_curve import whole_curve
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.auc_bounds import with_corners
+from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.ranking.confusion_curve import CURVE_COLUMNS, is_origin
+
+
+def tpr_at_fpr(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    fpr: float | Sequence[float],
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
+) -> FrameT:
+    """Weighted true positive rate at given false positive rates, with its interval.
+
+    The ROC curve is read between its points, on the straight line through them; where it
+    rises vertically, at the top.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, by, pos_label, bins, tolerance
+        As for `summary`.
+    fpr
+        One or several false positive rates from 0 to 1.
+    level, weight_type
+        Confidence level, and what a weight means: see `roc_auc_ci`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model) and rate, sorted by the ``by`` columns, then by ``fpr``.
+        After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high``, the last three
+        null where a class has no weight. With ``bins`` or ``tolerance`` come also
+        ``tpr_least, tpr_most``, between which the rate of the rows is with certainty.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for rates outside [0, 1].
+
+    Notes
+    -----
+    The threshold that reaches the rate is estimated from the negatives and the true positive
+    rate from the positives. The interval combines Wilson's of both [1]_, with Kish's effective
+    numbers of rows where there are weights; it is null where the squares of the weights are too
+    small or too large for a number.
+
+    References
+    ----------
+    .. [1] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> wroc.tpr_at_fpr(df, "y", "s", fpr=[0.1, 0.5]).select("fpr", "tpr")
+    shape: (2, 2)
+    ┌─────┬─────┐
+    │ fpr ┆ tpr │
+    │ --- ┆ --- │
+    │ f64 ┆ f64 │
+    ╞═════╪═════╡
+    │ 0.1 ┆ 0.5 │
+    │ 0.5 ┆ 1.0 │
+    └─────┴─────┘
+    """
+    band = Band("pointwise", level, weight_type)
+    rates = options.numbers("fpr", fpr, low=0, high=1)
+    binning, taken = Binning(bins, tolerance), _taken(TPR_AT_FPR)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    return deliver(frame, _points(collapse(rows, binning), rates, TPR_AT_FPR, band))
+
+
+def fpr_at_tpr(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    tpr: float | Sequence[float],
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
+) -> FrameT:
+    """Weighted false positive rate at given true positive rates, with its interval.
+
+    The same as `tpr_at_fpr` with the rates exchanged; where the curve is level, at its left
+    end.
+
+    Parameters
+    ----------
+    frame, label, score, weight, by, pos_label, level, weight_type, bins, tolerance
+        As for `tpr_at_fpr`.
+    tpr
+        One or several true positive rates from 0 to 1.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model) and rate, sorted by the ``by`` columns, then by ``tpr``.
+        After them come the Float64 columns ``tpr, fpr, fpr_low, fpr_high``, the last three
+        null where a class has no weight, and with ``bins`` or ``tolerance`` also
+        ``fpr_least, fpr_most``.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for rates outside [0, 1].
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> wroc.fpr_at_tpr(df, "y", "s", tpr=0.9).select("tpr", "fpr")
+    shape: (1, 2)
+    ┌─────┬─────┐
+    │ tpr ┆ fpr │
+    │ --- ┆ --- │
+    │ f64 ┆ f64 │
+    ╞═════╪═════╡
+    │ 0.9 ┆ 0.5 │
+    └─────┴─────┘
+    """
+    band = Band("pointwise", level, weight_type)
+    rates = options.numbers("tpr", tpr, low=0, high=1)
+    binning, taken = Binning(bins, tolerance), _taken(FPR_AT_TPR)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    return deliver(frame, _points(collapse(rows, binning), rates, FPR_AT_TPR, band))
+
+
+def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
+    curve = whole_curve(rows, band)
+    asked = pl.LazyFrame({axes.given: rates}, schema={axes.given: pl.Float64})
+    groups = curve.filter(is_origin()).drop(axes.given, axes.found)
+    points = groups.join(asked, how="cross").sort(CURVE, axes.given)
+    points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
+    limited = band.around(points, curve, axes)
+    columns = _columns(axes)
+    if rows.binned:
+        # Where the curve is highest a true positive rate is reached with the fewest false ones.
+        low, high = with_corners(curve, [CURVE])
+        bounds = (low, high) if axes.highest else (high, low)
+        for bound, name in zip(bounds, _bounds(axes), strict=True):
+            limited = look_up(limited, bound, axes, pl.col(axes.given), name)
+        columns += _bounds(axes)
+    return limited.sort(CURVE, axes.given).select(*rows.keys, *columns)
+
+
+def _taken(axes: Axes) -> list[str]:
+    """Names that no group may have, since the curve has columns of these names."""
+    return [*_columns(axes), *_bounds(axes), *CURVE_COLUMNS]
+
+
+def _columns(axes: Axes) -> list[str]:
+    return [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+
+
+def _bounds(axes: Axes) -> list[str]:
+    return [f"{axes.found}_least", f"{axes.found}_most"]

@@ -1,0 +1,1 @@
+"""Files in, lazily, and files out, whole or not at all."""

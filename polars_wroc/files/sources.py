@@ -1,0 +1,283 @@
+"""Files in, lazily: which ones the caller names, and one frame of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from glob import escape, glob
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote
+
+import polars as pl
+
+from polars_wroc.files.messages import first_line, one_line, without_credentials
+from polars_wroc.inputs.arguments import check_text
+
+# Columns that came later than the first file are no reason to refuse it.
+_scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
+_SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
+    ".parquet": _scan_parquet,
+    ".pq": _scan_parquet,
+    ".arrow": pl.scan_ipc,
+    ".ipc": pl.scan_ipc,
+    ".feather": pl.scan_ipc,
+    ".csv": pl.scan_csv,
+    ".ndjson": pl.scan_ndjson,
+    ".jsonl": pl.scan_ndjson,
+}
+# Without rows these formats have no types either, and they do not say how many rows they have.
+_UNTYPED = (".csv", ".ndjson", ".jsonl")
+_IN_FOLDERS = (".parquet", ".pq")
+_LONGEST = 255
+# What of an address says who may read a file, and not which file it is.
+_SIGNATURE = re.compile(
+    r"x-(amz|goog)-.*|(aws|google)access(key)?id|signature|expires|(access_)?token|sig|s[eprstv]|"
+    r"spr|sip|srt|sdd|sk[estv]|sk[ot]id",
+    re.IGNORECASE,
+)
+_PORTS = {"http": ":80", "https": ":443"}
+
+
+def scan(sources: Sequence[str], argument: str = "files") -> pl.LazyFrame:
+    """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
+    suffix = format_of(sources, argument)
+    files = each_file(sources, argument)
+    try:
+        frame = _plan(sources, files, _SCANS[suffix])
+        frame.collect_schema()
+        empty = suffix in _UNTYPED and frame.head(1).collect().is_empty()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        # The engine's own words may hold credentials.
+        raise ValueError(unreadable(sources, error, argument)) from None
+    if empty:
+        msg = f"`{argument}` must hold rows; found none in {_listed(sources)}"
+        raise ValueError(msg)
+    return frame
+
+
+def each_file(sources: Sequence[str], argument: str = "files") -> list[str]:
+    """List the files that names, globs and folders stand for, if they are there and different.
+
+    A cloud address is not looked into.
+    """
+    found = [(file, source) for source in sources for file in _files_of(source, argument)]
+    seen: dict[object, str] = {}
+    for file, source in found:
+        shown = repr(_shown(file)) + ("" if file == source else f" in {_shown(source)!r}")
+        identity = _identity(file)
+        if identity in seen:
+            found_twice = f"found {seen[identity]} and {shown}, which are one"
+            msg = f"`{argument}` must be different files; {found_twice}"
+            raise ValueError(msg)
+        seen[identity] = shown
+    return [file for file, _ in found]
+
+
+def format_of(sources: Sequence[str], argument: str = "files") -> str:
+    """Return the suffix of files, if they are of one format."""
+    suffixes = {_suffix(source, argument) for source in sources}
+    if len(suffixes) > 1:
+        msg = f"`{argument}` must be of one format; found {', '.join(sorted(suffixes))}"
+        raise ValueError(msg)
+    (suffix,) = suffixes
+    return suffix
+
+
+def unreadable(sources: Sequence[str], error: Exception, argument: str = "files") -> str:
+    """Say that files cannot be read."""
+    found = f"{_listed(sources)}: {without_credentials(first_line(error))}"
+    return f"`{argument}` must be readable; found {found}"
+
+
+def say_rows(sources: Sequence[str]) -> bool:
+    """Whether files say how many rows they have, so that this need not be counted."""
+    return not any(_suffix(source, "files") in _UNTYPED for source in sources)
+
+
+def reads(source: str, target: Path) -> bool:
+    """Whether a source, which may be a folder or a pattern, holds the target."""
+    local = _local(source)
+    if is_address(local):
+        return False
+    if _status(local, "files") is None:
+        return any(Path(match).resolve() == target for match in _matches(local))
+    named = Path(local).resolve()
+    return target == named or (named.is_dir() and named in target.parents)
+
+
+def _plan(
+    sources: Sequence[str], files: Sequence[str], scan_files: Callable[..., pl.LazyFrame]
+) -> pl.LazyFrame:
+    folder = _local(sources[0])
+    if len(sources) == 1 and _has_keys(folder, files):
+        # The engine makes columns of folders like day=1, if it is shown where they begin.
+        named = _plain(folder)
+        return scan_files(named, glob=False, hive_partitioning=True, hidden_file_prefix=".")
+    return scan_files([_as_pattern(file, scan_files) for file in files])
+
+
+def _has_keys(folder: str, files: Sequence[str]) -> bool:
+    """Whether files are in folders like day=1 below a folder."""
+    below = (Path(file).relative_to(folder) for file in files if _is_folder(folder))
+    return any("=" in part for file in below for part in file.parts[:-1])
+
+
+def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
+    """Name a file so that the engine, which takes all names for patterns, reads no other one."""
+    if not is_address(file):
+        return escape(_plain(file))
+    if _is_web(file) or escape(file) == file:
+        return file
+    # In a cloud the engine works with regular expressions, of which only * is made a pattern.
+    exactly = re.sub(r"[][*?]", lambda sign: f"[\\x{ord(sign[0]):X}]", file)
+    try:
+        scan_files([exactly]).collect_schema()
+    except (OSError, pl.exceptions.PolarsError):
+        return file.replace("?", "[^/]").replace("[!", "[^")
+    return exactly
+
+
+def _plain(file: str) -> str:
+    """Name a file in the working folder so that its name cannot be a home or a protocol."""
+    return f"./{file}" if file.startswith("~") or ":" in file.partition("/")[0] else file
+
+
+def _files_of(source: str, argument: str) -> list[str]:
+    check_text(argument, source)
+    local = _local(source)
+    if is_address(local):
+        _suffix(source, argument)
+        return [source]
+    status = _status(local, argument)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        return _in_folder(local, argument)
+    _suffix(local, argument)
+    files = [local] if status is not None else _matches(local)
+    if not files:
+        msg = f"`{argument}` must exist; found no {_shown(source)!r}"
+        raise ValueError(msg)
+    for file in files:
+        _check_file(file, argument)
+    return files
+
+
+def _matches(pattern: str) -> list[str]:
+    """Find the files that a pattern stands for."""
+    found = glob(pattern, recursive=True)  # noqa: PTH207  (patterns with folders in front)
+    return sorted(match for match in found if not _is_folder(match))
+
+
+def _in_folder(folder: str, argument: str) -> list[str]:
+    """List the Parquet files of a folder and of those in it."""
+    found = [path for path in _walk(folder, argument) if path.suffix.lower() in _SCANS]
+    files = [path for path in found if path.suffix.lower() in _IN_FOLDERS]
+    if not files or len(files) < len(found):
+        others = sorted({path.suffix.lower() for path in found} - {*_IN_FOLDERS})
+        what = f"{', '.join(others)} files" if files else "none"
+        rule = f"must hold {'only ' if files else ''}Parquet files where it is a folder"
+        msg = f"`{argument}` {rule}; found {what} in {_shown(folder)!r}"
+        raise ValueError(msg)
+    for file in files:
+        _check_file(str(file), argument)
+    return sorted(str(file) for file in files)
+
+
+def _walk(folder: str, argument: str) -> Iterator[Path]:
+    """Go through the files below a folder, but for hidden ones, and its links."""
+
+    def refuse(error: OSError) -> None:
+        raise ValueError(unreadable([folder], error, argument)) from error
+
+    seen = set[object]()
+    for place, _, names in os.walk(folder, onerror=refuse, followlinks=True):
+        identity = _identity(place)
+        if identity in seen:
+            msg = f"`{argument}` must be different files; found {_shown(place)!r} twice, by a link"
+            raise ValueError(msg)
+        seen.add(identity)
+        yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def _check_file(file: str, argument: str) -> None:
+    """Refuse what is not there, has no end, or cannot be named."""
+    check_text(argument, file)
+    status = _status(file, argument)
+    if status is None:
+        msg = f"`{argument}` must exist; found no {_shown(file)!r}"
+        raise ValueError(msg)
+    if not stat.S_ISREG(status.st_mode):
+        msg = f"`{argument}` must be files or folders; found a pipe or a device, {_shown(file)!r}"
+        raise ValueError(msg)
+
+
+def _status(file: str, argument: str) -> os.stat_result | None:
+    """Ask the system about a file; None if there is none."""
+    try:
+        return Path(file).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or first_line(error)
+        msg = f"`{argument}` must be readable; found {_listed([file])}: {said}"
+        raise ValueError(msg) from error
+
+
+def _identity(file: str) -> object:
+    """Say what two names of one file have in common."""
+    if not is_address(file):
+        status = Path(file).stat()
+        return (status.st_dev, status.st_ino) if status.st_ino else Path(file).resolve()
+    scheme, _, rest = file.partition("#")[0].partition("://")
+    if not _is_web(file):
+        return scheme.lower(), rest
+    place, _, query = rest.partition("?")
+    host, _, path = place.partition("/")
+    host = host.rpartition("@")[2].lower().removesuffix(_PORTS[scheme.lower()])
+    asked = (each for each in parse_qsl(query) if not _SIGNATURE.fullmatch(each[0]))
+    return scheme.lower(), host, path, *asked
+
+
+def _suffix(source: str, argument: str) -> str:
+    path = _local(source)
+    if not is_address(path) and _is_folder(path):
+        return ".parquet"
+    # What follows a question mark is for the server; elsewhere it is a part of the name.
+    name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
+    suffix = Path(name).suffix.lower()
+    if suffix not in _SCANS:
+        msg = f"`{argument}` must end in one of {', '.join(_SCANS)}; found {_shown(source)!r}"
+        raise ValueError(msg)
+    return suffix
+
+
+def _local(source: str) -> str:
+    """Name a file of this machine without the protocol that it may be named with."""
+    found = re.fullmatch(r"file://(?:localhost)?(/.*)", source, re.IGNORECASE | re.DOTALL)
+    return unquote(found[1]) if found else source
+
+
+def _is_folder(path: str) -> bool:
+    # Not that of a Path, which raises where the system takes no such name.
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_address(source: str) -> bool:
+    """Say whether a source is not a name in the file system: a pattern there is one source."""
+    return "://" in source
+
+
+def _is_web(source: str) -> bool:
+    return source.lower().startswith(("http://", "https://"))
+
+
+def _listed(sources: Sequence[str]) -> str:
+    return one_line(", ".join(_shown(source) for source in sources))
+
+
+def _shown(source: str) -> str:
+    """Write a name as a message shows it."""
+    bare = without_credentials(source)
+    return bare if len(bare) <= _LONGEST else f"{bare[:60]}..."

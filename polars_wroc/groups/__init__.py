@@ -1,0 +1,1 @@
+"""Comparisons of groups: gaps, fairness, ranking across groups, equalized thresholds."""

@@ -1,0 +1,173 @@
+"""How far the ROC curve of each group is from that of the rest, exact along every straight piece.
+
+The rows are sorted once, whoever belongs to which group: `distances` may be asked again after
+the groups have been dealt out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.group_numbers import GROUP, numbered_groups, with_numbers
+from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.plans.steps import Fields, as_struct
+from polars_wroc.ranking.confusion_curve import if_both_classes
+from polars_wroc.ranking.cumulative_sums import (
+    ENDS_TIE,
+    CumulativeSums,
+    by_descending_score,
+    with_sums,
+)
+
+# The number of the group whose curve is measured.
+MEASURED = "__measured"
+# Each takes all rows: beyond so many groups these are more than memory should be asked for.
+MOST_GROUPS = 500
+_SIDE = "__side"
+_ROWS = "__rows"
+_SIDES = ("own", "rest")
+
+
+def distances_to_rest(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
+    """Lay out the ``abroca`` of each group and model that has one, if groups are ``few``."""
+    ordered, names = number_groups(rows, few)
+    return with_names(distances(ordered, rows.ordered).drop_nulls("abroca"), names, rows)
+
+
+def number_groups(rows: Rows, few: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Sort the rows for `distances`, and say which group has which number.
+
+    Rows that miss something are gone.
+    """
+    names = numbered_groups(rows, few)
+    # Labels are checked within each group, once and for all.
+    checked = rows.observations.signed_weight.over(rows.keys)
+    there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
+    numbered = with_numbers(there, names, rows.groups)
+    ordered = by_descending_score(Rows(numbered, rows.ordered, in_order=rows.in_order))
+
+    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
+        return {ENDS_TIE: sums.ends_tie}
+
+    return with_sums(ordered, rows.ordered, pl.col(WEIGHT), columns), names
+
+
+def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Put the keys in the place of the numbers of groups."""
+    named = measured.join(names, left_on=MEASURED, right_on=GROUP).drop(MEASURED)
+    return named.select(*rows.keys, pl.exclude(rows.keys))
+
+
+def distances(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+    """Measure the ``abroca`` of each group `MEASURED`, from sorted rows with numbers of groups.
+
+    Rows that differ in a key ``apart`` never meet. The area is null where the group or the rest
+    lacks a class.
+    """
+    # Not a join, which need not keep the order.
+    every_group = pl.int_ranges(0, pl.col(GROUP).max() + 1, dtype=pl.UInt32)
+    repeated = ordered.with_columns(every_group.alias(MEASURED)).explode(MEASURED)
+    sides = repeated.with_columns((pl.col(GROUP) == pl.col(MEASURED)).alias(_SIDE))
+    totals = {
+        f"{axis}_{side}": pl.when(there).then(weight).sum()
+        for side, there in _of_sides(pl.col).items()
+        for axis, weight in _of_axes(pl.col).items()
+    }
+    lists = sides.group_by(MEASURED, *apart).agg(
+        pl.struct(_SIDE, WEIGHT, ENDS_TIE).alias(_ROWS), **totals
+    )
+    area = area_between(pl.col(_ROWS))
+    for side in _SIDES:
+        area = if_both_classes(pl.col(f"y_{side}"), pl.col(f"x_{side}"), area)
+    return lists.select(MEASURED, *apart, abroca=area)
+
+
+def area_between(rows: pl.Expr) -> pl.Expr:
+    """Add up, for each list of sorted rows, the distance of the curves of its two sides.
+
+    Both must have both classes. Each step is a list that is evaluated once.
+    """
+    element, field = pl.element(), pl.element().struct.field
+    cumulated = rows.list.eval(as_struct(_cumulated(field)))
+    points = cumulated.list.eval(as_struct(_points(field))).list.eval(
+        element.sort_by(field("x"), maintain_order=True)
+    )
+    # Between two neighbouring places of either curve both are straight.
+    pieces = points.list.eval(as_struct(_pieces(field)).filter(_width(field("x")) > 0))
+    heights = pieces.list.eval(as_struct(_heights(field)))
+    area = field("width") * _mean_distance(field("start"), field("stop"))
+    return heights.list.agg(area.sum())
+
+
+def _of_sides(field: Fields) -> dict[str, pl.Expr]:
+    return dict(zip(_SIDES, (field(_SIDE), ~field(_SIDE)), strict=True))
+
+
+def _of_axes(field: Fields) -> dict[str, pl.Expr]:
+    positive, negative = class_weights(field(WEIGHT))
+    return {"y": positive, "x": negative}
+
+
+def _cumulated(field: Fields) -> dict[str, pl.Expr]:
+    """Add up the weights of each class on each side."""
+    sums = {
+        f"{axis}_{side}": pl.when(there).then(weight).otherwise(0.0).cum_sum()
+        for side, there in _of_sides(field).items()
+        for axis, weight in _of_axes(field).items()
+    }
+    return {_SIDE: field(_SIDE), ENDS_TIE: field(ENDS_TIE), **sums}
+
+
+def _points(field: Fields) -> dict[str, pl.Expr]:
+    """Where a row's own curve is after all rows with its score."""
+
+    def after(name: str) -> pl.Expr:
+        reached = pl.when(field(ENDS_TIE)).then(field(name)).backward_fill()
+        return reached / field(name).last()
+
+    own, rest = _SIDES
+    points = {
+        axis: pl.when(field(_SIDE)).then(after(f"{axis}_{own}")).otherwise(after(f"{axis}_{rest}"))
+        for axis in ("x", "y")
+    }
+    return {_SIDE: field(_SIDE), **points}
+
+
+def _width(x: pl.Expr) -> pl.Expr:
+    return x - x.shift(1, fill_value=0.0)
+
+
+def _pieces(field: Fields) -> dict[str, pl.Expr]:
+    """The last point of each curve before a piece, and its first one after it."""
+    columns = {"x": field("x"), "width": _width(field("x"))}
+    for side, there in _of_sides(field).items():
+        for axis in ("x", "y"):
+            own = pl.when(there).then(field(axis))
+            columns[f"{axis}_before_{side}"] = own.forward_fill().shift(1).fill_null(0.0)
+            columns[f"{axis}_after_{side}"] = own.backward_fill()
+    return columns
+
+
+def _heights(field: Fields) -> dict[str, pl.Expr]:
+    """How much higher the one curve is than the other at both ends of a piece."""
+
+    def height(side: str, x: pl.Expr) -> pl.Expr:
+        x_before, x_after, y_before, y_after = (
+            field(f"{axis}_{end}_{side}") for axis in ("x", "y") for end in ("before", "after")
+        )
+        return y_before + (y_after - y_before) * ((x - x_before) / (x_after - x_before))
+
+    own, rest = _SIDES
+    ends = {"start": field("x") - field("width"), "stop": field("x")}
+    differences = {name: height(own, x) - height(rest, x) for name, x in ends.items()}
+    return {"width": field("width"), **differences}
+
+
+def _mean_distance(start: pl.Expr, end: pl.Expr) -> pl.Expr:
+    """Mean of what lies between zero and a straight line from one height to another."""
+    far = start.abs() + end.abs()
+    crosses = start * end < 0
+    return pl.when(crosses).then((start**2 + end**2) / (2 * far)).otherwise(far / 2)

@@ -1,0 +1,269 @@
+"""Thresholds for each group that give all groups the same error rates, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.groups.equal_rates import (
+    NEGATIVE_SHARE,
+    POSITIVE_SHARE,
+    PREVALENCE,
+    SHARE,
+    between,
+    equal_odds,
+    equal_tpr,
+)
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.costs import Costs, read_costs
+from polars_wroc.inputs.frames import read_rows, require_groups
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.score_types import unless_moved
+from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.ranking.confusion_curve import (
+    MOVED,
+    curve_frame,
+    if_both_classes,
+    is_origin,
+    totals,
+)
+from polars_wroc.ranking.convex_hull import on_hull
+from polars_wroc.thresholds.rules import choose_rule
+from polars_wroc.thresholds.search import choose
+
+Constraint: TypeAlias = Literal["equalized_odds", "equal_opportunity"]
+
+_COLUMNS = (
+    "upper_threshold",
+    "lower_threshold",
+    "lower_probability",
+    "coin_probability",
+    "coin_rate",
+    "tpr",
+    "fpr",
+    "expected_cost",
+    "overall_cost",
+    "overall_cost_common",
+    "overall_cost_unconstrained",
+)
+_EVERYBODY, _LEAST_COST = "__everybody", "__least_cost"
+
+
+def equalized_thresholds(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    constraint: Constraint = "equalized_odds",
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    min_rows: int = 0,
+) -> FrameT:
+    """Thresholds for each group that give all of them the same rates at the least cost.
+
+    A group's rates can be any point under the hull of its ROC curve, if chance decides between
+    two thresholds, or between them and a coin [1]_. Of the points that all groups can reach,
+    this finds the one that costs least, without a grid.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, pos_label
+        As for `summary`.
+    by
+        The groups: one or several columns or expressions.
+    constraint
+        ``"equalized_odds"``: all groups have the same tpr and the same fpr.
+        ``"equal_opportunity"``: all groups have the same tpr.
+    cost_fn, cost_fp
+        Costs of a false negative and of a false positive; only their ratio matters. With one
+        of them, from 0 to 1, the other is what it lacks to 1. Without them all errors cost the
+        same.
+    min_rows
+        Leave out groups with fewer rows in a class: the curve of a few rows may hold all back.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns. After them come Float64
+        columns. How to decide: ``upper_threshold, lower_threshold``, neighbours on the hull, or
+        twice the same; ``lower_probability``, that of using the lower one; ``coin_probability``,
+        that of a coin deciding instead, and ``coin_rate``, the share that the coin predicts
+        positive. The two of the coin are 0 where there is none, as always for equal opportunity.
+        What comes of it: ``tpr, fpr``; ``expected_cost`` of the group. What it costs everybody,
+        the same in each row: ``overall_cost``; ``overall_cost_common``, with the best single
+        threshold for all groups instead; ``overall_cost_unconstrained``, with the best one for
+        each group. Costs are per row and add up to 1 for one error of each kind. A group without
+        weight in both classes has no curve: it is left out of the constraint and of all costs,
+        as one with fewer than ``min_rows`` is, and its row is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for a constraint that does not exist or costs out of range.
+
+    Notes
+    -----
+    A row is predicted positive with the probability ``coin_probability * coin_rate +
+    (1 - coin_probability) * (lower_probability * (score >= lower_threshold) +
+    (1 - lower_probability) * (score >= upper_threshold))``. A threshold of +inf selects nobody;
+    scores of +inf would be mistaken for it. Of points that cost the same it is the one with the
+    fewest positive predictions.
+
+    ``overall_cost - overall_cost_unconstrained`` is the price of the constraint. Under equalized
+    odds all groups are held back by those without a coin, and a small one may look worse than it
+    is. On new data the rates are equal but for chance only, and costs are likely higher. The
+    hulls, and where they meet, are found by Python functions inside the query.
+
+    References
+    ----------
+    .. [1] Hardt, M., Price, E., Srebro, N. (2016), Advances in Neural Information Processing
+       Systems 29.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a"] * 2 + ["b"] * 8,
+    ...         "y": [1, 0, 1, 1, 1, 0, 1, 0, 0, 0],
+    ...         "s": [0.9, 0.3] + [0.8] * 4 + [0.4] * 4,
+    ...     }
+    ... )
+    >>> table = wroc.equalized_thresholds(df, "y", "s", by="g")
+    >>> table.select("g", "upper_threshold", "lower_threshold", "lower_probability")
+    shape: (2, 4)
+    ┌─────┬─────────────────┬─────────────────┬───────────────────┐
+    │ g   ┆ upper_threshold ┆ lower_threshold ┆ lower_probability │
+    │ --- ┆ ---             ┆ ---             ┆ ---               │
+    │ str ┆ f64             ┆ f64             ┆ f64               │
+    ╞═════╪═════════════════╪═════════════════╪═══════════════════╡
+    │ a   ┆ 0.9             ┆ 0.3             ┆ 0.25              │
+    │ b   ┆ 0.8             ┆ 0.8             ┆ 1.0               │
+    └─────┴─────────────────┴─────────────────┴───────────────────┘
+    >>> table.select("g", pl.col("coin_probability", "coin_rate", "tpr", "fpr").round(3))
+    shape: (2, 5)
+    ┌─────┬──────────────────┬───────────┬──────┬──────┐
+    │ g   ┆ coin_probability ┆ coin_rate ┆ tpr  ┆ fpr  │
+    │ --- ┆ ---              ┆ ---       ┆ ---  ┆ ---  │
+    │ str ┆ f64              ┆ f64       ┆ f64  ┆ f64  │
+    ╞═════╪══════════════════╪═══════════╪══════╪══════╡
+    │ a   ┆ 0.333            ┆ 0.25      ┆ 0.75 ┆ 0.25 │
+    │ b   ┆ 0.0              ┆ 0.0       ┆ 0.75 ┆ 0.25 │
+    └─────┴──────────────────┴───────────┴──────┴──────┘
+    >>> table.select("g", "overall_cost_unconstrained", "overall_cost")
+    shape: (2, 3)
+    ┌─────┬────────────────────────────┬──────────────┐
+    │ g   ┆ overall_cost_unconstrained ┆ overall_cost │
+    │ --- ┆ ---                        ┆ ---          │
+    │ str ┆ f64                        ┆ f64          │
+    ╞═════╪════════════════════════════╪══════════════╡
+    │ a   ┆ 0.1                        ┆ 0.125        │
+    │ b   ┆ 0.1                        ┆ 0.125        │
+    └─────┴────────────────────────────┴──────────────┘
+    """
+    require_groups(by)
+    options.option("constraint", constraint, get_args(Constraint))
+    neither = cost_fn is None and cost_fp is None
+    costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
+    large: Rows
+    large = _with_rows(rows, options.whole_number("min_rows", min_rows, low=0))
+    # Read several times, and computed once all the same.
+    edges = _edges(large, costs).cache()
+    decide = equal_odds if constraint == "equalized_odds" else equal_tpr
+    decided = _decided(decide(edges, costs, large)).cache()
+    table = _with_costs(decided, costs, large)
+    complete = beside(rows.key_values(), table, rows.keys)
+    return deliver(frame, rows.arrange(complete.select(*rows.keys, *_COLUMNS)))
+
+
+def _with_rows(rows: Rows, least: int) -> Rows:
+    """Leave out groups with fewer rows in a class."""
+    if not least:
+        return rows
+    counts = rows.reduce(rows.frame, rows.class_counts())
+    enough = counts.filter(pl.min_horizontal("n_pos", "n_neg") >= least).select(rows.keys)
+    kept = rows.frame.join(
+        enough, on=rows.keys, how="semi", nulls_equal=True, maintain_order="left"
+    )
+    return replace(rows, frame=kept)
+
+
+def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
+    """Lay out the edges of the hull of each group with both classes, from the origin on."""
+    positives, negatives = totals()
+    models, alone = rows.ordered, pl.when(is_origin())
+    curve = curve_frame(Rows(rows.frame, rows.keys)).with_columns(
+        on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
+    )
+    corners = curve.filter(if_both_classes(positives, negatives, pl.col("__corner")))
+    if MOVED in corners.collect_schema():
+        checked = unless_moved(pl.col("threshold"), pl.col(MOVED))
+        corners = corners.with_columns(checked.alias("threshold"))
+    corners = (
+        corners.with_columns(
+            over(alone.then(positives + negatives).sum(), models).alias(_EVERYBODY),
+            tpr=pl.col("tp") / positives,
+            fpr=pl.col("fp") / negatives,
+        )
+        # The sum of finite weights may be more than a number.
+        .filter(pl.col(_EVERYBODY).is_finite())
+        .with_columns(
+            (positives / pl.col(_EVERYBODY)).alias(POSITIVE_SHARE),
+            (negatives / pl.col(_EVERYBODY)).alias(NEGATIVE_SHARE),
+        )
+        .with_columns(over(alone.then(POSITIVE_SHARE).sum(), models).alias(PREVALENCE))
+        .with_columns(_share_of_cost(costs).min().over(rows.keys).alias(_LEAST_COST))
+    )
+    return corners.with_columns(
+        *(pl.col(rate).shift(1).alias(f"{rate}_before") for rate in ("tpr", "fpr")),
+        upper_threshold=pl.col("threshold").shift(1),
+        lower_threshold="threshold",
+    ).filter(~is_origin())
+
+
+def _decided(edges: pl.LazyFrame) -> pl.LazyFrame:
+    """Write how to decide on an edge, and the rates that this has."""
+    share, coin = pl.col(SHARE), pl.col("coin_probability")
+    return edges.with_columns(
+        *(
+            (coin * pl.col("coin_rate") + (1 - coin) * between(rate)).alias(rate)
+            for rate in ("tpr", "fpr")
+        ),
+        upper_threshold=pl.when(share == 1).then("lower_threshold").otherwise("upper_threshold"),
+        lower_threshold=pl.when(share == 0).then("upper_threshold").otherwise("lower_threshold"),
+        lower_probability=pl.when(share == 0).then(1.0).otherwise(share),
+    )
+
+
+def _share_of_cost(costs: Costs) -> pl.Expr:
+    """What the decisions in a group add to the cost of everybody."""
+    missed = pl.col(POSITIVE_SHARE) * (1 - pl.col("tpr"))
+    return costs.fn * missed + costs.fp * pl.col(NEGATIVE_SHARE) * pl.col("fpr")
+
+
+def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
+    """Add what the decisions cost, and what others would."""
+    models = rows.ordered
+    rule = choose_rule("cost", cost_fn=costs.fn, cost_fp=costs.fp)
+    counted = rows.frame.join(decided, on=rows.keys, how="semi", nulls_equal=True)
+    cells = choose(Rows(counted, models), rule)
+    positives, negatives = totals()
+    wrong = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
+    one = cells.select(*models, overall_cost_common=wrong / (positives + negatives))
+    prevalence, cost = positives / (positives + negatives), _share_of_cost(costs)
+    return beside(decided, one, models).with_columns(
+        expected_cost=costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence),
+        overall_cost=over(cost.sum(), models),
+        overall_cost_unconstrained=over(pl.col(_LEAST_COST).sum(), models),
+    )

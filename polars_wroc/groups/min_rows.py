@@ -1,0 +1,56 @@
+"""How many rows stand behind a number of a group, which a test of it needs enough of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from polars_wroc.groups.auc_sums import OWN_WEIGHTS
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.plans.by_keys import over
+from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
+
+
+def rows_behind(metric: str, weight_type: WeightType) -> list[pl.Expr]:
+    """Count the rows that an AUC or a rate is about; of each class for an AUC.
+
+    A row with a frequency counts as often as that says.
+    """
+    columns = ["n_pos", "n_neg", ROWS_SELECTED, ROWS_REJECTED]
+    positives, negatives, selected, rejected = (pl.col(name) for name in columns)
+    if weight_type == "frequency":
+        positives, negatives = (pl.col(name) for name in OWN_WEIGHTS)
+        selected, rejected = pl.col("tp") + pl.col("fp"), pl.col("fn") + pl.col("tn")
+    counts = {
+        "auc": [positives, negatives],
+        "selection_rate": [positives + negatives],
+        "tpr": [positives],
+        "fpr": [negatives],
+        "ppv": [selected],
+        "npv": [rejected],
+    }
+    return counts[metric]
+
+
+def outside(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+    """Count the rows of the other groups with the same keys ``apart``."""
+    return lambda count: over(count.sum(), apart) - count
+
+
+def of_group(picked: pl.Expr, apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+    """Count the rows of the one group that is ``picked``."""
+    return lambda count: over(pl.when(picked).then(count).max(), apart)
+
+
+def both_have_rows(
+    metric: str, weight_type: WeightType, least: int, other: Callable[[pl.Expr], pl.Expr]
+) -> pl.Expr:
+    """Whether a group has enough rows, and so has the ``other`` that it is compared with."""
+    counts = rows_behind(metric, weight_type)
+    return pl.all_horizontal(count >= least for own in counts for count in (own, other(own)))
+
+
+def has_rows(metric: str, weight_type: WeightType, least: int) -> pl.Expr:
+    """Whether a group has enough rows for an AUC or a rate."""
+    return pl.all_horizontal(count >= least for count in rows_behind(metric, weight_type))

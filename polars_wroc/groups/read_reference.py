@@ -1,0 +1,77 @@
+"""What the caller names as the reference of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.groups.min_rows import has_rows
+from polars_wroc.groups.references import IsReference, OneGroup, Reference
+from polars_wroc.groups.rest import Everybody, Rest
+from polars_wroc.inputs import values
+from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.auc_variance import units_of
+from polars_wroc.plans.by_keys import over
+from polars_wroc.plans.checks import unless
+
+
+def read_reference(
+    reference: object, rows: Rows, weight_type: WeightType, min_rows: int
+) -> Reference:
+    """Say what the groups of checked rows are compared with."""
+    apart, units = rows.ordered, units_of(weight_type, counted=rows.counted)
+    if isinstance(reference, str) and reference == "rest":
+        return Rest(apart, units)
+    if isinstance(reference, str) and reference == "overall":
+        return Everybody(apart, units)
+    if reference == "best":
+        return OneGroup(apart, units, _best(apart, weight_type, min_rows))
+    groups = rows.groups
+    schema = rows.frame.collect_schema()
+    return OneGroup(apart, units, _named(groups, apart, reference, schema))
+
+
+def _best(apart: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
+    known = pl.when(has_rows("auc", weight_type, min_rows))
+
+    def is_best(auc: pl.Expr) -> pl.Expr:
+        def first(highest: pl.Expr) -> pl.Expr:
+            return highest & (highest.cum_sum() == 1)
+
+        tested = known.then(auc)
+        best = first((tested == tested.max()).fill_null(value=False))
+        return over(best, apart)
+
+    return is_best
+
+
+def _named(
+    groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
+) -> IsReference:
+    given = reference if isinstance(reference, tuple) else (reference,)
+    held = [values.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
+    if len(given) != len(groups) or any(value is None for value in held):
+        types = ", ".join(f"{key!r} ({schema[key]})" for key in groups)
+        msg = (
+            f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
+            f"found {shown(reference)}"
+        )
+        raise ValueError(msg)
+    named = pl.all_horizontal(
+        pl.col(key) == values.literal(value)
+        for key, value in zip(groups, held, strict=True)
+        if value is not None
+    ).fill_null(value=False)
+    found_there = over(named.any(), apart)
+    rule = (
+        "`reference` must be 'rest', 'overall', 'best' or a group; "
+        f"found no group {shown(reference)} in {', '.join(groups)}"
+    )
+
+    def is_named(_: pl.Expr) -> pl.Expr:
+        return named & unless(found_there, rule)
+
+    return is_named

@@ -1,0 +1,180 @@
+"""Each group against the rest: who is ranked below whom, and how far the curves are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.groups.abroca import MOST_GROUPS, distances_to_rest
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import WEIGHT, IntoColumn
+from polars_wroc.inputs.frames import read_rows, require_groups
+from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.collect import FrameT, deliver
+
+_SAMPLES = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+_ENDS = ("low", "high")
+SUBGROUP_COLUMNS = (
+    *(column for name in _SAMPLES for column in (name, *(f"{name}_{end}" for end in _ENDS))),
+    "abroca",
+    *(f"{name}_mean" for name in _SAMPLES),
+    "final_score",
+)
+_SAMPLE, _GROUP, _OVERALL = "__sample", "__group_", "__overall"
+# The generalised mean's power: low values count most.
+_POWER = -5.0
+# A smaller one cannot be told from 0: powers of it round to 1.
+_LEAST_POWER = 1e-8
+
+
+def subgroup_auc(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    power: float = _POWER,
+    level: float = 0.95,
+    method: Method = "logit-t",
+    weight_type: WeightType = "probability",
+    max_groups: int = MOST_GROUPS,
+) -> FrameT:
+    """Weighted AUC within each group and across its border, and its curve's distance to the rest.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, pos_label, level, method, weight_type
+        As for `summary`.
+    by
+        The groups: one or several columns or expressions.
+    power
+        Of the generalised mean over the groups, a finite number; the lower, the more the worst
+        group counts.
+    max_groups
+        Refuse to work on more groups than these: each takes all rows, in time and in memory.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns, with Float64 columns:
+        ``subgroup_auc``, the AUC of the group's rows; ``bpsn_auc``, of the positives of the rest
+        and the group's negatives; ``bnsp_auc``, of the group's positives and the negatives of
+        the rest [1]_, each followed by its limits with ``_low`` and ``_high``; ``abroca``, the
+        area between the ROC curves of the group and of the rest [2]_; ``subgroup_auc_mean,
+        bpsn_auc_mean, bnsp_auc_mean``, the generalised means over the groups; and
+        ``final_score``, the mean of these three and everybody's AUC. Undefined is null and
+        left out of the means.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also at collect for more groups than ``max_groups``.
+
+    Notes
+    -----
+    A low ``bpsn_auc`` says that the group's negatives score like positives of the rest; a low
+    ``bnsp_auc`` that its positives score like negatives of the rest. ABROCA is never negative
+    and so is above 0 also where both curves are the same but for chance, which `abroca_test`
+    tells apart; it is never less than the gap of the AUCs. The rows are worked on once for each
+    group.
+
+    References
+    ----------
+    .. [1] Borkan, D. et al. (2019), Companion Proceedings of WWW, 491-500.
+    .. [2] Gardner, J. et al. (2019), Proceedings of LAK, 225-234.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
+    >>> table = wroc.subgroup_auc(df, "y", "s", by="g")
+    >>> table.select("g", "subgroup_auc", "bpsn_auc", "bnsp_auc", "abroca")
+    shape: (2, 5)
+    ┌─────┬──────────────┬──────────┬──────────┬────────┐
+    │ g   ┆ subgroup_auc ┆ bpsn_auc ┆ bnsp_auc ┆ abroca │
+    │ --- ┆ ---          ┆ ---      ┆ ---      ┆ ---    │
+    │ str ┆ f64          ┆ f64      ┆ f64      ┆ f64    │
+    ╞═════╪══════════════╪══════════╪══════════╪════════╡
+    │ a   ┆ 1.0          ┆ 0.0      ┆ 1.0      ┆ 0.0    │
+    │ b   ┆ 1.0          ┆ 1.0      ┆ 0.0      ┆ 0.0    │
+    └─────┴──────────────┴──────────┴──────────┴────────┘
+    """
+    require_groups(by)
+    options.number("power", power, finite=True)
+    few = Limit("max_groups", max_groups, "groups").holds(pl.len())
+    interval = Interval(level, method, weight_type, clustered=False)
+    taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    groups = rows.groups
+    stacked: Rows = _beside_rest(rows, few)
+    samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
+    across = summarise(samples, interval).rename({_group(key): key for key in groups})
+    # Models become text when all is put together, not before.
+    within = summarise(Rows(rows.frame, rows.keys), interval)
+    overall = summarise(Rows(rows.frame, rows.ordered), interval)
+    table = rows.key_values()
+    for name, part in _parts(within, across).items():
+        table = beside(table, _named(part, name, rows.keys), rows.keys)
+    table = beside(table, distances_to_rest(rows, few), rows.keys)
+    auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
+    table = beside(table, auc, rows.ordered)
+    scored = table.with_columns(**_means(rows.ordered, power)).with_columns(_final_score())
+    return deliver(frame, rows.arrange(scored).select(*rows.keys, *SUBGROUP_COLUMNS))
+
+
+def _group(key: str) -> str:
+    return f"{_GROUP}{key}"
+
+
+def _beside_rest(rows: Rows, few: pl.Expr) -> Rows:
+    """Repeat the rows for each group, which they are inside or outside of."""
+    groups = rows.groups
+    values = rows.frame.select(groups).unique().filter(few)
+    values = values.rename({key: _group(key) for key in groups})
+    repeated = rows.frame.join(values, how="cross")
+    inside = pl.all_horizontal(pl.col(key).eq_missing(pl.col(_group(key))) for key in groups)
+    positive = pl.col(WEIGHT) > 0
+    sample = pl.when(positive == inside).then(pl.lit("bnsp_auc")).otherwise(pl.lit("bpsn_auc"))
+    stacked = repeated.with_columns(sample.alias(_SAMPLE)).drop(groups)
+    return Rows(stacked, [*(_group(key) for key in groups), *rows.ordered])
+
+
+def _parts(within: pl.LazyFrame, across: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+    parts = {"subgroup_auc": within}
+    return parts | {name: across.filter(pl.col(_SAMPLE) == name) for name in _SAMPLES[1:]}
+
+
+def _named(part: pl.LazyFrame, name: str, keys: Sequence[str]) -> pl.LazyFrame:
+    limits = {f"{name}_{end}": pl.col(f"ci_{end}") for end in _ENDS}
+    return part.select(*keys, pl.col("auc").alias(name), **limits)
+
+
+def _means(models: Sequence[str], power: float) -> dict[str, pl.Expr]:
+    """Generalised means over the groups: the power 0 is the geometric one."""
+    return {f"{name}_mean": over(_mean(pl.col(name), power), models) for name in _SAMPLES}
+
+
+def _mean(auc: pl.Expr, power: float) -> pl.Expr:
+    if abs(power) < _LEAST_POWER:
+        return auc.log().mean().exp()
+    # In shares of the one that counts most: no power of these is more than a number.
+    most = auc.min() if power < 0 else auc.max()
+    shares = (auc / most).fill_nan(1.0)
+    return most * shares.pow(power).mean().pow(1 / power)
+
+
+def _final_score() -> pl.Expr:
+    parts = [pl.col(_OVERALL), *(pl.col(f"{name}_mean") for name in _SAMPLES)]
+    known = pl.all_horizontal(part.is_not_null() for part in parts)
+    return pl.when(known).then(pl.sum_horizontal(parts) / len(parts)).alias("final_score")

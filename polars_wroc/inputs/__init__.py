@@ -1,0 +1,1 @@
+"""What the caller passes, read and checked."""

@@ -1,0 +1,124 @@
+"""Options that are numbers, rates or words: checked here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, NoReturn, TypeAlias, get_args
+
+# How much of a value a message shows.
+_LONGEST = 60
+
+
+def number(
+    argument: str,
+    value: object,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_ends: bool = False,
+    finite: bool = False,
+) -> float:
+    """Check a number and the range that it must lie in."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        reject_type(argument, "be a number", value)
+    inside = low < value < high if open_ends else low <= value <= high
+    if not inside or (finite and math.isinf(value)):
+        if math.isinf(low) and math.isinf(high):
+            rule = f"be a {'finite ' if finite else ''}number"
+        elif math.isinf(high):
+            rule = f"be {'finite and ' if finite else ''}{low:g} or more"
+        else:
+            rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
+        msg = f"`{argument}` must {rule}; found {value!r}"
+        raise ValueError(msg)
+    try:
+        held = float(value)
+    except OverflowError:
+        held = math.inf
+    if held != value:
+        msg = f"`{argument}` must be a number that a float holds as it is; found {value!r}"
+        raise ValueError(msg)
+    return held
+
+
+def numbers(
+    argument: str, value: object, *, low: float = -math.inf, high: float = math.inf
+) -> list[float]:
+    """Check one number or several, and sort them; zero has one sign."""
+    if not isinstance(value, int | float | Iterable) or isinstance(value, str | bytes):
+        reject_type(argument, "be a number or several of them", value)
+    listed = list(value) if isinstance(value, Iterable) else [value]
+    if not listed:
+        msg = f"`{argument}` must hold at least one number; found none"
+        raise ValueError(msg)
+    return sorted({number(argument, each, low=low, high=high) + 0.0 for each in listed})
+
+
+def level(value: object) -> None:
+    """Check a confidence level."""
+    number("level", value, low=0.001, high=0.9999)
+
+
+def rate_range(argument: str, value: object) -> tuple[float, float]:
+    """Check a range of rates."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:  # noqa: PLR2004
+        reject_type(argument, "be a range of two rates such as (0.0, 0.1)", value)
+    low, high = (number(argument, end, low=0, high=1) for end in value)
+    if low >= high:
+        msg = f"`{argument}` must rise from a lower to a higher rate; found {value!r}"
+        raise ValueError(msg)
+    return low, high
+
+
+def whole_number(argument: str, value: object, *, low: int) -> int:
+    """Check a number of things."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        reject_type(argument, "be a whole number", value)
+    if value < low:
+        msg = f"`{argument}` must be {low} or more; found {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+def option(argument: str, value: object, allowed: Sequence[str]) -> None:
+    """Check a word that must be one of a few."""
+    if value not in allowed:
+        listed = ", ".join(repr(word) for word in allowed)
+        msg = f"`{argument}` must be one of {listed}; found {value!r}"
+        raise ValueError(msg)
+
+
+def flag(argument: str, value: object) -> None:
+    """Check an argument that is switched on or off."""
+    if not isinstance(value, bool):
+        reject_type(argument, "be True or False", value)
+
+
+def check_text(argument: str, value: str) -> None:
+    """Check a text that the engine must take."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        msg = f"`{argument}` must be text in UTF-8; found {shown(value)}"
+        raise ValueError(msg) from None
+
+
+def reject_type(argument: str, rule: str, value: object) -> NoReturn:
+    """Raise for an argument of the wrong kind."""
+    msg = f"`{argument}` must {rule}; found {shown(value)} of type {type(value).__name__}"
+    raise TypeError(msg)
+
+
+def shown(value: object) -> str:
+    """Write a value as a message shows it: in one line that is not long."""
+    found = " ".join(repr(value).split())
+    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+
+
+WeightType: TypeAlias = Literal["probability", "frequency"]
+
+
+def check_weight_type(weight_type: WeightType) -> None:
+    """Check what a weight is said to mean."""
+    option("weight_type", weight_type, get_args(WeightType))

@@ -1,0 +1,180 @@
+"""Label, score, weight and group columns: parsed and checked here and nowhere else.
+
+Whatever the caller names becomes two expressions. The *score* is null where the row is
+missing. The *signed weight* is the row's weight, positive for a positive row and negative
+for a negative one, and null where the row is missing. Beside these two, where they are needed,
+stand which zeros are labels, the row's cluster, and of a row that stands for several how many
+these are, the sums of powers of their weights and the range of their scores.
+
+A bad type raises when the plan is built. A bad value raises when the plan runs, and does
+so without a Python callback: the sentence is cast to a number, which fails, and only the
+offending rows carry a sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_wroc.inputs import values
+from polars_wroc.inputs.arguments import shown
+from polars_wroc.plans.checks import _MARK, _raise, unless_mixed
+
+IntoColumn: TypeAlias = str | pl.Expr
+
+LABEL = "__label"
+SCORE = "__score"
+ROW_WEIGHT = "__weight"
+# The row's weight, negative in a negative row.
+WEIGHT = "__signed_weight"
+ZERO_LABEL = "__zero_label"
+CLUSTER = "__cluster"
+# Two decimals of so many digits are never the same float.
+FLOAT_DIGITS = 15
+# Of a row that stands for several: how many, and the sums of their squared and cubed weights.
+ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
+# The highest score of the rows in its bin, of which it has the lowest, in any group, and whether
+# those of its own group have several scores.
+SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
+
+
+class Typed(NamedTuple):
+    """One argument: its expression, the type of its values and how messages call it."""
+
+    argument: str
+    column: pl.Expr
+    dtype: pl.DataType
+    shown: str
+
+    def __str__(self) -> str:
+        return f"{self.shown} of type {self.dtype}"
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Checked rows, as expressions.
+
+    ``zero_label`` marks rows labelled 0 where the label's type would also allow -1, so
+    that a label holding both can be refused.
+    """
+
+    score: pl.Expr
+    weight: pl.Expr
+    zero_label: pl.Expr | None = None
+
+    @property
+    def label_check(self) -> pl.Expr | None:
+        """0.0, or an error when one group holds both 0 and -1 as the negative label."""
+        if self.zero_label is None:
+            return None
+        negative = self.weight < 0
+        zeros, minuses = negative & self.zero_label, negative & ~self.zero_label
+        return unless_mixed(zeros.any(), minuses.any())
+
+    @property
+    def signed_weight(self) -> pl.Expr:
+        """The signed weight with the check that needs a whole group."""
+        check = self.label_check
+        return self.weight if check is None else self.weight + check
+
+
+def check_positives(pos_label: object, *, found: bool) -> None:
+    """Refuse a positive label that no row has, where all rows are seen."""
+    if pos_label is not None and not found:
+        msg = (
+            "`pos_label` must be the label of a row with a score and a weight; "
+            f"found none with {shown(pos_label)}"
+        )
+        raise ValueError(msg)
+
+
+def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
+    """Check the types, and say how rows become scores and signed weights."""
+    positive, negative, zero = _classes(label, pos_label, weight)
+    value = numeric(score)
+    missing = value.is_null()
+    if score.dtype.is_float():
+        missing = missing | value.is_nan()
+    # Factors, since the engine may skip a branch, and with it the check of a value there.
+    one = pl.lit(1, pl.Int8)
+    side = pl.when(positive).then(one).when(negative).then(-one)
+    signed = pl.when(~missing).then(one) * side
+    if weight is not None:
+        signed *= _weights(weight)
+    return Observations(pl.when(signed.is_not_null()).then(value), signed, zero)
+
+
+def _classes(
+    label: Typed, pos_label: Any, weight: Typed | None
+) -> tuple[pl.Expr, pl.Expr, pl.Expr | None]:
+    """Which rows are positive, which negative, and which labels are written as 0."""
+    column, dtype = label.column, label.dtype
+    rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
+    if pos_label is not None:
+        positive = column == values.literal(_pos_label(label, pos_label))
+        return positive, ~positive, None
+    if dtype in (pl.Boolean, pl.Null):
+        positive = column.cast(pl.Boolean)
+        return positive, ~positive, None
+    if not dtype.is_numeric():
+        msg = f"{rule}; found {label}"
+        raise TypeError(msg)
+    allowed = (column == 0) | (column == 1) | (column == -1)
+    if weight is not None:
+        # A row of weight zero is not there, whatever its label.
+        allowed |= weight.column.eq_missing(0)
+    checked = _checked(column.cast(pl.Float64), ~allowed, rule, label)
+    zero = None if dtype.is_unsigned_integer() else column == 0
+    return checked == 1, checked < 1, zero
+
+
+def _pos_label(label: Typed, pos_label: object) -> pl.Series:
+    """Read the positive label as the label's type has it."""
+    if label.dtype == pl.Object:
+        msg = f"`label` must hold values that can be compared; found {label}"
+        raise TypeError(msg)
+    held = values.exact(pos_label, label.dtype)
+    if held is None:
+        found = f"found {shown(pos_label)} for {label}"
+        msg = f"`pos_label` must be a possible value of the label; {found}"
+        raise TypeError(msg)
+    return held
+
+
+def numeric(typed: Typed) -> pl.Expr:
+    """Check that an argument holds numbers."""
+    if typed.dtype != pl.Null and not typed.dtype.is_numeric():
+        msg = f"`{typed.argument}` must be numeric; found {typed}"
+        raise TypeError(msg)
+    dtype = number_type(typed.dtype)
+    return typed.column if dtype == typed.dtype else typed.column.cast(dtype)
+
+
+def number_type(dtype: pl.DataType) -> pl.DataType:
+    """Choose the type that numbers of a type are worked with."""
+    few_digits = isinstance(dtype, pl.Decimal) and dtype.precision <= FLOAT_DIGITS
+    # Others keep their type, so that large numbers are not rounded into ties.
+    if dtype == pl.Null or dtype.is_float() or few_digits:
+        return pl.Float64()
+    return dtype
+
+
+def _weights(weight: Typed) -> pl.Expr:
+    value = numeric(weight).cast(pl.Float64)
+    bad = ~((value >= 0) & value.is_finite())
+    return _checked(value, bad, "`weight` must be finite and zero or more", weight)
+
+
+def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
+    """Let the value through where it is good, and raise at collect where it is bad."""
+    found = pl.when(bad).then(value).cast(pl.String)
+    sentence = pl.lit(f"{_MARK}{rule}; {typed.shown} holds ") + found
+    return _raise(sentence).fill_null(value)
+
+
+def shown_as(column: pl.Expr) -> str:
+    """Say how messages call a column."""
+    names = column.meta.root_names()
+    return f"column '{names[0]}'" if len(names) == 1 else "the expression"

@@ -1,0 +1,176 @@
+"""What an expression is given: columns, selections and expressions of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.inputs.arguments import check_text, reject_type
+from polars_wroc.inputs.columns import (
+    LABEL,
+    ROW_WEIGHT,
+    SCORE,
+    WEIGHT,
+    ZERO_LABEL,
+    IntoColumn,
+    Observations,
+    Typed,
+    observe,
+    shown_as,
+)
+from polars_wroc.plans.checks import unless
+
+_BESIDE = "__beside"
+
+
+def from_expressions(
+    label: IntoColumn,
+    score: IntoColumn,
+    weight: IntoColumn | None,
+    pos_label: object,
+    build: Callable[[pl.Expr], pl.Expr],
+    **beside: pl.Expr,
+) -> pl.Expr:
+    """Build an expression on the list of a group's rows, once the columns' types are known.
+
+    ``build`` gets a list of structs with `SCORE`, `WEIGHT` and the columns ``beside`` them,
+    one for each row. A missing row has weight zero and whatever score it has.
+    """
+    columns = [one_column("label", label), one_column("score", score)]
+    if weight is not None:
+        columns.append(one_column("weight", weight))
+    columns = _of_one_length(columns)
+    resolve = partial(_build, pos_label=pos_label, build=build, beside=beside)
+    return pl.pipe_with_dtype(columns, resolve)
+
+
+def as_column(argument: str, value: IntoColumn) -> pl.Expr:
+    """Read an argument that names a column or is an expression."""
+    if isinstance(value, str):
+        check_name(argument, value)
+        return pl.col(value)
+    if not isinstance(value, pl.Expr):
+        reject_type(argument, "be a column name or a Polars expression", value)
+    return value
+
+
+def check_name(argument: str, name: str) -> None:
+    """Refuse names that Polars takes for patterns, of columns that have them too."""
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        msg = f"`{argument}` must be the name of a column; found the pattern {name!r}"
+        raise ValueError(msg)
+    check_text(argument, name)
+
+
+def one_column(argument: str, value: IntoColumn) -> pl.Expr:
+    """Read an argument of an expression; what a selection holds is known with the frame."""
+    column = as_column(argument, value)
+    if not column.meta.has_multiple_outputs():
+        return column
+    # A struct must not be empty.
+    selected = pl.struct(pl.lit(0).alias(_BESIDE), column)
+    return pl.pipe_with_dtype([selected], partial(_only, argument=argument))
+
+
+def _only(columns: list[tuple[pl.Expr, pl.DataType]], *, argument: str) -> pl.Expr:
+    ((selected, dtype),) = columns
+    assert isinstance(dtype, pl.Struct)
+    names = [field.name for field in dtype.fields if field.name != _BESIDE]
+    if len(names) != 1:
+        found = ", ".join(names) or "a selection of none"
+        msg = f"`{argument}` must be one column; found {len(names)}: {found}"
+        raise ValueError(msg)
+    return selected.struct.field(names[0])
+
+
+def cluster_column(value: IntoColumn) -> pl.Expr:
+    """Read the cluster of an expression, which may be of any type but one that only Python has."""
+
+    def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((column, dtype),) = columns
+        refuse_objects("cluster", shown_as(column), dtype)
+        return column
+
+    return pl.pipe_with_dtype([one_column("cluster", value)], check)
+
+
+def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
+    """Reduce an expression to its single value per group, and raise when there are several."""
+    value = one_column(argument, value).cast(pl.Float64).fill_nan(None)
+    low, high = value.min(), value.max()
+    rule = f"`{argument}` must be one value per group"
+    one = unless((low == high).fill_null(value=True), rule, pl.format("{} to {}", low, high))
+    return pl.when(one).then(low)
+
+
+def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
+    """Raise at collect for an expression that has more or fewer values than there are rows."""
+    if _keeps_length(column):
+        return column
+    found = column.len()
+    sentence = f"`{argument}` must have one value for each row"
+    fits = unless(found == rows, sentence, pl.format("{} for {} rows", found, rows))
+    # As many as rows in any case: columns of different lengths raise before the check does.
+    return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
+
+
+def _of_one_length(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
+    """Check the label, the score and the weight of an expression by one that has all rows.
+
+    Where all of them are filtered, that is how rows are chosen.
+    """
+    whole = next((column for column in columns if column.meta.is_column()), None)
+    if whole is None:
+        return list(columns)
+    arguments = ("label", "score", "weight")
+    return [
+        of_length(argument, column, whole.len())
+        for argument, column in zip(arguments, columns, strict=False)
+    ]
+
+
+def _keeps_length(column: pl.Expr) -> bool:
+    """Whether an expression has a value for each row, or one for all, as far as can be told."""
+    try:
+        return column.meta.is_length_preserving() or column.meta.is_scalar()
+    except pl.exceptions.PolarsError:
+        # It depends on the types of the frame.
+        return True
+
+
+def refuse_objects(argument: str, name: str, dtype: pl.DataType) -> None:
+    """Raise for a column of values that only Python knows."""
+    if dtype == pl.Object:
+        msg = f"`{argument}` must not hold Python objects; found {name} of type Object"
+        raise TypeError(msg)
+
+
+def _build(
+    columns: list[tuple[pl.Expr, pl.DataType]],
+    *,
+    pos_label: object,
+    build: Callable[[pl.Expr], pl.Expr],
+    beside: dict[str, pl.Expr],
+) -> pl.Expr:
+    arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
+    typed = [
+        Typed(argument, column, dtype, shown_as(column))
+        for argument, (column, dtype) in zip(arguments, columns, strict=False)
+    ]
+    # As fields of one list the columns are evaluated once, however often they are mentioned.
+    named = {arguments[one.argument]: one.column for one in typed} | beside
+    raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
+    typed = [
+        one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
+    ]
+    rows = observe(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
+    kept = pl.element().struct.field(SCORE, *beside)
+    signed = rows.weight.fill_null(0).alias(WEIGHT)
+    if rows.zero_label is None:
+        return build(raw.list.eval(pl.struct(kept, signed)))
+    observed = raw.list.eval(pl.struct(kept, signed, rows.zero_label.alias(ZERO_LABEL)))
+    fields = (pl.element().struct.field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
+    checked = Observations(*fields).signed_weight.alias(WEIGHT)
+    return build(observed.list.eval(pl.struct(kept, checked)))

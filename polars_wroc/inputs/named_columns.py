@@ -1,0 +1,70 @@
+"""What an argument names in a frame: its columns, one or several, and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.inputs.arguments import reject_type
+from polars_wroc.inputs.columns import Typed, shown_as
+from polars_wroc.inputs.expressions import as_column, check_name, of_length, refuse_objects
+from polars_wroc.inputs.rows import IntoColumns
+
+
+def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
+    """Read an argument that holds one or several columns; expand selectors and patterns."""
+    values = [value] if isinstance(value, str | pl.Expr) else value
+    if not isinstance(values, Sequence) or not values:
+        reject_type(argument, "be one or several column names or expressions", value)
+    columns: dict[str, pl.Expr] = {}
+    for item in values:
+        column = as_column(argument, item)
+        names = _schema(frame, argument, column).names()
+        if len(names) > 1 and not column.meta.is_column_selection():
+            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
+            raise ValueError(msg)
+        for name in names:
+            if name in columns:
+                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
+                raise ValueError(msg)
+            check_name(argument, name)
+            # A selection may select more of a frame that has more columns.
+            columns[name] = pl.col(name) if column.meta.is_column_selection() else column
+    return columns
+
+
+def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
+    """Write -0.0 as 0.0 and all NaN with the same bits, which are the same group."""
+    (dtype,) = frame.select(key).collect_schema().dtypes()
+    if not dtype.is_float():
+        return key
+    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key).fill_nan(float("nan"))
+
+
+def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
+    """Check that an argument is one column of a frame, and tell its type."""
+    schema = _schema(frame, argument, column)
+    if len(schema) != 1:
+        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
+        raise ValueError(msg)
+    of_rows = of_length(argument, column, pl.len())
+    return Typed(argument, of_rows, schema.dtypes()[0], shown_as(column))
+
+
+def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
+    try:
+        schema = frame.select(column).collect_schema()
+    except pl.exceptions.ColumnNotFoundError as error:
+        names = frame.collect_schema().names()
+        missing = [name for name in column.meta.root_names() if name not in names]
+        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
+        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
+        raise pl.exceptions.ColumnNotFoundError(msg) from error
+    if not schema:
+        names = frame.collect_schema().names()
+        msg = f"`{argument}` must name a column of the frame; found a selection of none of {names}"
+        raise ValueError(msg)
+    for name, dtype in schema.items():
+        refuse_objects(argument, f"column {name!r}", dtype)
+    return schema

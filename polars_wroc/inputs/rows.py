@@ -1,0 +1,158 @@
+"""The checked rows of a frame, and results on their way back: what every table starts from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_wroc.inputs.columns import (
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SCORE_HIGH,
+    WEIGHT,
+    ZERO_LABEL,
+    IntoColumn,
+    Observations,
+)
+from polars_wroc.plans.by_keys import reduce_groups
+from polars_wroc.plans.checks import unless
+
+IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
+
+
+class RowSource(ABC):
+    """What stands for the rows of a frame, with fewer rows of its own."""
+
+    frame: pl.LazyFrame
+    keys: list[str]
+
+    @abstractmethod
+    def rows(self, by: dict[str, pl.Expr]) -> Rows:
+        """Lay out rows of groups that are made of its keys; models stay apart."""
+
+    @abstractmethod
+    def multiplicity(self) -> pl.Expr:
+        """Say for how many rows each row of the frame stands, the missing ones included."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
+
+    Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
+    stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers
+    of their weights, and in a bin for those that score up to `SCORE_HIGH`, if they have
+    `SEVERAL_SCORES` at all.
+    """
+
+    frame: pl.LazyFrame
+    keys: list[str]
+    # The keys whose values keep the order in which the caller named them.
+    ordered: list[str] = field(default_factory=list)
+    # Whether the rows are in descending order of the score already, the missing ones first.
+    in_order: bool = False
+
+    @property
+    def groups(self) -> list[str]:
+        """The keys but for the model."""
+        return [key for key in self.keys if key not in self.ordered]
+
+    @property
+    def observations(self) -> Observations:
+        """The checked columns as expressions."""
+        columns = self.frame.collect_schema()
+        zero = pl.col(ZERO_LABEL) if ZERO_LABEL in columns else None
+        return Observations(pl.col(SCORE), pl.col(WEIGHT), zero)
+
+    @property
+    def counted(self) -> bool:
+        """Whether a row may stand for several."""
+        return ROW_COUNT in self.frame.collect_schema()
+
+    @property
+    def binned(self) -> bool:
+        """Whether a row may stand for rows of several scores."""
+        return SCORE_HIGH in self.frame.collect_schema()
+
+    def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
+        """Let the rows through, unless a bin has scores on both sides of a threshold."""
+        frame = self.frame
+        if not self.binned:
+            return self
+        low, high = pl.col(SCORE), pl.col(SCORE_HIGH)
+        for threshold in thresholds:
+            apart = ((low >= threshold) | (high < threshold)).fill_null(value=True)
+            found = pl.format("{} in one from {} to {}", threshold, low, high)
+            checked = unless(apart, f"`{argument}` must not be inside a bin of scores", found)
+            frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
+        return replace(self, frame=frame)
+
+    @property
+    def signed_squares(self) -> pl.Expr:
+        """The squared weights, negative those of negative rows."""
+        weight = pl.col(WEIGHT)
+        if self.counted:
+            return pl.when(weight > 0).then(ROW_SQUARES).when(weight < 0).then(-pl.col(ROW_SQUARES))
+        return weight * weight.abs()
+
+    @property
+    def signed_cubes(self) -> pl.Expr:
+        """The cubed weights, negative those of negative rows."""
+        weight = pl.col(WEIGHT)
+        if self.counted:
+            return pl.when(weight > 0).then(ROW_CUBES).when(weight < 0).then(-pl.col(ROW_CUBES))
+        return weight * weight * weight
+
+    @property
+    def each_counts(self) -> pl.Expr:
+        """For how many a row stands, in a type whose sums go beyond four billion."""
+        return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
+
+    def number_of(self, these: pl.Expr) -> pl.Expr:
+        """Count the rows of which something holds."""
+        if self.counted:
+            return pl.when(these).then(ROW_COUNT).otherwise(0).sum()
+        return these.sum().cast(pl.Int64)
+
+    def class_counts(self) -> dict[str, pl.Expr]:
+        """Count the rows of each class."""
+        weight = pl.col(WEIGHT)
+        return {"n_pos": self.number_of(weight > 0), "n_neg": self.number_of(weight < 0)}
+
+    def of(self, groups: Sequence[str]) -> Rows:
+        """Divide the same rows by other keys, and by those in order as before."""
+        return replace(self, keys=[*groups, *self.ordered])
+
+    def key_values(self) -> pl.LazyFrame:
+        """One row per group."""
+        return self.frame.select(self.keys).unique()
+
+    def arrange(self, result: pl.LazyFrame) -> pl.LazyFrame:
+        """Sort a result by the keys, keeping the order inside a group.
+
+        The last thing that is done to it: models are text thereafter, and sort as such.
+        """
+        if not self.keys:
+            return result
+        result = result.sort(self.keys, maintain_order=True)
+        return result.with_columns(pl.col(name).cast(pl.String) for name in self.ordered)
+
+    def reduce(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
+        """Aggregate each group of a frame that has the keys."""
+        return reduce_groups(frame, self.keys, aggregates)
+
+
+def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Split the signed weight into that of a positive and that of a negative row."""
+    # Each class has its own sum: one minus the other would not be monotone.
+    positive, negative = signed.clip(lower_bound=0), (-signed).clip(lower_bound=0)
+    return positive.cast(pl.Float64), negative.cast(pl.Float64)
+
+
+CLASSES = ("pos", "neg")

@@ -1,0 +1,118 @@
+"""Scores of several types in one column: in a type that holds the values of all of them.
+
+A float has 53 bits for the digits of a number. Whole numbers and decimals with more would be
+rounded, and scores that differ would tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.inputs.columns import FLOAT_DIGITS, Typed, number_type, numeric
+from polars_wroc.plans.checks import unless
+
+# Of the smallest type that has room for any float beside whole numbers.
+_WHOLE = pl.Int128()
+
+
+def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
+    """Cast scores to a common type, and raise at collect for a value that this would round."""
+    types = [number_type(score.dtype) for score in scores]
+    if len(set(types)) == 1:
+        return [numeric(score) for score in scores]
+    empty = [pl.DataFrame(schema={"score": dtype}) for dtype in types]
+    common = pl.concat(empty, how="vertical_relaxed").schema["score"]
+    cast = []
+    for score, dtype in zip(scores, types, strict=True):
+        value = numeric(score)
+        if dtype != common:
+            beside = next(other for other, t in zip(scores, types, strict=True) if t != dtype)
+            rule = (
+                f"`{score.argument}` must not mix types that round its values; "
+                f"{score} stands beside {beside}"
+            )
+            held = unless(_held(value, dtype, common), rule, value)
+            value = pl.when(held).then(value.cast(common, strict=False))
+        cast.append(value)
+    return cast
+
+
+def frames_alike(
+    argument: str,
+    frames: Sequence[pl.LazyFrame],
+    *columns: str,
+    shown: Sequence[str] | None = None,
+) -> list[pl.LazyFrame]:
+    """Cast the scores of several frames, in these columns of each, to one type.
+
+    ``shown`` is how messages call the frames' scores.
+    """
+    names = shown or [f"the score in number {number}" for number in range(1, len(frames) + 1)]
+    schemas = [frame.collect_schema() for frame in frames]
+    cast: list[list[pl.Expr]] = [[] for _ in frames]
+    for name in columns:
+        scores = [
+            Typed(argument, pl.col(name), schema[name], called)
+            for called, schema in zip(names, schemas, strict=True)
+        ]
+        for exprs, score in zip(cast, in_one_type(scores), strict=True):
+            exprs.append(score.alias(name))
+    return [frame.with_columns(exprs) for frame, exprs in zip(frames, cast, strict=True)]
+
+
+def beside_thresholds(score: Typed) -> pl.Expr:
+    """Cast a score to the type of thresholds, and raise at collect for one that this moves."""
+    if score.dtype.is_decimal():
+        return score.column.cast(pl.Float64)
+    thresholds = Typed(score.argument, pl.lit(0.0), pl.Float64(), "`thresholds`")
+    return in_one_type([score, thresholds])[0]
+
+
+def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
+    """Whether a score of any type reaches a threshold, which is a float: exact for whole numbers.
+
+    A decimal is as large as the float that is nearest to it.
+    """
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((value, dtype),) = columns
+        near = value.cast(pl.Float64)
+        if not dtype.is_integer():
+            return near >= threshold
+        # The engine compares with the float that a whole number is rounded to.
+        both = (each.cast(_WHOLE, strict=False) for each in (value, threshold))
+        reached = pl.when(near == threshold).then(next(both) >= next(both))
+        return reached.fill_null(near >= threshold)
+
+    return pl.pipe_with_dtype([score], compare)
+
+
+def is_moved(score: pl.Expr) -> pl.Expr:
+    """Whether the float nearest to a score is another whole number."""
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((value, dtype),) = columns
+        if not dtype.is_integer():
+            return pl.lit(value=False)
+        near = value.cast(pl.Float64).cast(_WHOLE, strict=False)
+        return value.cast(_WHOLE, strict=False).ne_missing(near)
+
+    return pl.pipe_with_dtype([score], compare)
+
+
+def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
+    """Let a threshold that was chosen through, unless it is another number than the score."""
+    rule = "`score` must be a number that a float holds where it is chosen for a threshold"
+    return pl.when(unless(~moved.fill_null(value=False), rule, threshold)).then(threshold)
+
+
+def _held(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
+    """Whether a type has room for a value of another."""
+    if common.is_float() and dtype.is_decimal():
+        digits = value.cast(pl.String).str.replace_all(r"[-.]", "").str.strip_chars_start("0")
+        return (digits.str.strip_chars_end("0").str.len_bytes() <= FLOAT_DIGITS).fill_null(
+            value=True
+        )
+    return value.cast(common, strict=False).cast(dtype, strict=False).eq_missing(value)

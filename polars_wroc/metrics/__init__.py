@@ -1,0 +1,1 @@
+"""Numbers of a score: areas, their confidence intervals and comparisons."""

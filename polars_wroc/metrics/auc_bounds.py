@@ -1,0 +1,76 @@
+"""What a curve may be where only bins of scores are known: never below one curve or above another.
+
+Rows in a bin with several scores may be in any order. If all its negatives come first the curve
+runs along the bottom of the bin's rectangle and then up, and along its top if they come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SEVERAL_SCORES
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics import formulas as metrics
+from polars_wroc.ranking.confusion_curve import Curve
+from polars_wroc.ranking.placements import place, row_curve
+
+AUC_BOUNDS = ("auc_low", "auc_high")
+
+_POINT = "__point"
+
+
+class CurveBounds(NamedTuple):
+    """The lowest and the highest curve."""
+
+    low: Curve
+    high: Curve
+
+
+def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> CurveBounds:
+    """Bound the curve of rows that have been placed, for areas over one of the rates."""
+    several = pl.when(SEVERAL_SCORES)
+    if over_tpr:
+        return CurveBounds(
+            low=replace(curve, fpr_before=several.then(curve.fpr).otherwise(curve.fpr_before)),
+            high=replace(curve, fpr=several.then(curve.fpr_before).otherwise(curve.fpr)),
+        )
+    return CurveBounds(
+        low=replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr)),
+        high=replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before)),
+    )
+
+
+def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Lay out the lowest and the highest curve, with a corner before each point after a bin."""
+    fpr, tpr = pl.col("fpr"), pl.col("tpr")
+    corners = (
+        pl.struct(fpr, tpr.shift(1)),
+        pl.struct(fpr.shift(1), tpr),
+    )
+    low, high = (
+        curve.select(
+            *keys,
+            pl.concat_list(pl.when(SEVERAL_SCORES).then(corner), pl.struct(fpr, tpr)).alias(_POINT),
+        )
+        .explode(_POINT, empty_as_null=False)
+        .drop_nulls(_POINT)
+        .with_columns(pl.col(_POINT).struct.unnest())
+        .drop(_POINT)
+        for corner in corners
+    )
+    return low, high
+
+
+def auc_bound_sums() -> dict[str, pl.Expr]:
+    """Aggregate the placed rows of a group to what its AUC is between."""
+    bounds = zip(AUC_BOUNDS, curve_bounds(row_curve()), strict=True)
+    return {name: metrics.roc_auc(bound) for name, bound in bounds}
+
+
+def auc_bounds(rows: Rows) -> pl.LazyFrame:
+    """Lay out what the AUC of each group is between."""
+    return rows.arrange(rows.reduce(place(rows), auc_bound_sums()))

@@ -1,0 +1,196 @@
+"""The variance of an estimate whose influence on a row is linear in the row's placement.
+
+An AUC, a partial AUC and a difference of two AUCs are of that kind. What may be correlated
+and what may not is a matter of the *units*: every row is one, or as many as its weight says,
+or all rows of a cluster together. A row stands beside the sums over its own unit, so that one
+formula serves all three, and rows that are clusters of their own give what rows give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from polars_wroc.inputs.arguments import WeightType, check_weight_type
+from polars_wroc.inputs.columns import ROW_CUBES, ROW_SQUARES, WEIGHT
+from polars_wroc.inputs.rows import CLASSES
+from polars_wroc.plans.steps import Fields, Step
+from polars_wroc.ranking.placements import Placements
+from polars_wroc.stats.proportions import effective_number, is_exact
+
+Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
+
+# Below this share of its largest possible value a sum of weights is one unit's.
+_ONE_UNIT = 1e-12
+# Below this share of its terms a difference of sums is rounding.
+ROUNDING = 1e-13
+
+
+def units_of(weight_type: WeightType, *, clustered: bool = False, counted: bool = False) -> Units:
+    """Say what is independent of what, perhaps within rows that stand for several."""
+    check_weight_type(weight_type)
+    if clustered:
+        # Counting a row several times changes nothing in the sum over its cluster.
+        return "cluster"
+    if weight_type == "frequency":
+        return "frequency"
+    return "counted" if counted else "row"
+
+
+def unit_weight(units: Units, field: Fields) -> pl.Expr:
+    """Weight of the unit that a row is; where it stands for several, their mean by weight."""
+    if units == "frequency":
+        return pl.lit(1.0)
+    weight = field(WEIGHT).abs()
+    return field(ROW_SQUARES) / weight if units == "counted" else weight
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of one estimate, from sums over the rows of a group.
+
+    ``centre`` is the column of the mean placement; ``name`` tells the columns of several
+    estimates apart. The results are the columns `total`, and `part` and `effective` of each
+    class. What is below the share ``rounding`` of the terms that make it up is taken for 0.
+    """
+
+    units: Units
+    centre: str
+    name: str = ""
+    rounding: float = ROUNDING
+
+    @property
+    def total(self) -> str:
+        """Column of the variance; null where a class has one unit only, or cubes are no numbers."""
+        return f"__variance{self.name}"
+
+    def part(self, side: str) -> str:
+        """Column of what a class contributes."""
+        return self.column("part", side)
+
+    def effective(self, side: str) -> str:
+        """Column of Kish's effective number of units in a class."""
+        return self.column("effective", side)
+
+    def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
+        """Sum what `sums` needs over the rows of a cluster, to stand beside each of them."""
+        columns: dict[str, pl.Expr] = {}
+        for side, (weight, placement) in placements._asdict().items():
+            columns[self.column("unit_weight", side)] = weight.sum()
+            columns[self.column("unit_sum", side)] = (weight * placement).sum()
+        return columns
+
+    def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate the rows of a group to all that `steps` need."""
+        columns: dict[str, pl.Expr] = {}
+        for side, (weight, placement) in placements._asdict().items():
+            unit_weight, unit_sum = self._unit(weight, placement, side, field)
+            values = {
+                "weight": weight,
+                "squares": weight * unit_weight,
+                "cubes": self._cubes(weight, unit_weight, field),
+                "first": weight * unit_sum,
+                "second": weight * placement * unit_sum,
+            }
+            columns |= {self.column(name, side): value.sum() for name, value in values.items()}
+        if self.units == "cluster":
+            weight, placement = placements.pos
+            for name in ("unit_weight", "unit_sum"):
+                beside = field(self.column(name, "neg"))
+                columns[self._cross("weight", name)] = (weight * beside).sum()
+                columns[self._cross("sum", name)] = (weight * placement * beside).sum()
+        return columns
+
+    @property
+    def steps(self) -> list[Step]:
+        """From the sums of a group to its variance."""
+        return [self._parts, self._total]
+
+    def _unit(
+        self, weight: pl.Expr, placement: pl.Expr, side: str, field: Fields
+    ) -> tuple[pl.Expr, pl.Expr]:
+        """Weight of the unit that a row belongs to, and its sum of weighted placements."""
+        if self.units == "frequency":
+            return pl.lit(1.0), placement
+        if self.units == "cluster":
+            return field(self.column("unit_weight", side)), field(self.column("unit_sum", side))
+        own = unit_weight(self.units, field) if self.units == "counted" else weight
+        return own, own * placement
+
+    def _cubes(self, weight: pl.Expr, unit: pl.Expr, field: Fields) -> pl.Expr:
+        """Weight of a row times that of its unit squared."""
+        if self.units == "counted":
+            return pl.when(weight > 0).then(field(ROW_CUBES)).otherwise(0.0)
+        return weight * unit * unit
+
+    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
+        """What each class contributes.
+
+        The factor of a class makes that unbiased when weights and placements are unrelated;
+        for equal weights it is n / (n - 1). The cubes are the first to be no number.
+        """
+        columns: dict[str, pl.Expr] = {}
+        centre = field(self.centre)
+        for side in CLASSES:
+            weight, squares, cubes, first, second = (
+                field(self.column(name, side))
+                for name in ("weight", "squares", "cubes", "first", "second")
+            )
+            unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
+            several = unbiased > _ONE_UNIT * squares
+            factor = pl.when(several & is_exact(cubes)).then(squares / unbiased)
+            level = centre**2 * squares
+            spread = self.without_rounding(second - 2 * centre * first + level, second + level)
+            columns[self.column("factor", side)] = factor
+            columns[self.part(side)] = factor * (spread / weight / weight)
+            effective = effective_number(weight, squares)
+            columns[self.effective(side)] = pl.when(weight > 0).then(effective)
+        return columns
+
+    def _total(self, field: Fields) -> dict[str, pl.Expr]:
+        parts = field(self.part("pos")) + field(self.part("neg"))
+        if self.units != "cluster":
+            return {self.total: parts}
+        covariance, terms = self._covariance(field)
+        return {self.total: self.without_rounding(parts + covariance, parts + terms)}
+
+    def _covariance(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+        """Twice the covariance of the classes, which share clusters, and the size of its terms."""
+        centre = field(self.centre)
+        weights, weight_sums, sum_weights, sums = (
+            field(self._cross(of_pos, of_neg))
+            for of_pos in ("weight", "sum")
+            for of_neg in ("unit_weight", "unit_sum")
+        )
+        level = centre**2 * weights + sums
+        spread = level - centre * (weight_sums + sum_weights)
+        factors = field(self.column("factor", "pos")) * field(self.column("factor", "neg"))
+        totals = field(self.column("weight", "pos")) * field(self.column("weight", "neg"))
+        scale = 2 * factors.sqrt() / totals
+        return scale * spread, scale * level
+
+    def degrees_of_freedom(self, field: Fields) -> pl.Expr:
+        """Satterthwaite's, from what the classes contribute and how many units they have."""
+        # Of the parts alone: what classes in shared clusters have in common cancels out.
+        parts = field(self.part("pos")) + field(self.part("neg"))
+        spread = pl.lit(0.0)
+        for side in CLASSES:
+            share = field(self.part(side)) / parts
+            spread += share**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
+        return 1 / spread
+
+    def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
+        """Take for 0 what may be left of terms that cancel out."""
+        known = terms.is_finite()
+        nothing = pl.when(known & (difference <= self.rounding * terms)).then(0.0)
+        return nothing.when(known).then(difference)
+
+    def _cross(self, of_pos: str, of_neg: str) -> str:
+        """Column of a sum over positives of something of theirs and of their unit's negatives."""
+        return f"__{of_pos}_by_{of_neg}{self.name}"
+
+    def column(self, name: str, side: str) -> str:
+        """Column of one of the sums of a class, or of its ``factor``."""
+        return f"__{name}_{side}{self.name}"

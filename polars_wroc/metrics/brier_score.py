@@ -1,0 +1,136 @@
+"""How good a score is as a probability: the Brier score and what it is made of."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.plans.checks import probability
+from polars_wroc.plans.steps import Fields, as_struct, in_struct
+from polars_wroc.ranking.confusion_curve import Curve, is_divisor, list_curve
+from polars_wroc.ranking.convex_hull import hull_list
+from polars_wroc.ranking.cumulative_sums import ENDS_TIE, FP, TP, cumulated_list
+
+BRIER_COLUMNS = (
+    "brier_score",
+    "reliability",
+    "resolution",
+    "uncertainty",
+    "miscalibration",
+    "discrimination",
+)
+_POINTS, _LOSS = "__points", "__loss"
+_POSITIVE, _HERE = "__positive", "__here"
+
+
+def brier_score(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted Brier score of a probability, with two decompositions.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`; the score must lie between 0 and 1.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``brier_score``, of Float64 fields: ``brier_score``, the
+        mean squared distance of the score from the outcome; ``reliability, resolution,
+        uncertainty`` over the distinct scores, where the first less the second plus the third
+        is the Brier score [1]_; and ``miscalibration, discrimination``, for which the same holds
+        with the score after isotonic calibration as the one that is calibrated [2]_. All are
+        null where no row has weight.
+
+    Raises
+    ------
+    polars.exceptions.InvalidOperationError
+        At collect, for a score that is not between 0 and 1; else as for `roc_auc`.
+
+    Notes
+    -----
+    With hardly any ties the reliability is mostly noise, and ``miscalibration`` is the one to
+    read. It is never negative, nor is the ``discrimination``. The calibration is the hull of the
+    ROC curve, found by a Python function inside the query.
+
+    References
+    ----------
+    .. [1] Murphy, A. H. (1973), Journal of Applied Meteorology 12, 595-600.
+    .. [2] Dimitriadis, T. et al. (2021), Proceedings of the National Academy of Sciences 118.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> brier = df.select(wroc.brier_score("y", "s")).unnest("brier_score")
+    >>> brier.select("brier_score", "uncertainty", "miscalibration", "discrimination")
+    shape: (1, 4)
+    ┌─────────────┬─────────────┬────────────────┬────────────────┐
+    │ brier_score ┆ uncertainty ┆ miscalibration ┆ discrimination │
+    │ ---         ┆ ---         ┆ ---            ┆ ---            │
+    │ f64         ┆ f64         ┆ f64            ┆ f64            │
+    ╞═════════════╪═════════════╪════════════════╪════════════════╡
+    │ 0.1875      ┆ 0.25        ┆ 0.0625         ┆ 0.125          │
+    └─────────────┴─────────────┴────────────────┴────────────────┘
+    """
+    return from_expressions(label, score, weight, pos_label, _brier).alias("brier_score")
+
+
+def _brier(rows: pl.Expr) -> pl.Expr:
+    field = pl.element().struct.field
+    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
+    score = probability("score", field(SCORE).cast(pl.Float64))
+    point = as_struct({SCORE: score, TP: field(TP), FP: field(FP)})
+    points = cumulated_list(there, [SCORE]).list.eval(point.filter(field(ENDS_TIE)))
+    curve = list_curve()
+    # Named once: each of the losses mentions them several times.
+    named = points.list.eval(
+        pl.element().struct.with_fields(
+            curve.dp.alias(_POSITIVE), (curve.dp + curve.dn).alias(_HERE)
+        )
+    )
+    parts = _over_scores(curve, field)
+    parts[_POINTS] = pl.element().implode()
+    sums = named.list.eval(as_struct(parts))
+    return in_struct(sums, [_calibrated, _differences], BRIER_COLUMNS)
+
+
+def _calibrated(field: Fields) -> dict[str, pl.Expr]:
+    """The Brier score of the calibrated score: on an edge of the hull, the share of positives."""
+    hull = list_curve()
+    loss = (hull.dp * hull.dn / (hull.dp + hull.dn)).sum()
+    return {_LOSS: hull_list(field(_POINTS)).list.agg(loss)}
+
+
+def _differences(field: Fields) -> dict[str, pl.Expr]:
+    differences = {
+        "miscalibration": field("brier_score") - field(_LOSS),
+        "discrimination": field("uncertainty") - field(_LOSS),
+    }
+    # Neither can be negative but for rounding.
+    return {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
+
+
+def _over_scores(curve: Curve, field: Fields) -> dict[str, pl.Expr]:
+    """Write the Brier score and Murphy's parts of it as sums over the distinct scores."""
+    both = curve.positives + curve.negatives
+    score, positive, here = field(SCORE), field(_POSITIVE), field(_HERE)
+    # A score whose weight is lost in rounding has none.
+    rate = pl.when(here > 0).then(positive / here)
+    losses = {
+        "brier_score": positive * (1 - score).pow(2) + (here - positive) * score.pow(2),
+        "reliability": here * (score - rate).pow(2),
+        "resolution": here * (rate - curve.prevalence).pow(2),
+    }
+    present = pl.when(is_divisor(both))
+    sums: dict[str, pl.Expr]
+    sums = {name: present.then(loss.sum() / both) for name, loss in losses.items()}
+    uncertainty = present.then(curve.positives / both * (curve.negatives / both))
+    return sums | {"uncertainty": uncertainty}

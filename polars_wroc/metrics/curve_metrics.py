@@ -1,0 +1,287 @@
+"""Metrics of a whole curve as expressions: one value per context."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.metrics import formulas
+from polars_wroc.metrics.formulas import Metric
+from polars_wroc.metrics.registry import Metrics, named_metrics
+from polars_wroc.plans.steps import as_struct
+from polars_wroc.ranking.confusion_curve import Curve, fold
+
+
+def roc_auc(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted area under the ROC curve.
+
+    The share of positive-negative weight that the score ranks correctly, ties counting
+    half [1]_. Works in ``select``, ``group_by().agg()`` and ``.over()``.
+
+    Parameters
+    ----------
+    label
+        Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
+    score
+        Column name or numeric expression; higher means more positive.
+    weight
+        Column name or expression of the row weights, zero or more; None weighs each row 1.
+        A row of weight 0 is as if it were not there.
+    pos_label
+        The positive value of a label that is not Boolean, 0/1 or -1/1.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``roc_auc``, between 0 and 1; null where a class has no
+        weight. Rows with a null label, score or weight or a NaN score are left out.
+
+    Raises
+    ------
+    TypeError
+        For an argument of the wrong kind, when the expression is built or planned.
+    polars.exceptions.InvalidOperationError
+        At collect, for a label or weight that is not allowed.
+
+    References
+    ----------
+    .. [1] Bamber, D. (1975), Journal of Mathematical Psychology 12, 387-415.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {"y": [-1, -1, 1, 1, 1], "w": [1, 1, 1, 4, 5], "s": [1, 2, 3, 1, 1]}
+    ... )
+    >>> df.select(wroc.roc_auc("y", "s", weight="w")).item()
+    0.325
+    >>> df.select(pl.col("s").wroc.roc_auc("y", weight="w")).item()
+    0.325
+    """
+    return _metric(formulas.roc_auc, label, score, weight, pos_label)
+
+
+def gini(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted Gini coefficient: ``2 * roc_auc - 1``, Somers' D of the score given the label.
+
+    Parameters, nulls and errors are those of `roc_auc`.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``gini``, between -1 and 1; null where a class has no
+        weight.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> df.select(wroc.gini("y", "s")).item()
+    0.5
+    """
+    return _metric(formulas.gini, label, score, weight, pos_label)
+
+
+def ks(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted Kolmogorov-Smirnov distance: the largest ``|tpr - fpr|`` over all thresholds.
+
+    Parameters, nulls and errors are those of `roc_auc`.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``ks``, between 0 and 1; null where a class has no weight.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> df.select(wroc.ks("y", "s")).item()
+    0.5
+    """
+    return _metric(formulas.ks, label, score, weight, pos_label)
+
+
+def average_precision(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted average precision: the step-wise area under the precision-recall curve.
+
+    Parameters, nulls and errors are those of `roc_auc`. The formula is scikit-learn's: the
+    precision at each distinct score, averaged over the positive weight gained there.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``average_precision``, between 0 and 1; null where a
+        class has no weight.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> round(df.select(wroc.average_precision("y", "s")).item(), 6)
+    0.833333
+    """
+    return _metric(formulas.average_precision, label, score, weight, pos_label)
+
+
+def pr_auc(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted area under the precision-recall curve, interpolated as it has to be.
+
+    Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
+    not change along a straight line, but as if the rows there came in evenly [1]_; the
+    integral is exact, for weights too [2]_. The area of a useless score is the prevalence.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``pr_auc``, between 0 and 1; null where a class has no
+        weight.
+
+    References
+    ----------
+    .. [1] Davis, J., Goadrich, M. (2006), Proceedings of ICML, 233-240.
+    .. [2] Keilwagen, J. et al. (2014), PLoS ONE 9, e92209.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> round(df.select(wroc.pr_auc("y", "s")).item(), 6)
+    0.797267
+    """
+    return _metric(formulas.pr_auc, label, score, weight, pos_label)
+
+
+def equal_error_rate(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted error rate at the point of the ROC curve where both classes have the same.
+
+    Parameters, nulls and errors are those of `roc_auc`. The point is where the false positive
+    and the false negative rate are equal, on the straight line between two thresholds.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``equal_error_rate``, between 0 and 1; null where a class
+        has no weight.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> df.select(wroc.equal_error_rate("y", "s")).item()
+    0.5
+    """
+    return _metric(formulas.equal_error_rate, label, score, weight, pos_label)
+
+
+def curve_metrics(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    metrics: Metrics,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Several weighted metrics of one curve, for one sort.
+
+    Each metric by itself sorts the rows of its group; here they share the curve.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    metrics
+        Names: ``"roc_auc"``, ``"gini"``, ``"ks"``, ``"average_precision"``, ``"pr_auc"``,
+        ``"equal_error_rate"``. Or a mapping from names of your own to those, to `PartialAUC`
+        and to `CostPartialAUC`.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``curve_metrics``, with a Float64 field for each metric;
+        null where a class has no weight.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a metric that does not exist or comes twice; else as for `roc_auc`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> metrics = {"auc": "roc_auc", "ks": "ks", "early": wroc.PartialAUC(fpr=(0.0, 0.5))}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=metrics)).unnest("curve_metrics")
+    shape: (1, 3)
+    ┌──────┬─────┬───────┐
+    │ auc  ┆ ks  ┆ early │
+    │ ---  ┆ --- ┆ ---   │
+    │ f64  ┆ f64 ┆ f64   │
+    ╞══════╪═════╪═══════╡
+    │ 0.75 ┆ 0.5 ┆ 0.25  │
+    └──────┴─────┴───────┘
+    """
+    asked = named_metrics(metrics)
+
+    def struct_of_metrics(curve: Curve) -> pl.Expr:
+        return as_struct({name: formula(curve) for name, formula in asked.items()})
+
+    build = partial(fold, formula=struct_of_metrics)
+    return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
+
+
+def _metric(
+    metric: Metric,
+    label: IntoColumn,
+    score: IntoColumn,
+    weight: IntoColumn | None,
+    pos_label: object,
+) -> pl.Expr:
+    build = partial(fold, formula=metric)
+    return from_expressions(label, score, weight, pos_label, build).alias(metric.__name__)

@@ -1,0 +1,72 @@
+"""One number from a confusion curve: each metric is written once, here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import polars as pl
+
+from polars_wroc.plans.steps import Fields, with_named
+from polars_wroc.ranking.areas import segments, total
+from polars_wroc.ranking.confusion_curve import Curve
+
+Metric: TypeAlias = Callable[[Curve], pl.Expr]
+
+
+def roc_auc(curve: Curve) -> pl.Expr:
+    """Share of positive-negative weight ranked correctly, ties counting half."""
+    area = (curve.dn * curve.tpr_middle).sum() / curve.negatives
+    # The sum of the masses and the last cumulative sum may differ in the last bits.
+    return curve.if_both_classes(area.clip(0.0, 1.0))
+
+
+def gini(curve: Curve) -> pl.Expr:
+    """Twice the AUC less one: Somers' D of the score given the label."""
+    return gini_of(roc_auc(curve))
+
+
+def gini_of(auc: pl.Expr) -> pl.Expr:
+    """Write an AUC as Gini's coefficient."""
+    return 2 * auc - 1
+
+
+def ks(curve: Curve) -> pl.Expr:
+    """Largest distance between the score distributions of the two classes."""
+    return curve.if_both_classes((curve.tpr - curve.fpr).abs().max())
+
+
+def average_precision(curve: Curve) -> pl.Expr:
+    """Precision averaged over the positive weight, as a step function."""
+    precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
+    return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
+
+
+def pr_auc(curve: Curve) -> pl.Expr:
+    """Area under the precision-recall curve, along which a tie is split evenly."""
+    x0, y0, x1, y1 = segments(curve)
+    # False positives in units of the positives, so that precision is rise / (rise + run).
+    odds = (1 - curve.prevalence) / curve.prevalence
+    pieces = {"y0": y0, "x0": x0 * odds, "rise": y1 - y0, "run": (x1 - x0) * odds}
+
+    def areas(field: Fields) -> pl.Expr:
+        y0, x0, rise, run = (field(name) for name in pieces)
+        before, gained = y0 + x0, rise + run
+        # What earlier precision adds to or takes from the piece's own, rise / gained.
+        drift = (rise * x0 - run * y0) / gained * (gained / before).log1p()
+        return rise / gained * (rise - pl.when(before > 0).then(drift).otherwise(0.0))
+
+    return total(curve, with_named(pieces, areas)).clip(0.0, 1.0)
+
+
+def equal_error_rate(curve: Curve) -> pl.Expr:
+    """False positive rate where it equals the false negative rate."""
+    x0, y0, x1, y1 = segments(curve)
+    pieces = {"x0": x0, "run": x1 - x0, "before": 1 - y0 - x0, "after": 1 - y1 - x1}
+
+    def crossing(field: Fields) -> pl.Expr:
+        x0, run, before, after = (field(name) for name in pieces)
+        crosses = (before >= 0) & (after <= 0) & (before > after)
+        return pl.when(crosses).then(x0 + run * before / (before - after))
+
+    return curve.if_both_classes(with_named(pieces, crossing).min())

@@ -1,0 +1,224 @@
+"""The influence of rows on a partial AUC, as placements like those of an AUC.
+
+A row moves the area under its part of the curve, and it moves the end of the range along the
+curve, since that is a quantile of the scores. Both are known from the curve and the row's
+place on it; no density has to be estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import CLUSTER, IntoColumn
+from polars_wroc.inputs.expressions import cluster_column, from_expressions
+from polars_wroc.metrics.partial_auc import PartialAUC
+from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval
+from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, with_named
+from polars_wroc.ranking.areas import Range, Segments
+from polars_wroc.ranking.confusion_curve import Curve, if_both_classes
+from polars_wroc.ranking.placements import (
+    ClassRows,
+    Placements,
+    beside_clusters_in_list,
+    list_row_curve,
+    place_list,
+)
+from polars_wroc.stats.proportions import TOLERANCE
+
+PARTIAL_COLUMNS = (
+    "partial_auc",
+    "se",
+    "ci_low",
+    "ci_high",
+    "ci_method",
+    "n_eff_pos",
+    "n_eff_neg",
+)
+_WEIGHTS, _LACKS = ("__weight_pos", "__weight_neg"), ("__lacks_pos", "__lacks_neg")
+_SEGMENT = ("__x0", "__y0", "__x1", "__y1")
+
+
+@dataclass(frozen=True)
+class LinearisedArea:
+    """A partial AUC over a range of one rate.
+
+    A range of true positive rates is one of false positive rates on the curve that exchanges
+    the classes and turns the scores around.
+    """
+
+    fpr: Range | None
+    tpr: Range | None
+
+    @property
+    def steps(self) -> list[Step]:
+        """From placed rows to what `placements` refers to; each keeps only what follows need."""
+        return [self._segments, self._worths]
+
+    def placements(self, field: Fields) -> Placements:
+        """What each row lacks to the worth of a perfect score's rows, as a share of it."""
+        return Placements(
+            *(ClassRows(field(w), field(p)) for w, p in zip(_WEIGHTS, _LACKS, strict=True))
+        )
+
+    def scale(self, field: Fields) -> dict[str, pl.Expr]:
+        """From shares of a perfect score's area to areas."""
+        names = {"auc": "partial_auc", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high"}
+        return {area: field(share) * self._width for share, area in names.items()}
+
+    @property
+    def _range(self) -> Range:
+        if self.tpr is None:
+            assert self.fpr is not None
+            return self.fpr
+        return 1 - self.tpr[1], 1 - self.tpr[0]
+
+    @property
+    def _width(self) -> float:
+        return self._range[1] - self._range[0]
+
+    def _segments(self, _: Fields) -> dict[str, pl.Expr]:
+        curve = list_row_curve()
+        weights = dict(zip(_WEIGHTS, (of.weight for of in curve.placements), strict=True))
+        return weights | dict(zip(_SEGMENT, self._segment_of(curve), strict=True))
+
+    def _segment_of(self, curve: Curve) -> Segments:
+        if self.tpr is None:
+            return Segments(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
+        return Segments(1 - curve.tpr, 1 - curve.fpr, 1 - curve.tpr_before, 1 - curve.fpr_before)
+
+    def _worths(self, field: Fields) -> dict[str, pl.Expr]:
+        """What a row lacks: one of the class on the vertical axis, and one of the other."""
+        low, high = (_worths_until(end, field) for end in self._range)
+        worths = [above - below for above, below in zip(high, low, strict=True)]
+        lacks = [1 - worth / self._width for worth in worths]
+        weights = {name: field(name) for name in _WEIGHTS}
+        by_class = lacks if self.tpr is None else reversed(lacks)
+        return weights | dict(zip(_LACKS, by_class, strict=True))
+
+
+def _worths_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+    """What rows are worth to the area from 0 to one end: upward, and along the curve."""
+    if end == 0:
+        return pl.lit(0.0), pl.lit(0.0)
+    x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
+    height = _height_at(end, field)
+    pieces = {"reach": end - x0, "width": x1 - x0, "y0": y0 - height, "rise": y1 - y0}
+
+    def upward(of: Fields) -> pl.Expr:
+        reach, width = of("reach"), of("width")
+        inside = pl.when(reach >= width).then(reach - width / 2)
+        return inside.when(reach > 0).then(reach**2 / (2 * width)).otherwise(0.0)
+
+    def along(of: Fields) -> pl.Expr:
+        passed = pl.when(of("width") > 0).then((of("reach") / of("width")).clip(0.0, 1.0))
+        return with_named(
+            {"passed": passed.otherwise(0.0), "y0": of("y0"), "rise": of("rise")},
+            lambda part: part("passed") * (part("y0") + part("rise") * part("passed") / 2),
+        )
+
+    return with_named(pieces, upward), with_named(pieces, along) + end * height
+
+
+def _height_at(end: float, field: Fields) -> pl.Expr:
+    """How high the curve is at an end of the range, at the top of its steps."""
+    x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
+    within = y0 + (end - x0) / (x1 - x0) * (y1 - y0)
+    reached = pl.when(x1 <= end + TOLERANCE).then(y1)
+    return reached.when(x0 <= end + TOLERANCE).then(within).max()
+
+
+def partial_auc_ci(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    fpr: Range | None = None,
+    tpr: Range | None = None,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    method: AreaMethod = "logit-t",
+    weight_type: WeightType = "probability",
+    cluster: IntoColumn | None = None,
+) -> pl.Expr:
+    """Weighted partial AUC with its standard error and confidence interval.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    fpr, tpr
+        Range of false positive rates or of true positive rates, not of both: see
+        `partial_auc`.
+    level, method, weight_type, cluster
+        As for `roc_auc_ci`; the logit is of the area as a share of a perfect score's.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``partial_auc_ci``: ``partial_auc, se, ci_low, ci_high``
+        (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64). Where the
+        variance is 0 or unknown there is no interval.
+
+    Raises
+    ------
+    ValueError
+        As for `partial_auc`, and for two ranges; else as for `roc_auc_ci`.
+
+    Notes
+    -----
+    Linearised without an estimate of a density: what the end of the range, as a quantile of the
+    scores, adds to the influence of a row is known from the curve itself [1]_. For the range
+    (0, 1) it is the variance of the AUC.
+
+    References
+    ----------
+    .. [1] Deville, J.-C. (1999), Survey Methodology 25, 193-203.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0] * 9, "s": [0.9, 0.8, 0.7, 0.1] * 9})
+    >>> area = df.select(wroc.partial_auc_ci("y", "s", fpr=(0.0, 0.5)))
+    >>> area.unnest("partial_auc_ci").select(pl.col("partial_auc", "se").round(3))
+    shape: (1, 2)
+    ┌─────────────┬───────┐
+    │ partial_auc ┆ se    │
+    │ ---         ┆ ---   │
+    │ f64         ┆ f64   │
+    ╞═════════════╪═══════╡
+    │ 0.25        ┆ 0.086 │
+    └─────────────┴───────┘
+    """
+    if fpr is not None and tpr is not None:
+        msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
+        raise ValueError(msg)
+    PartialAUC(fpr, tpr)
+    clustered = cluster is not None
+    interval = Interval(level, method, weight_type, clustered=clustered, fallback=False)
+    beside = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
+    build = partial(_interval, area=LinearisedArea(fpr, tpr), interval=interval)
+    return from_expressions(label, score, weight, pos_label, build, **beside).alias(
+        "partial_auc_ci"
+    )
+
+
+def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
+    field = pl.element().struct.field
+    beside = [CLUSTER] if interval.clustered else []
+    placed = place_list(rows, *beside)
+    for step in area.steps:
+        kept = {name: field(name) for name in beside}
+        placed = placed.list.eval(as_struct(kept | step(field)))
+    placements = area.placements(field)
+    if interval.clustered:
+        placed = beside_clusters_in_list(placed, interval.cluster_sums(placements))
+    (weight, lacks), (other, _) = placements
+    known = if_both_classes(weight.sum(), other.sum(), (weight * lacks).sum())
+    missing = known / weight.sum()
+    sums = as_struct(interval.sums_of(1 - missing, missing, placements, field))
+    return in_struct(placed.list.eval(sums), [*interval.steps, area.scale], PARTIAL_COLUMNS)

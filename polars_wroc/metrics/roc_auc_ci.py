@@ -1,0 +1,282 @@
+"""The uncertainty of an AUC: intervals that hold in small groups too.
+
+The variance is a few sums over the rows, so that it comes out of the same sort as the AUC.
+Near an AUC of 1 everything is written in what is missing from 1, which rounding would
+otherwise swallow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import CLUSTER, IntoColumn
+from polars_wroc.inputs.expressions import cluster_column, from_expressions
+from polars_wroc.inputs.rows import CLASSES
+from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics.auc_variance import Variance, units_of
+from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
+from polars_wroc.ranking.placements import (
+    Placements,
+    RowCurve,
+    beside_clusters_in_list,
+    list_row_curve,
+    named_in_list,
+    place_list,
+)
+from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.proportions import logit_limits
+
+AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
+Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
+
+INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
+# Enough for nine digits.
+_NEWCOMBE_STEPS = 9
+# What may be divided by and squared.
+_LEAST_PAIRS = 1e-150
+# What the AUC lacks to 1; the number of clusters and of the rows in a row's own.
+_MISSING, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Which interval to compute, and what a weight means."""
+
+    level: float
+    method: Method
+    weight_type: WeightType
+    clustered: bool = False
+    # Whether a row may stand for several.
+    counted: bool = False
+    # Whether there is Newcombe's interval, which is of an AUC and stands in for a variance.
+    fallback: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        options.level(self.level)
+        allowed = get_args(Method if self.fallback else AreaMethod)
+        options.option("method", self.method, allowed)
+        units_of(self.weight_type, clustered=self.clustered)
+
+    @property
+    def variance(self) -> Variance:
+        """The variance of the AUC, in the units that weights and clusters make."""
+        units = units_of(self.weight_type, clustered=self.clustered, counted=self.counted)
+        return Variance(units, centre=_MISSING)
+
+    def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
+        """Sum over the rows of a cluster what `sums` needs beside each of them."""
+        rows = (placements.pos.weight + placements.neg.weight > 0).sum()
+        return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: rows}
+
+    def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate a curve to all that `steps` need."""
+        return self.sums_of(metrics.roc_auc(curve), curve.missing, curve.placements, field)
+
+    def sums_of(
+        self, area: pl.Expr, missing: pl.Expr, placements: Placements, field: Fields
+    ) -> dict[str, pl.Expr]:
+        """Do as `sums` does for any area, as a share of the largest, and its placements."""
+        columns = {"auc": area, _MISSING: missing}
+        if self.clustered:
+            there = placements.pos.weight + placements.neg.weight > 0
+            columns[_CLUSTERS] = pl.when(there).then(1 / field(_CLUSTER_ROWS)).sum()
+        return columns | self.variance.sums(placements, field)
+
+    @property
+    def steps(self) -> list[Step]:
+        """From the sums of a group to the columns of its interval."""
+        quantile = normal_quantile((1 + self.level) / 2)
+        newcombe = _newcombe_step(quantile)
+        return [
+            *self.variance.steps,
+            self._degrees_of_freedom,
+            *([_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS] if self.fallback else []),
+            self._limits,
+            self._result,
+        ]
+
+    def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add Satterthwaite's degrees of freedom, in clusters at most one less than those."""
+        variance = field(self.variance.total)
+        effective = {side: field(self.variance.effective(side)) for side in CLASSES}
+        df = self.variance.degrees_of_freedom(field)
+        if self.clustered:
+            df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
+        regular = (variance > 0) & (field("auc") > 0) & (field(_MISSING) > 0)
+        return {
+            "__df": df.clip(lower_bound=1.0),
+            "__regular": regular.fill_null(value=False),
+            **{f"n_eff_{side}": size for side, size in effective.items()},
+        }
+
+    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
+        auc, missing, variance = field("auc"), field(_MISSING), field(self.variance.total)
+        tail = (1 + self.level) / 2
+        normal = pl.lit(normal_quantile(tail))
+        if self.method == "wald":
+            margin = normal * variance.sqrt()
+            low, high = (auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0)
+        else:
+            small_sample = self.method in ("logit-t", "conservative")
+            quantile = student_quantile(tail, field("__df")) if small_sample else normal
+            low, high = logit_limits(auc, missing, quantile * variance.sqrt())
+        if self.method == "conservative":
+            low = pl.min_horizontal(low, field("__low"))
+            high = pl.max_horizontal(high, field("__high"))
+        return {"__analytic_low": low, "__analytic_high": high}
+
+    def _result(self, field: Fields) -> dict[str, pl.Expr]:
+        analytic = pl.when(pl.lit(self.method != "newcombe") & field("__regular"))
+        limits = {f"ci_{end}": analytic.then(field(f"__analytic_{end}")) for end in ("low", "high")}
+        method = analytic.then(pl.lit(self.method))
+        columns: dict[str, pl.Expr] = {"se": field(self.variance.total).sqrt()}
+        if not self.fallback:
+            return columns | limits | {"ci_method": method}
+        known = field("__low").is_not_null()
+        for end in ("low", "high"):
+            columns[f"ci_{end}"] = limits[f"ci_{end}"].otherwise(field(f"__{end}"))
+        return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
+
+
+def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:
+    pos, neg = field("n_eff_pos"), field("n_eff_neg")
+    return {
+        "__low": field("auc"),
+        "__high": field("auc"),
+        # Frequency weights may make less than a row.
+        "__pairs": (pos * neg).clip(lower_bound=_LEAST_PAIRS),
+        "__more": ((pos + neg) / 2 - 1).clip(lower_bound=0.0),
+    }
+
+
+def _newcombe_step(quantile: float) -> Step:
+    """Improve the two solutions of ``(auc - x)**2 = quantile**2 * V(x)``.
+
+    Newcombe's variance of exponential scores, with both class sizes set to their mean, is
+    ``x * (1 - x)`` times a factor that hardly changes with x. With the factor held fast the
+    equation is Wilson's, which has a closed form; each step wins a digit.
+    """
+
+    def step(field: Fields) -> dict[str, pl.Expr]:
+        auc = field("auc")
+        columns = {}
+        for name, side in (("__low", -1), ("__high", 1)):
+            x = field(name)
+            pairs = (1 - x) / (2 - x) + x / (1 + x)
+            half = quantile**2 / 2 * (1 + field("__more") * pairs) / field("__pairs")
+            root = (2 * half * auc * (1 - auc) + half**2).sqrt()
+            columns[name] = ((auc + half + side * root) / (1 + 2 * half)).clip(0.0, 1.0)
+        return columns
+
+    return step
+
+
+def roc_auc_ci(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    method: Method = "logit-t",
+    weight_type: WeightType = "probability",
+    cluster: IntoColumn | None = None,
+) -> pl.Expr:
+    """Weighted AUC with its standard error and confidence interval.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    level
+        Confidence level, from 0.001 to 0.9999.
+    method
+        ``"logit-t"`` takes Student's t on the logit of the AUC and holds its level in small
+        groups; ``"logit"`` takes the normal there, ``"wald"`` on the AUC itself.
+        ``"newcombe"`` needs no variance but supposes classes of equal spread.
+        ``"conservative"`` is the wider of ``"logit-t"`` and ``"newcombe"`` on each side. Where
+        the variance is 0 or unknown, as with perfect separation or one row in a class, all of
+        them give way to ``"newcombe"``.
+    weight_type
+        ``"probability"``: a row is one observation, and its weight says how much it stands
+        for; the interval does not change with the scale of the weights. ``"frequency"``: a
+        row is as many observations as its weight says. Counted data need ``"frequency"``.
+    cluster
+        Column name or expression that is equal in rows that belong together (the visits of a
+        patient, the members of a household): only rows of different clusters are taken to be
+        independent. Null is a cluster too. What a weight means then makes no difference.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``roc_auc_ci``: ``auc``, ``se``, ``ci_low``, ``ci_high``
+        (Float64), ``ci_method`` (String: the method that this group got), ``n_eff_pos``,
+        ``n_eff_neg`` (Float64: Kish's effective numbers of rows, or of clusters; the weights
+        themselves for ``"frequency"``). All but the last two are null where a class has no
+        weight; ``se`` is null where a class has one row, or one cluster, only, or where the
+        cubes of the weights are too small or too large for a number, and everything but the
+        AUC where their squares are.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an option that does not exist or a level beyond these; else as for `roc_auc`.
+
+    Notes
+    -----
+    With weights of 1 the variance is DeLong's [1]_; with others it is the linearised one of
+    a weighted sample, with a factor for each class that makes it unbiased when weights and
+    scores are unrelated. With ``cluster`` it is Obuchowski's [2]_, weighted in the same way;
+    clusters of one row give what rows give. Degrees of freedom are Satterthwaite's, at most
+    one less than there are clusters. The interval without a variance is Newcombe's [3]_.
+
+    References
+    ----------
+    .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
+    .. [2] Obuchowski, N. A. (1997), Biometrics 53, 567-578.
+    .. [3] Newcombe, R. G. (2006), Statistics in Medicine 25, 559-573.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "s": [0.9, 0.8, 0.7, 0.7, 0.6, 0.4, 0.3],
+    ...         "y": [1, 0, 1, 0, 1, 0, 0],
+    ...         "w": [1, 2, 1, 1, 2, 1, 1],
+    ...     }
+    ... )
+    >>> interval = df.select(wroc.roc_auc_ci("y", "s", weight="w")).unnest("roc_auc_ci")
+    >>> interval.select(pl.col("auc", "se", "ci_low", "ci_high").round(3), "ci_method")
+    shape: (1, 5)
+    ┌───────┬───────┬────────┬─────────┬───────────┐
+    │ auc   ┆ se    ┆ ci_low ┆ ci_high ┆ ci_method │
+    │ ---   ┆ ---   ┆ ---    ┆ ---     ┆ ---       │
+    │ f64   ┆ f64   ┆ f64    ┆ f64     ┆ str       │
+    ╞═══════╪═══════╪════════╪═════════╪═══════════╡
+    │ 0.575 ┆ 0.294 ┆ 0.049  ┆ 0.973   ┆ logit-t   │
+    └───────┴───────┴────────┴─────────┴───────────┘
+    """
+    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    beside = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
+    build = partial(_interval, interval=interval)
+    return from_expressions(label, score, weight, pos_label, build, **beside).alias("roc_auc_ci")
+
+
+def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
+    field = pl.element().struct.field
+    curve = list_row_curve()
+    placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
+    if interval.clustered:
+        placed, placements = named_in_list(placed, curve.placements)
+        placed = beside_clusters_in_list(placed, interval.cluster_sums(placements))
+    sums = as_struct(interval.sums(curve, field))
+    return in_struct(placed.list.eval(sums), interval.steps, INTERVAL_COLUMNS)

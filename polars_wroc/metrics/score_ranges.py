@@ -1,0 +1,196 @@
+"""Ranges of scores, each a part of every curve: what is summed over them adds up to the whole.
+
+Where a row stands among the others depends on those within its range, and of all the rest only
+on the weights above and below. So no more than one range has to be in one place, and data
+larger than a memory are measured exactly. The ranges are cut where few bins tell that about
+equally many rows are between; rows with one score are never apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.counts.binning import Binning, score_bin
+from polars_wroc.counts.score_sums import (
+    COUNTS,
+    HIGH,
+    LOW,
+    add_up,
+    add_up_in_bins,
+    check_labels,
+    contributions,
+    rows_of,
+)
+from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
+from polars_wroc.plans.by_keys import reduce_groups
+from polars_wroc.plans.collect import collect
+from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.ranking.placements import RowCurve, place_among, row_curve
+
+_BINNING = Binning(None)
+_PARTS = _BINNING.parts
+_BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows", "__known"
+# Scores with a bin of their own need no second look where they have this share of a range's rows.
+_WORTH_KNOWING = 1 / 8
+# With more rows than that share of what it should have, a range has few scores in many rows.
+_TOO_MANY = 2
+
+
+def tally(rows: Rows) -> pl.LazyFrame:
+    """Count a part of the data in bins, for `merge_tallies` and `cut_ranges`."""
+    return add_up_in_bins(rows, _BINNING, _PARTS)
+
+
+def merge_tallies(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """Add up the tallies of parts of the data."""
+    # Parts that have both 0 and -1 for a negative have the columns that tell so.
+    parts = pl.concat([part.lazy() for part in tallies], how="diagonal_relaxed")
+    return collect(add_up(parts, keys, score_bin(pl.col(LOW), _PARTS)))
+
+
+@dataclass(frozen=True)
+class Span:
+    """The lowest and highest score of a range, and whether to count its rows by score."""
+
+    low: Any
+    high: Any
+    counted: bool = False
+
+    def meets(self, other: Span) -> bool:
+        """Whether another span has scores of this one."""
+        if self.low is None or other.low is None:
+            return False
+        return bool(self.low <= other.high and other.low <= self.high)
+
+    def of(self, rows: Rows) -> Rows:
+        """Take the rows that score in the range."""
+        inside = rows.frame.filter(pl.col(SCORE).is_between(self.low, self.high))
+        within = replace(rows, frame=inside.drop(ZERO_LABEL, strict=False))
+        return _by_score(within) if self.counted else within
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """A range of scores: the weights around it, and of a range that needs no rows its counts."""
+
+    span: Span
+    above: pl.DataFrame
+    below: pl.DataFrame
+    known: pl.DataFrame | None = None
+
+    def sums(self, rows: Rows, interval: Interval) -> pl.LazyFrame:
+        """Sum over the rows of the range what `add_ranges` adds up."""
+        interval = replace(interval, counted=rows.counted)
+        return rows.reduce(self.place(rows), summary_sums(rows, interval, _part_of_curve()))
+
+    def place(self, rows: Rows) -> pl.LazyFrame:
+        """Place the rows of the range among those of all ranges."""
+        here = by_descending_score(rows).with_columns(pl.lit(value=False).alias(_AROUND))
+        # A weight above or below the range moves the rows in it as all rows there would.
+        above, below = (
+            around.lazy().with_columns(pl.lit(value=True).alias(_AROUND))
+            for around in (self.above, self.below)
+        )
+        everything = pl.concat([above, here, below], how="diagonal_relaxed")
+        placed = place_among(everything, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
+        return placed.filter(~pl.col(_AROUND)).drop(_AROUND)
+
+
+def span_of(counts: pl.DataFrame) -> Span:
+    """Say from the tally of a part which scores it has."""
+    return Span(counts[LOW].min(), counts[HIGH].max())
+
+
+def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -> list[ScoreRange]:
+    """Cut the scores of a tally of everybody into ranges of about so many rows."""
+    counts = collect(check_labels(counts.lazy(), keys))
+    numbered = counts.with_columns(score_bin(pl.col(LOW), _PARTS).alias(_BIN))
+    cuts = _cut(numbered, rows_per_range)
+    numbered = numbered.join(cuts.select(_BIN, _RANGE), on=_BIN, nulls_equal=True)
+    weights = numbered.group_by(*keys, _RANGE).agg(pl.col("w_pos", "w_neg").sum())
+    spans = cuts.group_by(_RANGE).agg(
+        pl.col(LOW).min(), pl.col(HIGH).max(), pl.col(_ROWS).sum(), pl.col(_KNOWN).first()
+    )
+    ranges = []
+    for number, low, high, rows, known in spans.sort(_RANGE).iter_rows():
+        of_range = pl.col(_RANGE) == number
+        ranges.append(
+            ScoreRange(
+                Span(low, high, counted=rows > _TOO_MANY * rows_per_range),
+                above=_around(weights.filter(pl.col(_RANGE) < number), keys),
+                below=_around(weights.filter(pl.col(_RANGE) > number), keys),
+                known=numbered.filter(of_range).select(counts.columns) if known else None,
+            )
+        )
+    nothing = _around(weights, keys).clear()
+    return ranges or [ScoreRange(Span(None, None), nothing, nothing, counts)]
+
+
+def together(frames: Sequence[pl.LazyFrame], keys: list[str]) -> Rows:
+    """Put the rows of a range from several parts together."""
+    return Rows(pl.concat(frames, how="diagonal_relaxed"), keys)
+
+
+def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFrame:
+    """Add up the sums of ranges: in any order, of some of them or of all."""
+    parts = pl.concat([part.lazy() for part in sums], how="vertical_relaxed")
+    names = [name for name in parts.collect_schema() if name not in keys]
+    return reduce_groups(parts, keys, {name: _added(name) for name in names})
+
+
+def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interval) -> pl.LazyFrame:
+    """Lay out the summary from the sums of all ranges; ``rows`` are those of any part."""
+    whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
+    return rows.arrange(summary_of(whole, interval).select(*rows.keys, *SUMMARY_COLUMNS))
+
+
+def _added(name: str) -> pl.Expr:
+    part = pl.col(name)
+    # What is undefined in one part is so in all, and stays so.
+    return pl.when(part.count() > 0).then(part.max() if name == "ks" else part.sum())
+
+
+def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
+    """Number the range of each bin from the highest score down, missing scores first."""
+    bins = numbered.group_by(_BIN).agg(
+        pl.col(LOW).min(), pl.col(HIGH).max(), pl.sum_horizontal(COUNTS).sum().alias(_ROWS)
+    )
+    bins = bins.sort(_BIN, descending=True, nulls_last=False)
+    rows, low = pl.col(_ROWS), pl.col(LOW)
+    alone = low.eq_missing(pl.col(HIGH))
+    enough = rows.sum().over(alone.rle_id()) >= _WORTH_KNOWING * rows_per_range
+    bins = bins.with_columns((low.is_null() | (alone & enough)).alias(_KNOWN))
+    stretch = pl.col(_KNOWN).rle_id()
+    before = rows.cum_sum().over(stretch) - rows
+    return bins.with_columns(pl.struct(stretch, before // rows_per_range).rle_id().alias(_RANGE))
+
+
+def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Lay out the weight of each class in a group as a row."""
+    total = reduce_groups(weights.lazy(), keys, {n: pl.col(n).sum() for n in ("w_pos", "w_neg")})
+    sides = [pl.col("w_pos"), -pl.col("w_neg")]
+    rows = pl.concat([total.select(*keys, side.alias(WEIGHT)) for side in sides])
+    return collect(rows.filter(pl.col(WEIGHT) != 0))
+
+
+def _part_of_curve() -> RowCurve:
+    """Refer to placed rows of a range, with the totals of all ranges."""
+    positives, negatives = pl.col(POSITIVES).first(), pl.col(NEGATIVES).first()
+    return replace(row_curve(), positives=positives, negatives=negatives)
+
+
+def _by_score(rows: Rows) -> Rows:
+    """Let all rows of a class with one score be one row."""
+    return rows_by_score(add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.keys)
+
+
+def rows_by_score(state: pl.LazyFrame, keys: list[str]) -> Rows:
+    """Take counts by score for the rows that they count."""
+    return rows_of(state.with_columns(pl.col(LOW).alias(SCORE)), keys, [], binned=False)

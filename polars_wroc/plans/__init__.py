@@ -1,0 +1,1 @@
+"""Polars plans: how they are written, checked and run."""

@@ -1,0 +1,41 @@
+"""Checks of values that raise when a plan runs."""
+
+from __future__ import annotations
+
+import polars as pl
+
+# What a failing check writes in front of its sentence, so that it can be found again
+# inside the engine's own message.
+_MARK = "polars_wroc: "
+
+
+def probability(argument: str, value: pl.Expr) -> pl.Expr:
+    """Let a column of values from 0 to 1 through, and raise at collect for others."""
+    first = value.filter(~value.is_between(0, 1)).first().cast(pl.String)
+    sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + first
+    return value + _raise(sentence).fill_null(0.0)
+
+
+def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
+    """0.0, or an error where a group has both 0 and -1 as its negative label."""
+    sentence = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+    return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
+
+
+def unless(holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None) -> pl.Expr:
+    """True where a rule holds; an error with the sentence at collect where it does not."""
+    said = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
+    if found is not None:
+        said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
+    return _raise(pl.when(~holds).then(said)).is_null()
+
+
+def sentence_of(error: Exception) -> str | None:
+    """Return the sentence of a failed check, without the engine's words around it."""
+    _, found, rest = str(error).partition(_MARK)
+    return rest.partition('"')[0] if found else None
+
+
+def _raise(sentence: pl.Expr) -> pl.Expr:
+    """Null where the sentence is null; elsewhere the cast fails and shows the sentence."""
+    return sentence.cast(pl.Float64, strict=True)

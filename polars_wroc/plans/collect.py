@@ -1,0 +1,43 @@
+"""Results on their way back: run plans, and return the kind of frame that came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import polars as pl
+
+from polars_wroc.plans.checks import sentence_of
+
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+
+
+def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
+    """Hand a result back as the kind of frame that came in."""
+    if isinstance(frame, pl.DataFrame):
+        return collect(plan)
+    return plan
+
+
+def collect(plan: pl.LazyFrame) -> pl.DataFrame:
+    """Run a plan; a failed check raises its sentence alone."""
+    with _sentence_alone():
+        return plan.collect()
+
+
+def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """Run plans that share their source; a failed check raises its sentence alone."""
+    with _sentence_alone():
+        return pl.collect_all(plans)
+
+
+@contextmanager
+def _sentence_alone() -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.InvalidOperationError as error:
+        sentence = sentence_of(error)
+        if sentence is None:
+            raise
+        raise pl.exceptions.InvalidOperationError(sentence) from None

@@ -1,0 +1,1 @@
+"""Rows by descending score: cumulative sums, confusion curve, placements, areas, hulls."""

@@ -1,0 +1,101 @@
+"""Areas under parts of a ROC curve, each an exact integral over its straight segments.
+
+A segment runs from the rates before a score to those at it. Where the curve is vertical or
+level its segments have no width or no height and add nothing, so that ties and steps need no
+case of their own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_wroc.plans.steps import Fields, with_named
+from polars_wroc.ranking.confusion_curve import Curve
+
+Range: TypeAlias = tuple[float, float]
+
+_ALL: Range = (0.0, 1.0)
+
+
+class Segments(NamedTuple):
+    """Straight pieces of a line: from (x0, y0) to (x1, y1)."""
+
+    x0: pl.Expr
+    y0: pl.Expr
+    x1: pl.Expr
+    y1: pl.Expr
+
+    def turned(self) -> Segments:
+        """Turn the unit square by a quarter: what was to the right of the line is below it."""
+        return Segments(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
+
+
+def segments(curve: Curve) -> Segments:
+    """Take the curve apart: true against false positive rates."""
+    return Segments(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
+
+
+def _areas(pieces: Segments, between: Range) -> pl.Expr:
+    """Area under each piece between two values of x."""
+    if between == _ALL:
+        return (pieces.x1 - pieces.x0) * (pieces.y0 + pieces.y1) / 2
+
+    def at_middle(field: Fields) -> pl.Expr:
+        left, right = field("left"), field("right")
+        return (right - left) * _height(field, (left + right) / 2)
+
+    return with_named(_cut(pieces, between), at_middle)
+
+
+def _areas_in_rectangle(pieces: Segments, x: Range, y: Range) -> pl.Expr:
+    """Area under each piece that is inside a rectangle."""
+    low, high = y
+
+    def ends(field: Fields) -> pl.Expr:
+        left, right = field("left"), field("right")
+        part = {
+            "width": right - left,
+            "start": _height(field, left) - low,
+            "end": _height(field, right) - low,
+        }
+        return with_named(part, within)
+
+    def within(field: Fields) -> pl.Expr:
+        def above(height: float) -> pl.Expr:
+            return _areas_above_zero(field("width"), field("start") - height, field("end") - height)
+
+        return above(0.0) if high == 1 else above(0.0) - above(high - low)
+
+    return with_named(_cut(pieces, x), ends)
+
+
+def _cut(pieces: Segments, between: Range) -> dict[str, pl.Expr]:
+    """Where each piece is ``left`` and ``right`` between two values of x, and how it rises."""
+    x0, y0, x1, y1 = pieces
+    return {
+        "x0": x0,
+        "y0": y0,
+        "slope": (y1 - y0) / (x1 - x0),
+        "left": x0.clip(*between),
+        "right": x1.clip(*between),
+    }
+
+
+def _height(cut: Fields, x: pl.Expr) -> pl.Expr:
+    """How high each piece is at x; NaN where it has no width."""
+    return cut("y0") + (x - cut("x0")) * cut("slope")
+
+
+def _areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
+    """Area between zero and each straight piece from one height to another, where above zero."""
+    above = start.clip(lower_bound=0.0) + end.clip(lower_bound=0.0)
+    # A piece that crosses zero is above it for a part of its width.
+    return width * above.pow(2) / (start.abs() + end.abs()) / 2
+
+
+def total(curve: Curve, areas: pl.Expr) -> pl.Expr:
+    """Add up the areas of a curve's segments; one without extent has none, or NaN."""
+    shares = with_named({"area": areas * curve.share}, lambda field: field("area").fill_nan(0.0))
+    return curve.if_both_classes(shares.sum())

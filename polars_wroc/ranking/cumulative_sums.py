@@ -1,0 +1,90 @@
+"""Cumulative weights of both classes along rows sorted by descending score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.plans.spill_guard import warn_of_spilling
+from polars_wroc.plans.steps import as_struct
+
+TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
+
+ENDS_TIE = "__ends_tie"
+
+_TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
+
+
+def cumulated_list(rows: pl.Expr, beside: Sequence[str] = ()) -> pl.Expr:
+    """Sort each list of rows by descending score and add up the weights of each class."""
+    descending = pl.element().sort_by(_field(SCORE), descending=True)
+    sums = cumulative_sums(_field(SCORE), _field(WEIGHT))
+    columns = {name: _field(name) for name in beside}
+    columns |= {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
+    return rows.list.eval(descending).list.eval(as_struct(columns))
+
+
+def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
+    """Sort rows for `with_sums`.
+
+    Missing rows have a null score. They come first, so that the place where nothing is
+    predicted positive is theirs. Ties stay in the order of the frame: the rounding of cumulative
+    sums, and whatever is drawn, can be repeated.
+    """
+    if rows.in_order:
+        return rows.frame
+    return rows.frame.sort(score, descending=True, nulls_last=False, maintain_order=True)
+
+
+def with_sums(
+    ordered: pl.LazyFrame,
+    keys: Sequence[str],
+    signed_weight: pl.Expr,
+    columns: Callable[[CumulativeSums], dict[str, pl.Expr]],
+    score: str = SCORE,
+) -> pl.LazyFrame:
+    """Add ``columns`` of the cumulative sums and the totals of both classes to sorted rows."""
+    sums = cumulative_sums(pl.col(score), signed_weight.fill_null(0.0))
+    # Fields name the sums: an expression in a window is computed at each of its mentions.
+    named = as_struct({_TP_SUM: sums.tp, _FP_SUM: sums.fp, ENDS_TIE: sums.ends_tie})
+    tp, fp, ends_tie = (pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE))
+    sums = CumulativeSums(sums.weights, tp, fp, ends_tie)
+    # In the struct the totals are columns like others. As broadcast values the engine would
+    # divide by them in another way, in which equal rates may differ in the last digit.
+    added = columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()}
+    curve = named.struct.with_fields(**added)
+    if keys:
+        warn_of_spilling()
+        # One window: each column that it hands back costs a scatter of all rows.
+        curve = curve.over(keys)
+    handed_back = ordered.with_columns(curve.alias("__curve"))
+    return handed_back.with_columns(pl.col("__curve").struct.field(*added)).drop("__curve")
+
+
+class CumulativeSums(NamedTuple):
+    """Along the sorted rows: the weights of each class, their sums, and where a tie ends."""
+
+    weights: tuple[pl.Expr, pl.Expr]
+    tp: pl.Expr
+    fp: pl.Expr
+    ends_tie: pl.Expr
+
+
+def row_before(value: pl.Expr, fill: float) -> pl.Expr:
+    """Look at the row before each row of one group; before the first one there is ``fill``."""
+    return value.shift(1, fill_value=fill)
+
+
+def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
+    """Add up the weights of sorted rows; null scores tie with each other."""
+    weights = class_weights(signed_weight)
+    ends_tie = score.ne_missing(score.shift(1)).shift(-1, fill_value=True)
+    return CumulativeSums(weights, weights[0].cum_sum(), weights[1].cum_sum(), ends_tie)
+
+
+def _field(*names: str) -> pl.Expr:
+    return pl.element().struct.field(*names)

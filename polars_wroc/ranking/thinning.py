@@ -1,0 +1,93 @@
+"""Fewer points of a ROC curve, and what leaving out the others does to its AUC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SCORE
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.ranking.confusion_curve import CELLS, cells_of, is_origin, ratio, threshold_of
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
+
+AUC_CHANGE = "auc_change"
+_AREA, _PART, _STARTS = "__area", "__part", "__starts"
+
+
+def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
+    """Keep at most ``max_points`` points of each ROC curve and say what that does to its AUC.
+
+    The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
+    last point in each are kept. The curve leaves the line between them by less than half
+    their rectangle, which bounds the change. What an earlier thinning changed is added.
+    """
+    names = curve.collect_schema().names()
+    whole = curve.with_columns(_area(keys).alias(_AREA))
+    position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
+    kept = _ends_of_parts(whole, keys, position, max_points)
+    change = _area(keys) - pl.col(_AREA)
+    if AUC_CHANGE in names:
+        change += pl.col(AUC_CHANGE)
+    return kept.with_columns(change.alias(AUC_CHANGE)).drop(_AREA)
+
+
+def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
+    """Do the same for stacked rows that have been placed, without laying out the whole curve.
+
+    What comes back are cells, and those of the origin only where a row is missing.
+    """
+    tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
+    position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
+    curve = placed.select(*rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP)
+    points = _ends_of_parts(curve, rows.keys, position, max_points).select(
+        *rows.keys,
+        threshold_of(pl.col(SCORE)),
+        **cells_of(tp, fp),
+    )
+    # Tied rows are one point, of which a part has the first and the last row.
+    return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
+
+
+def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the rates of thinned curves, and what is missing of the AUC of each of them."""
+    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
+    curve = cells.with_columns(fpr=ratio(fp, fp + tn), tpr=ratio(tp, tp + fn))
+    joined = beside(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
+    return joined.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
+
+
+def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Add the AUC of the whole of each curve as ``auc``, also where the curve was thinned."""
+    auc = _area(keys)
+    if AUC_CHANGE in curve.collect_schema():
+        auc -= pl.col(AUC_CHANGE)
+    return curve.with_columns(auc.alias("auc"))
+
+
+def _ends_of_parts(
+    curve: pl.LazyFrame, keys: Sequence[str], position: pl.Expr, max_points: int
+) -> pl.LazyFrame:
+    """Cut each curve into equal parts of its length; keep the first and last point of each."""
+    parts = (max_points - 1) // 2
+    # The origin is a part by itself: the curve before it must not share one.
+    # Without the last digits, in which sums of weights differ with the order of rows.
+    number = (position / 2 * parts).round(9).ceil().clip(1, parts)
+    part = pl.when(~is_origin()).then(number).fill_null(0)
+    numbered = curve.with_columns(part.cast(pl.Int32).alias(_PART))
+    # The curves stand one after another, and each rises along its rows.
+    columns = [pl.col(name) for name in (*keys, _PART)]
+    starts = pl.any_horizontal(column.ne_missing(column.shift(1)) for column in columns)
+    marked = numbered.with_columns(starts.alias(_STARTS))
+    ends = pl.col(_STARTS).shift(-1, fill_value=True)
+    return marked.filter(pl.col(_STARTS) | ends).drop(_PART, _STARTS)
+
+
+def _area(keys: Sequence[str]) -> pl.Expr:
+    """Area under each of the curves stacked one after another; null where a class is missing."""
+    fpr, tpr = pl.col("fpr"), pl.col("tpr")
+    trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
+    area = pl.when(~is_origin()).then(trapezoid).sum()
+    both = fpr.is_not_null() & tpr.is_not_null()
+    return pl.when(both).then(over(area, keys))

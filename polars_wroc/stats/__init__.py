@@ -1,0 +1,1 @@
+"""Distributions, proportions, differences and tests that know nothing of ROC curves."""

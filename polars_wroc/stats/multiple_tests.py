@@ -1,0 +1,69 @@
+"""P-values adjusted for the number of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.inputs import arguments as options
+from polars_wroc.plans.by_keys import beside
+
+Adjust: TypeAlias = Literal["holm", "bh", "none"]
+
+_TEST = "__test"
+
+
+def check_options(level: float, adjust: Adjust) -> None:
+    """Check what every test of differences takes."""
+    options.level(level)
+    options.option("adjust", adjust, get_args(Adjust))
+
+
+def adjusted(table: pl.LazyFrame, method: Adjust, p_value: str = "p_value") -> pl.LazyFrame:
+    """Add the p-values adjusted for all tests of the table, in the order of the p-values.
+
+    Holm's hold the share of tables with any false finding at the level, Benjamini and
+    Hochberg's (``"bh"``) the share of false findings. Null p-values are no tests.
+    """
+    p = pl.col(p_value)
+    tests, place = p.count(), pl.int_range(1, pl.len() + 1)
+    values = {
+        "holm": ((tests - place + 1) * p).cum_max(),
+        "bh": (tests / place * p).cum_min(reverse=True),
+        "none": p,
+    }
+    name = p_value.removesuffix("value") + "adjusted"
+    return table.sort(p, nulls_last=True).with_columns(
+        pl.when(p.is_not_null()).then(values[method].clip(upper_bound=1.0)).alias(name)
+    )
+
+
+def adjusted_together(
+    table: pl.LazyFrame,
+    keys: Sequence[str],
+    method: Adjust,
+    p_values: Sequence[str],
+    counted: pl.Expr,
+) -> pl.LazyFrame:
+    """Adjust the p-values of several columns for all tests of the rows that are ``counted``."""
+    # Each column is read from the table, which is planned and computed once all the same.
+    table = table.cache()
+    tests = table.filter(counted)
+    stacked = pl.concat(
+        tests.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
+        for name in p_values
+    )
+    of_test = adjusted(stacked, method)
+    named = {
+        name.removesuffix("value") + "adjusted": pl.col("p_adjusted").filter(pl.col(_TEST) == name)
+        for name in p_values
+    }
+    of_row = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
+    return beside(table, of_row, keys)
+
+
+def is_found(p_adjusted: pl.Expr, level: float) -> pl.Expr:
+    """Whether a gap is more than chance; null where it is not tested."""
+    return p_adjusted <= 1 - level

@@ -1,0 +1,1 @@
+"""Metrics of decisions at a threshold, and the choice of one."""

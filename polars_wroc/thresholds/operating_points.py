@@ -1,0 +1,209 @@
+"""The threshold that a rule chooses, and the metrics there."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.steps import in_columns, in_struct
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.rules import Criterion, Rule, choose_rule
+from polars_wroc.thresholds.search import (
+    cells_at,
+    choose,
+    choose_in_list,
+    common_threshold,
+    thresholds_of,
+)
+
+
+def operating_point(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Threshold that a rule chooses among the scores, with the metrics there.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    criterion
+        ``"youden"``: largest tpr - fpr. ``"closest_topleft"``: closest to (0, 1), which has no
+        ground in decision theory. ``"accuracy"``: fewest errors, by weight. ``"cost"``: least
+        expected cost, with ``cost_fn`` and ``cost_fp``.
+    cost_fn, cost_fp
+        Costs of a false negative and of a false positive; only their ratio matters. With one
+        of them, from 0 to 1, the other is what it lacks to 1.
+    prevalence
+        Share of positives in the population that the decision is for, for the cost; the metrics
+        are then for that population too. None takes that of the data.
+    max_fpr, min_tpr, max_selection_rate
+        Instead of a criterion: the largest tpr with at most this fpr, the smallest fpr with
+        at least this tpr, or the lowest threshold that selects at most this share.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``operating_point``, with the fields of
+        `confusion_matrix`. Of several thresholds that are equally good it is the highest; it
+        is +inf where predicting nothing positive is best. All fields are null where a class
+        has no weight, but for ``"accuracy"``, ``max_selection_rate`` and the cost without
+        ``prevalence``, which need rows only.
+
+    Raises
+    ------
+    ValueError
+        Unless just one rule is given, or for a cost or rate out of range; else as for
+        `roc_auc`.
+
+    Notes
+    -----
+    A threshold chosen on the rows that it is then measured on looks better than it is. All
+    cuts are searched, predicting nothing positive included [1]_ [2]_.
+
+    References
+    ----------
+    .. [1] Youden, W. J. (1950), Cancer 3, 32-35.
+    .. [2] Metz, C. E. (1978), Seminars in Nuclear Medicine 8, 283-298.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> point = df.select(wroc.operating_point("y", "s", max_fpr=0.5)).unnest("operating_point")
+    >>> point.select("threshold", "tpr", "fpr")
+    shape: (1, 3)
+    ┌───────────┬─────┬─────┐
+    │ threshold ┆ tpr ┆ fpr │
+    │ ---       ┆ --- ┆ --- │
+    │ f64       ┆ f64 ┆ f64 │
+    ╞═══════════╪═════╪═════╡
+    │ 0.7       ┆ 1.0 ┆ 0.5 │
+    └───────────┴─────┴─────┘
+    """
+    rule = choose_rule(
+        criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+    )
+    metrics = ThresholdMetrics(level=None, weight_type="probability", prevalence=prevalence)
+    build = partial(_point, rule=rule, metrics=metrics)
+    return from_expressions(label, score, weight, pos_label, build).alias("operating_point")
+
+
+def operating_points(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+    common: bool = False,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
+) -> FrameT:
+    """Threshold that a rule chooses for each group, or for all of them, with the metrics there.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; of a lazy one nothing is computed.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
+        The rule: see `operating_point`.
+    common
+        Choose one threshold on all rows, for each score, and measure every group there.
+    level, weight_type
+        For intervals of the rates, as if the threshold had been given: see `confusion_matrix`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns. After them come the columns
+        of `threshold_metrics`. They are null where the rule has nothing to choose from.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary` and `operating_point`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "g": ["a"] * 4 + ["b"] * 4,
+    ...         "y": [1, 0, 1, 0, 1, 1, 0, 0],
+    ...         "s": [0.9, 0.8, 0.7, 0.1, 0.6, 0.5, 0.4, 0.3],
+    ...     }
+    ... )
+    >>> points = wroc.operating_points(df, "y", "s", by="g", criterion="youden")
+    >>> points.select("g", "threshold", "tpr", "fpr")
+    shape: (2, 4)
+    ┌─────┬───────────┬─────┬─────┐
+    │ g   ┆ threshold ┆ tpr ┆ fpr │
+    │ --- ┆ ---       ┆ --- ┆ --- │
+    │ str ┆ f64       ┆ f64 ┆ f64 │
+    ╞═════╪═══════════╪═════╪═════╡
+    │ a   ┆ 0.9       ┆ 0.5 ┆ 0.0 │
+    │ b   ┆ 0.5       ┆ 1.0 ┆ 0.0 │
+    └─────┴───────────┴─────┴─────┘
+    """
+    rule = choose_rule(
+        criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+    )
+    options.flag("common", common)
+    metrics = ThresholdMetrics(level, weight_type, prevalence)
+    rows: Rows
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    if common:
+        cells = cells_at(rows, common_threshold(rows, rule))
+    else:
+        cells = choose(rows, rule)
+        if level is not None:
+            cells = cells_at(rows, thresholds_of(cells, rows.keys))
+    table = in_columns(cells, metrics.steps).select(*rows.keys, *metrics.columns)
+    return deliver(frame, rows.arrange(table))
+
+
+def _point(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:
+    return in_struct(choose_in_list(rows, rule), metrics.steps, metrics.columns)

@@ -1,0 +1,164 @@
+"""Rules that choose a threshold: what they allow, and what they want most of.
+
+A rule is written over one point of the confusion curve, the origin included, and says how good
+it is. Of points that are equally good the one with the highest threshold is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
+from polars_wroc.ranking.confusion_curve import are_both_classes, is_divisor
+from polars_wroc.stats.proportions import TOLERANCE
+
+Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]
+
+
+class Point(NamedTuple):
+    """A point of the confusion curve: weights predicted positive, and all weights."""
+
+    tp: pl.Expr
+    fp: pl.Expr
+    positives: pl.Expr
+    negatives: pl.Expr
+
+    @property
+    def tpr(self) -> pl.Expr:
+        """True positive rate."""
+        return self.tp / self.positives
+
+    @property
+    def fpr(self) -> pl.Expr:
+        """False positive rate."""
+        return self.fp / self.negatives
+
+    @property
+    def all_rows(self) -> pl.Expr:
+        """Weight of both classes."""
+        return self.positives + self.negatives
+
+
+Measure: TypeAlias = Callable[[Point], pl.Expr]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Among the points ``allowed``, the largest ``first``, and of those the largest ``second``.
+
+    All measures are rates, or as large as rates. ``known`` says for which curves there is a
+    choice at all.
+    """
+
+    first: Measure
+    known: Measure
+    allowed: Measure | None = None
+    second: Measure | None = None
+
+
+def choose_rule(
+    criterion: Criterion | None = None,
+    *,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+) -> Rule:
+    """Read the arguments of an operating point, of which one must choose the rule."""
+    if criterion != "cost":
+        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
+            if value is not None:
+                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
+                raise ValueError(msg)
+    limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
+    given = [
+        name for name, value in ({"criterion": criterion} | limits).items() if value is not None
+    ]
+    if len(given) != 1:
+        found = " and ".join(f"`{name}`" for name in given) or "none"
+        msg = (
+            "just one of `criterion`, `max_fpr`, `min_tpr` and `max_selection_rate` must be given; "
+            f"found {found}"
+        )
+        raise ValueError(msg)
+    if criterion is not None:
+        options.option("criterion", criterion, get_args(Criterion))
+        if criterion == "cost":
+            return _least_cost(read_costs(cost_fn, cost_fp), target_prevalence(prevalence))
+        return _CRITERIA[criterion]
+    (name,) = given
+    return _LIMITS[name](options.number(name, limits[name], low=0, high=1))
+
+
+def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | None:
+    """Read the arguments of a threshold that is given, or that a rule chooses, or neither."""
+    if threshold is None:
+        return choose_rule(**rule) if rule else None
+    if rule:
+        found = " and ".join(f"`{name}`" for name in rule)
+        msg = f"`threshold` must not come with a rule that chooses one; found {found}"
+        raise ValueError(msg)
+    return options.number("threshold", threshold) + 0.0
+
+
+def _both(point: Point) -> pl.Expr:
+    return are_both_classes(point.positives, point.negatives)
+
+
+def _any(point: Point) -> pl.Expr:
+    return is_divisor(point.all_rows)
+
+
+def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
+    """Expected cost of a decision, negated, or that without what all points have in common."""
+
+    def gain(point: Point) -> pl.Expr:
+        if prevalence is None:
+            return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
+        return -costs.expected(1 - point.tpr, point.fpr, prevalence)
+
+    return Rule(gain, known=_any if prevalence is None else _both)
+
+
+def _max_fpr(limit: float) -> Rule:
+    return Rule(
+        first=lambda point: point.tpr,
+        second=lambda point: -point.fpr,
+        allowed=lambda point: point.fpr <= limit + TOLERANCE,
+        known=_both,
+    )
+
+
+def _min_tpr(limit: float) -> Rule:
+    return Rule(
+        first=lambda point: -point.fpr,
+        second=lambda point: point.tpr,
+        allowed=lambda point: point.tpr >= limit - TOLERANCE,
+        known=_both,
+    )
+
+
+def _max_selection_rate(limit: float) -> Rule:
+    def selected(point: Point) -> pl.Expr:
+        return (point.tp + point.fp) / point.all_rows
+
+    return Rule(first=selected, allowed=lambda p: selected(p) <= limit + TOLERANCE, known=_any)
+
+
+_CRITERIA: dict[str, Rule] = {
+    "youden": Rule(lambda point: point.tpr - point.fpr, known=_both),
+    "closest_topleft": Rule(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both),
+    "accuracy": Rule(lambda point: (point.tp - point.fp) / point.all_rows, known=_any),
+}
+_LIMITS = {
+    "max_fpr": _max_fpr,
+    "min_tpr": _min_tpr,
+    "max_selection_rate": _max_selection_rate,
+}

@@ -1,0 +1,165 @@
+"""Search the thresholds of a curve for the one that a rule wants, and measure groups there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
+from polars_wroc.plans.by_keys import beside
+from polars_wroc.plans.steps import Fields, Step, as_struct
+from polars_wroc.ranking.confusion_curve import CELLS, MOVED, cell, curve_frame, totals
+from polars_wroc.ranking.cumulative_sums import (
+    ENDS_TIE,
+    FP,
+    NEGATIVES,
+    POSITIVES,
+    TP,
+    cumulated_list,
+)
+from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.thresholds.confusion_metrics import SQUARES
+from polars_wroc.thresholds.rules import Point, Rule
+
+_FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
+_THRESHOLD, _SELECTS = "__threshold", "__selects"
+
+
+def choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
+    """Reduce each group to the cells of the point that the rule chooses."""
+    point = Point(pl.col("tp"), pl.col("fp"), *totals())
+    best = partial(_best, over=rows.keys)
+    # Models are text in an arranged result, and sort as such in what follows.
+    curve = curve_frame(replace(rows, ordered=[]))
+    for step in _narrowing(rule, point, best):
+        curve = curve.with_columns(**step(pl.col))
+    chosen = _chosen(pl.col, point)
+    if MOVED in curve.collect_schema():
+        chosen |= _unless_moved(pl.col, chosen)
+    return rows.reduce(curve, chosen)
+
+
+def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
+    """Reduce each list of rows to a list of one struct with the cells that the rule chooses."""
+    field = pl.element().struct.field
+    # A row without weight must not lend its score as a threshold.
+    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
+    cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
+    curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
+    curve[MOVED] = is_moved(field(SCORE))
+    origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
+    origin[MOVED] = pl.lit(value=False)
+    points = cumulated.list.eval(as_struct(origin).append(as_struct(curve)))
+    tp, fp = field("tp"), field("fp")
+    point = Point(tp, fp, positives=tp.last(), negatives=fp.last())
+    for step in _narrowing(rule, point, _best):
+        points = points.list.eval(pl.element().struct.with_fields(**step(field)))
+    chosen = _chosen(field, point)
+    return points.list.eval(as_struct(chosen | _unless_moved(field, chosen)))
+
+
+def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
+    """Lay out the one threshold of each model: a given one, or what a rule chooses for all."""
+    models = rows.ordered
+    if not isinstance(choice, Rule):
+        given = {_THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
+        table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
+        return table.select(*models, **given)
+    return thresholds_of(choose(Rows(rows.frame, models), choice), models)
+
+
+def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Keep of chosen points what `cells_at` needs to find them again."""
+    return cells.select(
+        *keys,
+        pl.col("threshold").alias(_THRESHOLD),
+        # There the threshold is +inf, and so may be a score.
+        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
+    )
+
+
+def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Reduce each group to its cells at a threshold, with their squares.
+
+    ``thresholds`` has one for each value of the keys that it has, or one for all rows.
+    """
+    keys = [key for key in rows.keys if key in thresholds.collect_schema()]
+    joined = beside(rows.frame, thresholds, keys, how="inner", maintain_order="none")
+    joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
+    # Not the checked weight, whose check of a whole group would not stream.
+    positive, negative = class_weights(pl.col(WEIGHT))
+    predicted = at_least(pl.col(SCORE), pl.col(_THRESHOLD)) & pl.col(_SELECTS)
+    sums = {POSITIVES: positive, NEGATIVES: negative}
+    for names, weights in (
+        (CELLS, (positive, negative)),
+        (SQUARES, class_weights(rows.signed_squares)),
+    ):
+        decided = [weight * of for of in (predicted, ~predicted) for weight in weights]
+        sums |= dict(zip(names, decided, strict=True))
+    known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
+    cells: dict[str, pl.Expr]
+    cells = {name: known.then(value.sum()) for name, value in sums.items()}
+    cells |= {name: cell(cells[name]) for name in CELLS}
+    there = pl.col(WEIGHT).is_not_null()
+    cells[ROWS_SELECTED] = known.then(rows.number_of(predicted & there))
+    cells[ROWS_REJECTED] = known.then(rows.number_of(~predicted & there))
+    check = rows.observations.label_check
+    if check is not None:
+        cells["tp"] += check
+    return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
+
+
+def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
+    """Tell the points that are best from the others."""
+    known = rule.known(point)
+    if rule.allowed is not None:
+        known &= rule.allowed(point)
+    first = pl.when(known).then(rule.first(point))
+    if rule.second is None:
+        return [lambda _: {_FIRST: first}, lambda field: {_CHOSEN: best(field(_FIRST))}]
+    second = rule.second(point)
+    return [
+        lambda _: {_FIRST: first},
+        lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
+        lambda field: {_CHOSEN: best(field(_SECOND))},
+    ]
+
+
+def _best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
+    """Whether a point is as good as any but for rounding."""
+    most = measure.max()
+    good = measure >= (most.over(over) if over else most) - TOLERANCE
+    return good.fill_null(value=False)
+
+
+def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
+    """Aggregate to the cells at the highest of the chosen thresholds, where least is selected."""
+    chosen = field(_CHOSEN)
+    tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
+    positives, negatives = point.positives.max(), point.negatives.max()
+    known = pl.when(chosen.any())
+    return {
+        "threshold": field("threshold").filter(chosen).max(),
+        "tp": tp,
+        "fp": fp,
+        "fn": known.then(positives - tp),
+        "tn": known.then(negatives - fp),
+        POSITIVES: known.then(positives),
+        NEGATIVES: known.then(negatives),
+    }
+
+
+def _unless_moved(field: Fields, chosen: dict[str, pl.Expr]) -> dict[str, pl.Expr]:
+    # The first has the highest threshold.
+    moved = field(MOVED).filter(field(_CHOSEN)).first()
+    return {"threshold": unless_moved(chosen["threshold"], moved)}
+
+
+# Rows that are predicted positive and negative, beside the cells that weigh them.
+ROWS_SELECTED, ROWS_REJECTED = "__rows_selected", "__rows_rejected"

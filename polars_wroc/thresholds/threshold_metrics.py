@@ -1,0 +1,221 @@
+"""The confusion matrix at a threshold and the metrics that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import polars as pl
+
+from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import expressions as arguments
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.score_types import at_least
+from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.steps import as_struct, in_columns, in_struct
+from polars_wroc.ranking.confusion_curve import CELLS, cell, curve_frame, squares_of_cells
+from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
+from polars_wroc.thresholds.confusion_metrics import SQUARES, ThresholdMetrics
+
+
+def confusion_matrix(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    threshold: float | pl.Expr,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    prevalence: float | None = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
+) -> pl.Expr:
+    """Weighted confusion matrix and its metrics at one threshold.
+
+    A row is predicted positive when ``score >= threshold``. Nothing is sorted.
+
+    Parameters
+    ----------
+    label
+        Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
+    score
+        Column name or numeric expression; higher means more positive.
+    threshold
+        A number, or an expression with one value per group.
+    weight
+        Column name or expression of the row weights, zero or more; None counts rows.
+    pos_label
+        The positive value of a label that is not Boolean, 0/1 or -1/1.
+    prevalence
+        Share of positives in the population that the metrics are for, strictly between 0 and
+        1, where the data were sampled by class; None takes that of the data. The cells stay
+        those of the data.
+    level
+        Confidence level of intervals for the rates; None leaves them out. Where the squares of
+        the weights are too small or too large for a number, the limits are null.
+    weight_type
+        What a weight means to them: see `roc_auc_ci`.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
+        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they are more than a number;
+        ``tpr``, ``fpr``, ``tnr``, ``fnr``, ``ppv``, ``npv``, ``selection_rate``, ``accuracy``,
+        ``balanced_accuracy``, ``f1``, ``mcc``, ``youden`` (tpr - fpr), ``lift`` (ppv over
+        prevalence), ``prevalence``, ``zero_one_loss``, ``fdr`` (1 - ppv), ``for`` (1 - npv, the
+        false omission rate), ``markedness`` (ppv + npv - 1), ``f2``, ``jaccard``, ``lr_pos``
+        (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``, which takes the threshold for a
+        probability [2]_ and is null for one outside [0, 1). With ``level`` also ``tpr_low``,
+        ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and
+        ``accuracy``. A rate with nothing to divide by is null; with a null or NaN threshold all
+        fields are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument of the wrong kind, when the expression is built or planned.
+    polars.exceptions.InvalidOperationError
+        At collect, for labels or weights that are not allowed or a threshold that varies
+        inside a group.
+
+    Notes
+    -----
+    The intervals are Wilson's [1]_, with the effective number of rows where there are weights.
+    They take the threshold as given, not as chosen on the same rows.
+
+    References
+    ----------
+    .. [1] Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
+    .. [2] Vickers, A. J., Elkin, E. B. (2006), Medical Decision Making 26, 565-574.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "w": [1, 2, 1, 1]})
+    >>> matrix = df.select(wroc.confusion_matrix("y", "s", threshold=0.5, weight="w"))
+    >>> matrix.unnest("confusion_matrix").select("tp", "fp", "fn", "tn", "ppv")
+    shape: (1, 5)
+    ┌─────┬─────┬─────┬─────┬─────┐
+    │ tp  ┆ fp  ┆ fn  ┆ tn  ┆ ppv │
+    │ --- ┆ --- ┆ --- ┆ --- ┆ --- │
+    │ f64 ┆ f64 ┆ f64 ┆ f64 ┆ f64 │
+    ╞═════╪═════╪═════╪═════╪═════╡
+    │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
+    └─────┴─────┴─────┴─────┴─────┘
+    """
+    beside = {}
+    if isinstance(threshold, pl.Expr):
+        beside["__threshold"] = arguments.one_per_group("threshold", threshold)
+        value = pl.element().struct.field("__threshold")
+    else:
+        value = pl.lit(options.number("threshold", threshold) + 0.0)
+    build = partial(
+        _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
+    )
+    matrix = arguments.from_expressions(label, score, weight, pos_label, build, **beside)
+    return matrix.alias("confusion_matrix")
+
+
+def threshold_metrics(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    thresholds: float | Sequence[float] | None = None,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    prevalence: float | None = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
+) -> FrameT:
+    """Metrics at each threshold asked for, per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    thresholds
+        Numbers; None for every point of the confusion curve, its origin at +inf included.
+    prevalence, level, weight_type
+        The population that is meant, and intervals of the rates: see `confusion_matrix`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and threshold, sorted by the ``by`` columns, then by descending
+        threshold. After the ``by`` columns (and ``model``) come the fields of
+        `confusion_matrix` as Float64 columns. A rate with nothing to divide by is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for thresholds that are not numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> metrics = wroc.threshold_metrics(df, "y", "s", thresholds=[0.5, 0.75])
+    >>> metrics.select("threshold", "tpr", "fpr", "accuracy")
+    shape: (2, 4)
+    ┌───────────┬─────┬─────┬──────────┐
+    │ threshold ┆ tpr ┆ fpr ┆ accuracy │
+    │ ---       ┆ --- ┆ --- ┆ ---      │
+    │ f64       ┆ f64 ┆ f64 ┆ f64      │
+    ╞═══════════╪═════╪═════╪══════════╡
+    │ 0.75      ┆ 0.5 ┆ 0.5 ┆ 0.5      │
+    │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
+    └───────────┴─────┴─────┴──────────┘
+    """
+    asked = [] if thresholds is None else options.numbers("thresholds", thresholds)
+    metrics = ThresholdMetrics(level, weight_type, prevalence)
+    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    curve = curve_frame(rows, asked, squares=level is not None)
+    if asked:
+        curve = curve.filter(pl.col("threshold").is_in(asked))
+    if math.inf in asked:
+        # The origin's threshold is +inf too: it is the first row.
+        origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
+        curve = curve.filter(~origin)
+    if level is not None:
+        curve = curve.with_columns(
+            square.alias(name) for square, name in zip(squares_of_cells(), SQUARES, strict=True)
+        )
+    table = in_columns(curve, metrics.steps).select(*rows.keys, *metrics.columns)
+    return deliver(frame, table)
+
+
+def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:
+    """Sum the four cells of each list of rows and derive the metrics from the sums."""
+    field = pl.element().struct.field
+    weight = field(WEIGHT).cast(pl.Float64)
+    predicted = at_least(field(SCORE), threshold)
+    positive, negative = weight > 0, weight < 0
+    cells = {
+        "tp": positive & predicted,
+        "fp": negative & predicted,
+        "fn": positive & ~predicted,
+        "tn": negative & ~predicted,
+    }
+    sums = {name: (where, weight.abs()) for name, where in cells.items()}
+    sums |= {POSITIVES: (positive, weight), NEGATIVES: (negative, -weight)}
+    if metrics.level is not None:
+        squares = zip(SQUARES, cells.values(), strict=True)
+        sums |= {name: (where, weight * weight) for name, where in squares}
+    known = pl.when(threshold.first().is_not_null())
+    values: dict[str, pl.Expr]
+    values = {
+        name: known.then(pl.when(where).then(value).sum()) for name, (where, value) in sums.items()
+    }
+    values |= {name: cell(values[name]) for name in CELLS}
+    matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | values))
+    return in_struct(matrix, metrics.steps, metrics.columns)
