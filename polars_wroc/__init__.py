@@ -120,3 +120,8 @@ __all__ = [
     "threshold_metrics",
     "tpr_at_fpr",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -182,7 +182,7 @@ def test_a_program_that_imports_the_package_keeps_its_signals(tmp_path: Path) ->
 def test_signals_ignored_from_outside_stay_ignored(rows: Path) -> None:
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "from polars_wroc import cli_commands\n"
+        "from polars_wroc.cli import commands as cli_commands\n"
         "plain = cli_commands.run_auc\n"
         "def interrupted(options):\n"
         "    signal.raise_signal(signal.SIGINT)\n"

@@ -6,6 +6,8 @@ import json
 
 from public_surface import SNAPSHOT, differences, surface
 
+import polars_wroc as wroc
+
 
 def test_what_users_rely_on_is_as_it_was() -> None:
     before = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
@@ -24,3 +26,7 @@ def test_a_change_is_named() -> None:
     ]
     swapped = {"ks": 1, "summary": 2}
     assert differences({"summary": 2, "ks": 1}, swapped, "names") == ["names: in another order"]
+
+
+def test_only_public_names_are_listed() -> None:
+    assert dir(wroc) == sorted(wroc.__all__)
