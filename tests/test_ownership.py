@@ -80,7 +80,7 @@ def test_plan_that_is_sunk_is_held(tmp_path: Path) -> None:
 def test_the_library_removes_what_was_left_beside_its_file(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; import polars as pl\n"
-        "from polars_wroc import files\n"
+        "from polars_wroc.files import outputs as files\n"
         "Path.replace = lambda *_: os.kill(os.getpid(), 9)\n"
         "files.save_table(pl.DataFrame({'a': [1]}), sys.argv[1])"
     )
