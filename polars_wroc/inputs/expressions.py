@@ -78,11 +78,16 @@ def _only(columns: list[tuple[pl.Expr, pl.DataType]], *, argument: str) -> pl.Ex
     ((selected, dtype),) = columns
     assert isinstance(dtype, pl.Struct)
     names = [field.name for field in dtype.fields if field.name != _BESIDE]
+    require_one(argument, names)
+    return selected.struct.field(names[0])
+
+
+def require_one(argument: str, names: Sequence[str]) -> None:
+    """Raise for an argument that names several columns, or none."""
     if len(names) != 1:
         found = ", ".join(names) or "a selection of none"
         msg = f"`{argument}` must be one column; found {len(names)}: {found}"
         raise ValueError(msg)
-    return selected.struct.field(names[0])
 
 
 def cluster_column(value: IntoColumn) -> pl.Expr:

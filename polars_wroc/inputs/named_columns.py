@@ -8,7 +8,13 @@ import polars as pl
 
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import Typed, shown_as
-from polars_wroc.inputs.expressions import as_column, check_name, of_length, refuse_objects
+from polars_wroc.inputs.expressions import (
+    as_column,
+    check_name,
+    of_length,
+    refuse_objects,
+    require_one,
+)
 from polars_wroc.inputs.rows import IntoColumns
 
 
@@ -45,9 +51,7 @@ def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
 def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
     """Check that an argument is one column of a frame, and tell its type."""
     schema = _schema(frame, argument, column)
-    if len(schema) != 1:
-        msg = f"`{argument}` must be one column; found {len(schema)}: {', '.join(schema)}"
-        raise ValueError(msg)
+    require_one(argument, schema.names())
     of_rows = of_length(argument, column, pl.len())
     return Typed(argument, of_rows, schema.dtypes()[0], shown_as(column))
 

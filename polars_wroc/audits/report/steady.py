@@ -21,15 +21,13 @@ _EXACT = "threshold"
 def steady(audit: Audit) -> Audit:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
     tables: dict[str, Any] = {
-        name: rounded(table, _DIGITS)
-        for name in _TABLES
-        if (table := getattr(audit, name)) is not None
+        name: _rounded(table) for name in _TABLES if (table := getattr(audit, name)) is not None
     }
     return replace(audit, **tables)
 
 
-def rounded(table: pl.DataFrame, digits: int) -> pl.DataFrame:
-    """Round all numbers of a table to so many significant digits, but for thresholds."""
+def _rounded(table: pl.DataFrame) -> pl.DataFrame:
+    """Round all numbers of a table but thresholds."""
     numbers = selectors.float() - selectors.by_name(_EXACT, require_all=False)
-    kept = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(digits)).otherwise(numbers)
+    kept = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(_DIGITS)).otherwise(numbers)
     return table.with_columns(kept)
