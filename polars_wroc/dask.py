@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc.counts import score_counts as count_tables
+from polars_wroc.counts.score_counts import merge_counts
+from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -118,13 +119,11 @@ def score_counts(
     """
     _check(client)
     plans = [
-        count_tables.score_counts(
-            frame, label, score, weight=weight, by=by, pos_label=pos_label, bins=bins
-        )
+        counts_of_rows(frame, label, score, weight=weight, by=by, pos_label=pos_label, bins=bins)
         for frame in _frames(parts)
     ]
     counts = client.map(collect, plans, pure=False)
-    return _add_up(client, count_tables.merge_counts, counts)
+    return _add_up(client, merge_counts, counts)
 
 
 def summary(
@@ -191,7 +190,7 @@ def summary(
     """
     _check(client)
     interval = Interval(level, method, weight_type)
-    options.whole_number("rows_per_range", rows_per_range, low=1)
+    arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     keys = rows[0].keys
     tallies = client.map(_tally, rows, pure=False)
@@ -260,14 +259,14 @@ def _add_up(
 
 def _check(client: Client) -> None:
     if not isinstance(client, Client) or client.asynchronous:
-        options.reject_type("client", "be a distributed.Client that is not asynchronous", client)
+        arguments.reject_type("client", "be a distributed.Client that is not asynchronous", client)
 
 
 def _frames(parts: Parts) -> list[pl.LazyFrame]:
     """Lay out each part as a plan, of files one plan each."""
     listed = [parts] if isinstance(parts, Part) else parts
     if not isinstance(listed, Sequence) or not listed:
-        options.reject_type("parts", "be one or several LazyFrames or names of files", parts)
+        arguments.reject_type("parts", "be one or several LazyFrames or names of files", parts)
     each_file([str(part) for part in listed if isinstance(part, str | Path)], "parts")
     frames: list[pl.LazyFrame] = []
     for part in listed:
@@ -276,5 +275,5 @@ def _frames(parts: Parts) -> list[pl.LazyFrame]:
         elif isinstance(part, pl.DataFrame | pl.LazyFrame):
             frames.append(part.lazy())
         else:
-            options.reject_type("parts", "hold LazyFrames, DataFrames or names of files", part)
+            arguments.reject_type("parts", "hold LazyFrames, DataFrames or names of files", part)
     return frames

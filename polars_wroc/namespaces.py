@@ -12,11 +12,11 @@ import polars as pl
 from polars_wroc.audits.audit import audit
 from polars_wroc.counts.count_table import State, read_state
 from polars_wroc.counts.score_counts import score_counts
-from polars_wroc.curves import roc_curve as curves
 from polars_wroc.curves.calibration_curve import calibration_curve, calibration_error
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
+from polars_wroc.curves.roc_curve import confusion_curve, roc_curve
 from polars_wroc.curves.roc_points import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.auc_decomposition import auc_decomposition
@@ -25,21 +25,28 @@ from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.subgroup_auc import subgroup_auc
-from polars_wroc.metrics import curve_metrics as expressions
-from polars_wroc.metrics import partial_auc as partial_areas
-from polars_wroc.metrics import roc_auc_ci as auc_interval
-from polars_wroc.metrics import roc_influence as influence
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_score import brier_score
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.cost_partial_auc import cost_partial_auc
+from polars_wroc.metrics.curve_metrics import (
+    average_precision,
+    curve_metrics,
+    equal_error_rate,
+    gini,
+    ks,
+    pr_auc,
+    roc_auc,
+)
 from polars_wroc.metrics.hull_metrics import h_measure, roc_hull_auc
-from polars_wroc.metrics.partial_auc import partial_aucs
+from polars_wroc.metrics.partial_auc import partial_auc, partial_aucs
 from polars_wroc.metrics.partial_auc_ci import partial_auc_ci
+from polars_wroc.metrics.roc_auc_ci import roc_auc_ci
+from polars_wroc.metrics.roc_influence import roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.collect import collect
-from polars_wroc.thresholds import operating_points as threshold_choice
-from polars_wroc.thresholds import threshold_metrics as thresholds
+from polars_wroc.thresholds.operating_points import operating_point, operating_points
+from polars_wroc.thresholds.threshold_metrics import confusion_matrix, threshold_metrics
 
 
 def described(
@@ -75,31 +82,31 @@ class ExprNamespace:
     def __init__(self, score: pl.Expr) -> None:
         self._score = score
 
-    roc_auc = _of_score(expressions.roc_auc)
-    roc_auc_ci = _of_score(auc_interval.roc_auc_ci)
-    roc_influence = _of_score(influence.roc_influence)
-    gini = _of_score(expressions.gini)
-    ks = _of_score(expressions.ks)
-    average_precision = _of_score(expressions.average_precision)
-    pr_auc = _of_score(expressions.pr_auc)
-    equal_error_rate = _of_score(expressions.equal_error_rate)
-    curve_metrics = _of_score(expressions.curve_metrics)
-    partial_auc = _of_score(partial_areas.partial_auc)
+    roc_auc = _of_score(roc_auc)
+    roc_auc_ci = _of_score(roc_auc_ci)
+    roc_influence = _of_score(roc_influence)
+    gini = _of_score(gini)
+    ks = _of_score(ks)
+    average_precision = _of_score(average_precision)
+    pr_auc = _of_score(pr_auc)
+    equal_error_rate = _of_score(equal_error_rate)
+    curve_metrics = _of_score(curve_metrics)
+    partial_auc = _of_score(partial_auc)
     partial_auc_ci = _of_score(partial_auc_ci)
     cost_partial_auc = _of_score(cost_partial_auc)
     roc_hull_auc = _of_score(roc_hull_auc)
     h_measure = _of_score(h_measure)
     brier_score = _of_score(brier_score)
-    confusion_matrix = _of_score(thresholds.confusion_matrix)
-    operating_point = _of_score(threshold_choice.operating_point)
+    confusion_matrix = _of_score(confusion_matrix)
+    operating_point = _of_score(operating_point)
 
 
 class _FrameNamespace:
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
 
-    confusion_curve = _of_frame(curves.confusion_curve)
-    roc_curve = _of_frame(curves.roc_curve)
+    confusion_curve = _of_frame(confusion_curve)
+    roc_curve = _of_frame(roc_curve)
     pr_curve = _of_frame(pr_curve)
     det_curve = _of_frame(det_curve)
     gain_curve = _of_frame(gain_curve)
@@ -108,8 +115,8 @@ class _FrameNamespace:
     fpr_at_tpr = _of_frame(fpr_at_tpr)
     partial_aucs = _of_frame(partial_aucs)
     score_counts = _of_frame(score_counts)
-    operating_points = _of_frame(threshold_choice.operating_points)
-    threshold_metrics = _of_frame(thresholds.threshold_metrics)
+    operating_points = _of_frame(operating_points)
+    threshold_metrics = _of_frame(threshold_metrics)
     summary = _of_frame(summary)
     compare = _of_frame(compare)
     dominated_models = _of_frame(dominated_models)
@@ -170,8 +177,8 @@ class Counts:
         self._eager = eager
 
     summary = _of_counts(summary)
-    confusion_curve = _of_counts(curves.confusion_curve)
-    roc_curve = _of_counts(curves.roc_curve)
+    confusion_curve = _of_counts(confusion_curve)
+    roc_curve = _of_counts(roc_curve)
     pr_curve = _of_counts(pr_curve)
     det_curve = _of_counts(det_curve)
     gain_curve = _of_counts(gain_curve)
@@ -179,8 +186,8 @@ class Counts:
     tpr_at_fpr = _of_counts(tpr_at_fpr)
     fpr_at_tpr = _of_counts(fpr_at_tpr)
     partial_aucs = _of_counts(partial_aucs)
-    operating_points = _of_counts(threshold_choice.operating_points)
-    threshold_metrics = _of_counts(thresholds.threshold_metrics)
+    operating_points = _of_counts(operating_points)
+    threshold_metrics = _of_counts(threshold_metrics)
     calibration_curve = _of_counts(calibration_curve)
     calibration_error = _of_counts(calibration_error)
     group_gaps = _of_counts(group_gaps)

@@ -16,7 +16,7 @@ from polars_wroc.counts.count_table import bins_of_counts, is_counts
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS
 from polars_wroc.groups.group_gaps import GAP_COLUMNS, GapTests
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import LABEL, ROW_WEIGHT, IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_values, read_rows, require_groups, require_texts
@@ -167,10 +167,10 @@ def audit(
         cluster=cluster,
     )
     require_texts(rows)
-    least = options.whole_number("min_rows", min_rows, low=0)
+    least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
     attributes = rows.groups
-    options.flag("intersections", intersections)
+    arguments.flag("intersections", intersections)
     if intersections and len(attributes) == 1:
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
         raise ValueError(msg)

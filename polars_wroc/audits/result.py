@@ -13,7 +13,7 @@ from polars import selectors
 
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.groupings import rows_with
-from polars_wroc.files import outputs as files
+from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 
 if TYPE_CHECKING:
@@ -103,17 +103,17 @@ class Audit:
         ``.json`` holds the settings and all tables but the curves; ``.parquet`` and ``.csv``
         the segments. The file is written whole or not at all.
         """
-        suffix = files.check_target(path, SUFFIXES)
+        suffix = outputs.check_target(path, SUFFIXES)
         if suffix == ".html":
             from polars_wroc.audits.report import render  # noqa: PLC0415
 
             page = render(self)
-            files.write(path, lambda part: part.write_text(page, encoding="utf-8"))
+            outputs.write(path, lambda part: part.write_text(page, encoding="utf-8"))
         elif suffix == ".json":
             text = self.to_json()
-            files.write(path, lambda part: part.write_text(text, encoding="utf-8"))
+            outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
         else:
-            files.save_table(self.segments, path)
+            outputs.save_table(self.segments, path)
 
     def to_json(self) -> str:
         """Write settings and tables, but for the curves, as JSON.
@@ -121,13 +121,13 @@ class Audit:
         A threshold that selects nobody is ``"Infinity"``, as JSON has no number for it.
         """
         result: dict[str, Any] = {
-            "settings": {name: files.in_json(value) for name, value in self.settings.items()},
-            "segments": files.rows_in_json(self.segments),
-            "gaps": files.rows_in_json(self.gaps),
-            "missing": files.rows_in_json(self.missing),
+            "settings": {name: outputs.in_json(value) for name, value in self.settings.items()},
+            "segments": outputs.rows_in_json(self.segments),
+            "gaps": outputs.rows_in_json(self.gaps),
+            "missing": outputs.rows_in_json(self.missing),
         }
         for name in ("calibration", "fairness"):
             table = getattr(self, name)
             if table is not None:
-                result[name] = files.rows_in_json(table)
-        return json.dumps(result, indent=2, allow_nan=False, default=files.text_of) + "\n"
+                result[name] = outputs.rows_in_json(table)
+        return json.dumps(result, indent=2, allow_nan=False, default=outputs.text_of) + "\n"

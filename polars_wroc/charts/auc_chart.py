@@ -30,7 +30,7 @@ from polars_wroc.charts.interval_layers import (
     with_texts,
 )
 from polars_wroc.charts.style import GREY
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def auc_chart(
     check_rows("summary", table)
     coloured, faceted = channels_of_segments(keys, table, color, facet)
     if level is not None:
-        options.level(level)
+        arguments.level(level)
     segment = segment_of(keys, coloured, faceted)
     table = _with_overall(table, keys, overall)
     auc = Estimate(
@@ -168,7 +168,7 @@ def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estima
 def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:
     """Put everybody's AUC beside each segment."""
     if overall is not None:
-        value = options.number("overall", overall, low=0, high=1)
+        value = arguments.number("overall", overall, low=0, high=1)
         return table.with_columns(pl.lit(value).alias(_OVERALL))
     if not are_of_audit(keys):
         return table.with_columns(pl.lit(None, pl.Float64).alias(_OVERALL))

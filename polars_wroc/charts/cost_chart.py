@@ -32,7 +32,7 @@ from polars_wroc.charts.curve_layers import (
     tpr_axis,
 )
 from polars_wroc.charts.style import COLOURS, INK, MAX_ROWS, haloed
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.names import ROC_COLUMNS
 from polars_wroc.metrics.cost_partial_auc import Baseline
@@ -112,7 +112,7 @@ def cost_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options.option("baseline", baseline, tuple(_RULES))
+    arguments.option("baseline", baseline, tuple(_RULES))
     costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0

@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc.charts.channels import Channel, Keys, tooltip_of, values_of
 from polars_wroc.charts.labels import heading
 from polars_wroc.charts.style import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.ranking.confusion_curve import CELLS
 from polars_wroc.ranking.thinning import thin
 
@@ -141,7 +141,7 @@ def arrange(
     """Put layers on each other, once or in a panel for each value, with a line underneath."""
     import altair as alt  # noqa: PLC0415
 
-    options.whole_number("columns", columns, low=1)
+    arguments.whole_number("columns", columns, low=1)
     values = [] if facet is None else values_of(table, facet.column)
     in_row = max(min(columns, len(values)), 1)
     # Given to a chart when it is made: each later change copies all of its layers.

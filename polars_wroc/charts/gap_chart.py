@@ -30,7 +30,7 @@ from polars_wroc.charts.interval_layers import (
 )
 from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.charts.style import GREY
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.stats.multiple_tests import is_found
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def drawing_of(
     level: float,
 ) -> Drawing:
     """Check and name what `gap_chart` draws."""
-    options.option("metric", metric, get_args(GapMetric))
-    options.level(level)
+    arguments.option("metric", metric, get_args(GapMetric))
+    arguments.level(level)
     gap = f"{metric}_gap"
     p_value = _adjusted(gap)
     columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)

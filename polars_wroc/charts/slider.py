@@ -8,7 +8,7 @@ from statistics import median
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 
 # About so many steps, each 1, 2 or 5 times a power of ten.
 _STEPS = 200
@@ -51,7 +51,7 @@ def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
     if start is None:
         nearest = _rounded(round(middle / step) * step, step)
         return Slider(low, high, step, nearest)
-    return Slider(low, high, step, options.number("threshold", start, low=low, high=high))
+    return Slider(low, high, step, arguments.number("threshold", start, low=low, high=high))
 
 
 def chosen(table: pl.DataFrame, keys: list[str], values: list[float]) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from polars_wroc.files import outputs as files
+from polars_wroc.files import outputs
 
 if TYPE_CHECKING:
     import altair as alt
@@ -34,11 +34,11 @@ def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
 
 def save_chart(chart: Chart, path: str | Path) -> None:
     """Write a chart as .html (opens without a network), .png or .svg, whole or not at all."""
-    suffix = files.check_target(path, files.CHART_SUFFIXES)
+    suffix = outputs.check_target(path, outputs.CHART_SUFFIXES)
     try:
         import vl_convert  # noqa: F401, PLC0415  (an extra)
     except ImportError as error:
         msg = "saving a chart needs vl-convert-python: pip install 'polars-wroc[report]'"
         raise ImportError(msg) from error
     inline = suffix == ".html"
-    files.write(path, lambda part: chart.save(str(part), inline=inline))
+    outputs.write(path, lambda part: chart.save(str(part), inline=inline))

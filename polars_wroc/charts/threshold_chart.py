@@ -30,7 +30,7 @@ from polars_wroc.charts.curve_layers import (
 from polars_wroc.charts.labels import NAMES
 from polars_wroc.charts.slider import Slider, chosen, slider_of
 from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import ROC_COLUMNS
 from polars_wroc.ranking.confusion_curve import CELLS
 
@@ -128,7 +128,7 @@ def threshold_chart(
     groups = list(keys.values())
     count_curves(table, groups)
     if weighted is not None:
-        options.flag("weighted", weighted)
+        arguments.flag("weighted", weighted)
     slider = slider_of(table["threshold"], threshold)
     points, note = _fit(table, groups, slider)
     kept = [*groups, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]

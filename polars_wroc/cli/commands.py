@@ -12,10 +12,9 @@ import polars as pl
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.gates import Gate, read_gate
 from polars_wroc.audits.result import SUFFIXES, Audit
-from polars_wroc.cli import sources as cli_inputs
-from polars_wroc.cli import streams
+from polars_wroc.cli import sources, streams
 from polars_wroc.cli.parser import UsageError
-from polars_wroc.files import outputs as files
+from polars_wroc.files import outputs
 from polars_wroc.files.messages import without_credentials
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.inputs.names import MISSING
@@ -69,10 +68,10 @@ def run_audit(options: argparse.Namespace) -> None:
     gates = [read_gate(text, decides=decides) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = _reference(options.reference)
-    audit = cli_inputs.functions_of(options)("audit")
+    audit = sources.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    sources = [without_credentials(source) for source in options.files]
-    result = replace(result, settings={"files": sources, **result.settings})
+    files = [without_credentials(source) for source in options.files]
+    result = replace(result, settings={"files": files, **result.settings})
     problem, not_judged = _judge(result, gates)
     try:
         _show(result, options)
@@ -109,14 +108,14 @@ def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[Exception | None, list
 
 def run_auc(options: argparse.Namespace) -> None:
     """Print or write a line of numbers per group."""
-    _check_output(options, files.TABLE_SUFFIXES)
-    summary = cli_inputs.functions_of(options)("summary")
+    _check_output(options, outputs.TABLE_SUFFIXES)
+    summary = sources.functions_of(options)("summary")
     table = collect(summary(by=options.by or None, **_uncertainty(options)))
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     if options.output == "-":
         _print_json(table, options)
     elif options.output:
-        files.save_table(table, options.output)
+        outputs.save_table(table, options.output)
         _say_written(options)
     else:
         _print(table, options)
@@ -124,18 +123,18 @@ def run_auc(options: argparse.Namespace) -> None:
 
 def run_curve(options: argparse.Namespace) -> None:
     """Write curves as a table or a chart."""
-    suffix = _check_output(options, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES))
+    suffix = _check_output(options, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES))
     by = {"by": options.by or None}
     level = {"level": options.level, "weight_type": options.weight_type}
-    if options.cluster and (options.band or suffix in files.TABLE_SUFFIXES):
+    if options.cluster and (options.band or suffix in outputs.TABLE_SUFFIXES):
         msg = "--cluster is for the AUCs in a chart; a table and a --band do not know clusters"
         raise UsageError(msg)
-    functions = cli_inputs.functions_of(options)
+    functions = sources.functions_of(options)
     curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
-    if suffix in files.TABLE_SUFFIXES:
+    if suffix in outputs.TABLE_SUFFIXES:
         table = collect(curves)
         check_positives(options.pos_label, found=bool((table["tp"] + table["fn"]).sum()))
-        files.save_table(table, options.output)
+        outputs.save_table(table, options.output)
         _say_written(options)
         return
     # Only a chart should cost the import of Altair.
@@ -151,21 +150,21 @@ def run_curve(options: argparse.Namespace) -> None:
 
 def run_counts(options: argparse.Namespace) -> None:
     """Write the counts of rows by score."""
-    _check_output(options, files.TABLE_SUFFIXES)
-    _write_counts(cli_inputs.counted(options), options)
+    _check_output(options, outputs.TABLE_SUFFIXES)
+    _write_counts(sources.counted(options), options)
 
 
 def run_merge(options: argparse.Namespace) -> None:
     """Write the counts of all files together."""
-    _check_output(options, files.TABLE_SUFFIXES)
-    _write_counts(cli_inputs.merged(options).table(), options)
+    _check_output(options, outputs.TABLE_SUFFIXES)
+    _write_counts(sources.merged(options).table(), options)
 
 
 def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
     if options.output == "-":
         _print_json(collect(counts), options)
     else:
-        files.sink_table(counts, options.output)
+        outputs.sink_table(counts, options.output)
         _say_written(options)
 
 
@@ -202,7 +201,7 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
 def _check_output(options: argparse.Namespace, allowed: Sequence[str]) -> str | None:
     if options.output in (None, "-"):
         return None
-    return files.check_target(options.output, allowed, options.files)
+    return outputs.check_target(options.output, allowed, options.files)
 
 
 def _uncertainty(options: argparse.Namespace) -> dict[str, Any]:
@@ -215,7 +214,7 @@ def _say_written(options: argparse.Namespace) -> None:
 
 
 def _print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:
-    _say(files.json_of(table) + "\n", options, json=True)
+    _say(outputs.json_of(table) + "\n", options, json=True)
 
 
 def _print(table: pl.DataFrame, options: argparse.Namespace) -> None:

@@ -6,14 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from polars_wroc.cli import commands as cli_commands
-from polars_wroc.cli import sources as cli_inputs
-from polars_wroc.cli import streams
+from polars_wroc.cli import commands, sources, streams
 from polars_wroc.cli.interruption import stoppable
 from polars_wroc.cli.parser import UsageError, build_parser
 from polars_wroc.cli.progress import Progress
 from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
-from polars_wroc.files import outputs as files
+from polars_wroc.files import outputs
 from polars_wroc.files.messages import first_line
 
 # Nothing but a gate may end with its code.
@@ -47,14 +45,14 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     try:
         options = build_parser(
             {
-                "audit": cli_commands.run_audit,
-                "auc": cli_commands.run_auc,
-                "curve": cli_commands.run_curve,
-                "counts": cli_commands.run_counts,
-                "merge": cli_commands.run_merge,
+                "audit": commands.run_audit,
+                "auc": commands.run_auc,
+                "curve": commands.run_curve,
+                "counts": commands.run_counts,
+                "merge": commands.run_merge,
             }
         ).parse_args(arguments)
-        cli_inputs.check_columns(options)
+        sources.check_columns(options)
     except BrokenPipeError:
         raise
     except (UsageError, OSError) as error:
@@ -73,18 +71,18 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     return code
 
 
-@cli_inputs.without_hints()
+@sources.without_hints()
 def _run(options: argparse.Namespace) -> int:
     try:
         _carry_out(options)
     except UsageError as error:
         return _complain(str(error))
-    except cli_commands.GateError as error:
+    except commands.GateError as error:
         if error.__cause__ and not isinstance(error.__cause__, BrokenPipeError):
             _complain(_described(error.__cause__, options))
         _complain(str(error))
         return GATE_FAILED
-    except (*cli_inputs.ERRORS, ImportError) as error:
+    except (*sources.ERRORS, ImportError) as error:
         if isinstance(error, BrokenPipeError):
             raise
         return _complain(_described(error, options))
@@ -100,10 +98,10 @@ def _carry_out(options: argparse.Namespace) -> None:
 
 
 def _described(error: BaseException, options: argparse.Namespace) -> str:
-    if not isinstance(error, (*cli_inputs.ERRORS, ImportError)):
+    if not isinstance(error, (*sources.ERRORS, ImportError)):
         return _unexpected(error)
     try:
-        return cli_inputs.describe(error, options)
+        return sources.describe(error, options)
     except Exception:  # noqa: BLE001  (what went wrong first is what counts)
         return first_line(error)
 
@@ -119,7 +117,7 @@ def _clean(progress: Progress | None) -> None:
         progress.stop()
     # Polars goes on until the very end, and would complain of the files that it misses.
     streams.silence(sys.stderr)
-    files.discard_partial()
+    outputs.discard_partial()
     remove_spilled()
 
 

@@ -11,7 +11,7 @@ from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.cli import streams
 from polars_wroc.curves.bands import BandKind
-from polars_wroc.files import outputs as files
+from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.stats.multiple_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
@@ -94,7 +94,7 @@ def build_parser(
     _add_counts(measured)
     _add_by(measured, "a group column")
     _add_uncertainty(measured)
-    _add_output(measured, files.TABLE_SUFFIXES, prints_json=True)
+    _add_output(measured, outputs.TABLE_SUFFIXES, prints_json=True)
 
     drawn = _command(commands, "curve", runs, "ROC curves, as a table or a chart")
     _add_columns(drawn)
@@ -103,7 +103,7 @@ def build_parser(
     drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
     drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
     _add_uncertainty(drawn)
-    _add_output(drawn, (*files.TABLE_SUFFIXES, *files.CHART_SUFFIXES), prints_json=False)
+    _add_output(drawn, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES), prints_json=False)
 
     counted = _command(
         commands, "counts", runs, "counts of rows by score, which add up and stand for the rows"
@@ -112,12 +112,12 @@ def build_parser(
     _add_columns(counted)
     _add_by(counted, "a group column")
     _add_bins(counted, "of about N bins of scores instead of each score")
-    _add_output(counted, files.TABLE_SUFFIXES, prints_json=True, required=True)
+    _add_output(counted, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
 
     merged = _command(commands, "merge", runs, "counts of several files added up")
     merged.set_defaults(counts=True)
     _add_bins(merged, "in about N bins of scores, if they are not in wider ones")
-    _add_output(merged, files.TABLE_SUFFIXES, prints_json=True, required=True)
+    _add_output(merged, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
     return parser
 
 

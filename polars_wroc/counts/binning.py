@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 
 DEFAULT_BINS = 4096
 # Halvings of a probability, from either end, that a number of bins is meant for.
@@ -39,9 +39,9 @@ class Binning:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.bins is not None:
-            options.whole_number("bins", self.bins, low=bins_of(1))
+            arguments.whole_number("bins", self.bins, low=bins_of(1))
         if self.tolerance is not None:
-            options.number("tolerance", self.tolerance, low=0, high=1)
+            arguments.number("tolerance", self.tolerance, low=0, high=1)
 
     def __bool__(self) -> bool:
         """Whether scores are binned at all."""

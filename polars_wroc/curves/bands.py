@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.ranking.confusion_curve import (
     NEGATIVES_SQUARES,
@@ -58,8 +58,8 @@ class Band:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        options.option("band", self.kind, get_args(BandKind))
-        options.level(self.level)
+        arguments.option("band", self.kind, get_args(BandKind))
+        arguments.level(self.level)
         check_weight_type(self.weight_type)
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:

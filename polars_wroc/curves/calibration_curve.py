@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
@@ -266,9 +266,9 @@ def calibration_error(
 
 
 def _check_options(bins: object, strategy: object, level: object) -> None:
-    options.whole_number("bins", bins, low=1)
-    options.option("strategy", strategy, get_args(Strategy))
-    options.level(level)
+    arguments.whole_number("bins", bins, low=1)
+    arguments.option("strategy", strategy, get_args(Strategy))
+    arguments.level(level)
 
 
 def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:

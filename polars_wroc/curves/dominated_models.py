@@ -12,7 +12,7 @@ from polars_wroc.inputs.frames import model_names, read_paired_rows, score_colum
 from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics import formulas
 from polars_wroc.plans.by_keys import beside
 from polars_wroc.plans.collect import FrameT, deliver
 from polars_wroc.plans.steps import as_struct
@@ -117,7 +117,7 @@ def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
     stacked = rows.reduce(rows.frame, lists).unpivot(
         on=list(lists), index=rows.keys, variable_name=MODEL, value_name=_CURVE
     )
-    area = metrics.roc_auc(list_curve())
+    area = formulas.roc_auc(list_curve())
     return (
         stacked.with_columns(model_names(models), curve_list(pl.col(_CURVE)))
         .with_columns(hull_list(pl.col(_CURVE)).alias(_HULL))

@@ -7,7 +7,7 @@ import polars as pl
 from polars_wroc.counts.binned_rows import collapse
 from polars_wroc.counts.binning import Binning
 from polars_wroc.curves.bands import TPR_AT_FPR, Band, BandKind
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
@@ -172,9 +172,9 @@ def roc_curve(
     │ 0.1       ┆ 1.0 ┆ 1.0 │
     └───────────┴─────┴─────┘
     """
-    options.flag("drop_collinear", drop_collinear)
+    arguments.flag("drop_collinear", drop_collinear)
     if max_points is not None:
-        options.whole_number("max_points", max_points, low=3)
+        arguments.whole_number("max_points", max_points, low=3)
     checked = Band("pointwise" if band is None else band, level, weight_type)
     limits: Band | None
     limits = None if band is None else checked

@@ -10,7 +10,7 @@ from polars_wroc.counts.binned_rows import collapse
 from polars_wroc.counts.binning import Binning
 from polars_wroc.curves.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
 from polars_wroc.curves.roc_curve import whole_curve
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
@@ -91,7 +91,7 @@ def tpr_at_fpr(
     └─────┴─────┘
     """
     band = Band("pointwise", level, weight_type)
-    rates = options.numbers("fpr", fpr, low=0, high=1)
+    rates = arguments.numbers("fpr", fpr, low=0, high=1)
     binning, taken = Binning(bins, tolerance), _taken(TPR_AT_FPR)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     return deliver(frame, _points(collapse(rows, binning), rates, TPR_AT_FPR, band))
@@ -152,7 +152,7 @@ def fpr_at_tpr(
     └─────┴─────┘
     """
     band = Band("pointwise", level, weight_type)
-    rates = options.numbers("tpr", tpr, low=0, high=1)
+    rates = arguments.numbers("tpr", tpr, low=0, high=1)
     binning, taken = Binning(bins, tolerance), _taken(FPR_AT_TPR)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     return deliver(frame, _points(collapse(rows, binning), rates, FPR_AT_TPR, band))

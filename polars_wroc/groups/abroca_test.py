@@ -8,7 +8,7 @@ from itertools import islice
 import polars as pl
 
 from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_groups, with_names
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import GROUP, Limit
@@ -116,8 +116,8 @@ def abroca_test(
     └─────┴────────┴─────────┘
     """
     require_groups(by)
-    options.whole_number("permutations", permutations, low=1)
-    options.whole_number("seed", seed, low=0)
+    arguments.whole_number("permutations", permutations, low=1)
+    arguments.whole_number("seed", seed, low=0)
     few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=ABROCA_COLUMNS

@@ -16,7 +16,7 @@ from polars_wroc.groups.equal_rates import (
     equal_odds,
     equal_tpr,
 )
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.frames import read_rows, require_groups
@@ -172,12 +172,12 @@ def equalized_thresholds(
     └─────┴────────────────────────────┴──────────────┘
     """
     require_groups(by)
-    options.option("constraint", constraint, get_args(Constraint))
+    arguments.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
     large: Rows
-    large = _with_rows(rows, options.whole_number("min_rows", min_rows, low=0))
+    large = _with_rows(rows, arguments.whole_number("min_rows", min_rows, low=0))
     # Read several times, and computed once all the same.
     edges = _edges(large, costs).cache()
     decide = equal_odds if constraint == "equalized_odds" else equal_tpr

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.groups.abroca import distances_to_rest
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.min_rows import both_have_rows, has_rows, outside
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
@@ -140,9 +140,9 @@ def fairness(
     └───────────────────────────────┴──────────┴───────────┴───────────┘
     """
     require_groups(by)
-    limit = options.number("threshold", threshold) + 0.0
-    least = options.whole_number("min_rows", min_rows, low=0)
-    few = pl.len() <= options.whole_number("max_groups", max_groups, low=1)
+    limit = arguments.number("threshold", threshold) + 0.0
+    least = arguments.whole_number("min_rows", min_rows, low=0)
+    few = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
     taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     require_texts(rows)

@@ -21,7 +21,7 @@ from polars_wroc.groups.references import (
     Reference,
     place_in_group,
 )
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
@@ -158,12 +158,12 @@ def group_gaps(
     require_groups(by)
     check_weight_type(weight_type)
     limit: float | None
-    limit = None if threshold is None else options.number("threshold", threshold) + 0.0
+    limit = None if threshold is None else arguments.number("threshold", threshold) + 0.0
     columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
     thresholds = None if limit is None else common_threshold(rows, limit)
-    least = options.whole_number("min_rows", min_rows, low=0)
+    least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least)
     table = measure_gaps(rows, reference, thresholds, tests)
     return deliver(frame, rows.arrange(table).select(*rows.keys, *columns))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.groups.abroca import MOST_GROUPS, distances_to_rest
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
@@ -111,7 +111,7 @@ def subgroup_auc(
     └─────┴──────────────┴──────────┴──────────┴────────┘
     """
     require_groups(by)
-    options.number("power", power, finite=True)
+    arguments.number("power", power, finite=True)
     few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)

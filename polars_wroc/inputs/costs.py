@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 
 
 class Costs(NamedTuple):
@@ -23,7 +23,7 @@ class Costs(NamedTuple):
 def read_costs(cost_fn: float | None, cost_fp: float | None) -> Costs:
     """Check the costs; with one of them given the other is what it lacks to 1."""
     fn, fp = (
-        None if value is None else options.number(name, value, low=0, finite=True)
+        None if value is None else arguments.number(name, value, low=0, finite=True)
         for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp))
     )
     if fn is None and fp is None:
@@ -54,4 +54,4 @@ def target_prevalence(value: float | None) -> float | None:
     """Check the share of positives in the population that is meant, if not the data's."""
     if value is None:
         return None
-    return options.number("prevalence", value, low=0, high=1, open_ends=True)
+    return arguments.number("prevalence", value, low=0, high=1, open_ends=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import beside
 from polars_wroc.plans.checks import unless
@@ -31,7 +31,7 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Check the number."""
-        options.whole_number(self.argument, self.most, low=1)
+        arguments.whole_number(self.argument, self.most, low=1)
 
     def check(self, found: int) -> None:
         """Raise for a number that is known beforehand."""

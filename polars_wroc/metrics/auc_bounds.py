@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SEVERAL_SCORES
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics import formulas
 from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.placements import place, row_curve
 
@@ -68,7 +68,7 @@ def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame
 def auc_bound_sums() -> dict[str, pl.Expr]:
     """Aggregate the placed rows of a group to what its AUC is between."""
     bounds = zip(AUC_BOUNDS, curve_bounds(row_curve()), strict=True)
-    return {name: metrics.roc_auc(bound) for name, bound in bounds}
+    return {name: formulas.roc_auc(bound) for name, bound in bounds}
 
 
 def auc_bounds(rows: Rows) -> pl.LazyFrame:

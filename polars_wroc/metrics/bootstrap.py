@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.names import MODEL
@@ -116,7 +116,7 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
-    options.level(level)
+    arguments.level(level)
     formulas: dict[str, Metric] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
@@ -236,9 +236,9 @@ def _replicates(
     eager: bool,
 ) -> pl.LazyFrame:
     """Lay out the metrics of the data as replicate 0, then of each replicate."""
-    options.whole_number("replicates", replicates, low=2)
-    options.whole_number("seed", seed, low=0)
-    options.option("multiplier", multiplier, get_args(Multiplier))
+    arguments.whole_number("replicates", replicates, low=2)
+    arguments.whole_number("seed", seed, low=0)
+    arguments.option("multiplier", multiplier, get_args(Multiplier))
     ordered = by_descending_score(rows)
     if eager:
         ordered = collect(ordered).lazy()

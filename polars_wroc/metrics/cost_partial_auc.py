@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.expressions import from_expressions
@@ -41,8 +41,8 @@ class CostPartialAUC:
         """Check the costs and the words."""
         read_costs(self.cost_fn, self.cost_fp)
         target_prevalence(self.prevalence)
-        options.option("baseline", self.baseline, get_args(Baseline))
-        options.option("value", self.value, COST_AREAS)
+        arguments.option("baseline", self.baseline, get_args(Baseline))
+        arguments.option("value", self.value, COST_AREAS)
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Write the ``value`` as a formula of the curve."""

@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics import formulas
 from polars_wroc.ranking.confusion_curve import Curve, curve_list, list_curve
 from polars_wroc.ranking.convex_hull import hull_list
 
@@ -54,7 +54,7 @@ def roc_hull_auc(
     >>> df.select(wroc.roc_hull_auc("y", "s")).item()
     0.875
     """
-    build = partial(_fold_hull, formula=metrics.roc_auc)
+    build = partial(_fold_hull, formula=formulas.roc_auc)
     return from_expressions(label, score, weight, pos_label, build).alias("roc_hull_auc")
 
 
@@ -107,7 +107,7 @@ def h_measure(
     >>> round(df.select(wroc.h_measure("y", "s")).item(), 6)
     0.5
     """
-    options.option("density", density, get_args(Density))
+    arguments.option("density", density, get_args(Density))
     build = partial(_fold_hull, formula=partial(_h_measure, density=density))
     return from_expressions(label, score, weight, pos_label, build).alias("h_measure")
 

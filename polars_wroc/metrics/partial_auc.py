@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.counts.binned_rows import collapse
 from polars_wroc.counts.binning import Binning
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.inputs.frames import read_rows
@@ -175,7 +175,7 @@ class PartialAUC:
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
-                object.__setattr__(self, name, options.rate_range(name, value))
+                object.__setattr__(self, name, arguments.rate_range(name, value))
         if not isinstance(self.standardize, bool) and self.standardize != "mean":
             msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
             raise ValueError(msg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.metrics.cost_partial_auc import CostPartialAUC
 from polars_wroc.metrics.formulas import (
     Metric,
@@ -38,7 +38,7 @@ def named_metrics(metrics: Metrics) -> dict[str, Metric]:
         name = "partial_auc" if isinstance(metrics, PartialAUC) else "cost_partial_auc"
         metrics = {name: metrics}
     if not isinstance(metrics, Sequence | Mapping) or isinstance(metrics, bytes):
-        options.reject_type("metrics", "be the name of a metric or several of them", metrics)
+        arguments.reject_type("metrics", "be the name of a metric or several of them", metrics)
     if isinstance(metrics, Sequence):
         unnamed = [metric for metric in metrics if not isinstance(metric, str)]
         if unnamed:
@@ -62,6 +62,6 @@ def _formula(name: object, metric: object) -> Metric:
         return metric
     if not isinstance(metric, str):
         rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
-        options.reject_type("metrics", rule, metric)
-    options.option("metrics", metric, get_args(MetricName))
+        arguments.reject_type("metrics", rule, metric)
+    arguments.option("metrics", metric, get_args(MetricName))
     return METRICS[metric]

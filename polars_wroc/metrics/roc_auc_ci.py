@@ -13,12 +13,12 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, IntoColumn
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
 from polars_wroc.ranking.placements import (
@@ -59,9 +59,9 @@ class Interval:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        options.level(self.level)
+        arguments.level(self.level)
         allowed = get_args(Method if self.fallback else AreaMethod)
-        options.option("method", self.method, allowed)
+        arguments.option("method", self.method, allowed)
         units_of(self.weight_type, clustered=self.clustered)
 
     @property
@@ -77,7 +77,7 @@ class Interval:
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to all that `steps` need."""
-        return self.sums_of(metrics.roc_auc(curve), curve.missing, curve.placements, field)
+        return self.sums_of(formulas.roc_auc(curve), curve.missing, curve.placements, field)
 
     def sums_of(
         self, area: pl.Expr, missing: pl.Expr, placements: Placements, field: Fields

@@ -11,13 +11,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
-from polars_wroc.inputs import columns as inputs
-from polars_wroc.inputs import values
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs import arguments, values
+from polars_wroc.inputs.columns import IntoColumn, shown_as
 from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.inputs.group_numbers import Limit
-from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics import formulas
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.checks import unless
 from polars_wroc.plans.steps import as_struct
@@ -97,14 +95,14 @@ def roc_auc_multiclass(
     >>> df.select(wroc.roc_auc_multiclass("y", scores, multi_class="ovo")).item()
     0.9583333333333334
     """
-    options.option("multi_class", multi_class, get_args(MultiClass))
-    options.option("average", average, get_args(Average))
+    arguments.option("multi_class", multi_class, get_args(MultiClass))
+    arguments.option("average", average, get_args(Average))
     limit = Limit("max_pairs", max_pairs, "pairs", "scores")
     if average == "micro" and multi_class == "ovo":
         msg = "`average` must be 'macro' or 'weighted' for multi_class='ovo'; found 'micro'"
         raise ValueError(msg)
     if not isinstance(scores, Mapping):
-        options.reject_type("scores", "map each class to a column", scores)
+        arguments.reject_type("scores", "map each class to a column", scores)
     if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
         msg = f"`scores` must have two or more classes, none of them null; found {list(scores)}"
         raise ValueError(msg)
@@ -160,7 +158,7 @@ class _Classes:
         """The AUC of one class's score beside the weight that it counts with."""
 
         def measured(curve: Curve) -> pl.Expr:
-            return as_struct({"auc": metrics.roc_auc(curve), "size": size(curve)})
+            return as_struct({"auc": formulas.roc_auc(curve), "size": size(curve)})
 
         columns = [self._label(name), self.scores[name]] + (
             [] if self.weight is None else [self.weight]
@@ -207,7 +205,7 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
             if values.exact(name, dtype) is None:
                 msg = (
                     "`scores` must map possible values of the label; found "
-                    f"{options.shown(name)} for {inputs.shown_as(column)} of type {dtype}"
+                    f"{arguments.shown(name)} for {shown_as(column)} of type {dtype}"
                 )
                 raise TypeError(msg)
         known = _is_one_of(column, classes) | column.is_null()

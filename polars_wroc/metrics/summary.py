@@ -13,7 +13,7 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics import formulas as metrics
+from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.plans.collect import FrameT, deliver
@@ -205,14 +205,14 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
         "n_missing": rows.number_of(weight.is_null()),
         "w_pos": curve.dp.sum(),
         "w_neg": curve.dn.sum(),
-        "ks": metrics.ks(curve),
-        "average_precision": metrics.average_precision(curve),
+        "ks": formulas.ks(curve),
+        "average_precision": formulas.average_precision(curve),
     }
 
 
 def _from_auc(field: Fields) -> dict[str, pl.Expr]:
     inverted = field("ci_high") < _CHANCE
-    return {"gini": metrics.gini_of(field("auc")), "inverted": inverted}
+    return {"gini": formulas.gini_of(field("auc")), "inverted": inverted}
 
 
 def _certainly(field: Fields) -> dict[str, pl.Expr]:

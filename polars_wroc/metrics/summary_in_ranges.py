@@ -10,7 +10,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_wroc.counts.count_table import check_same_keys
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, IntoColumn
 from polars_wroc.inputs.frames import read_rows
@@ -102,7 +102,7 @@ def summary_in_ranges(
     └─────┴───────┴───────┴─────┘
     """
     interval = Interval(level, method, weight_type)
-    options.whole_number("rows_per_range", rows_per_range, low=1)
+    arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
     counts, spans = _tally_each(parts)
     ranges = cut_ranges(counts, parts[0].keys, rows_per_range)
@@ -125,7 +125,7 @@ def read_parts(
     """Lay out the rows of each part of the data, and check that all have the same groups."""
     listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        options.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
+        arguments.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
     parts = [
         read_rows(f, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS)
         for f in listed

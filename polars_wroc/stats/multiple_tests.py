@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.plans.by_keys import beside
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
@@ -17,8 +17,8 @@ _TEST = "__test"
 
 def check_options(level: float, adjust: Adjust) -> None:
     """Check what every test of differences takes."""
-    options.level(level)
-    options.option("adjust", adjust, get_args(Adjust))
+    arguments.level(level)
+    arguments.option("adjust", adjust, get_args(Adjust))
 
 
 def adjusted(table: pl.LazyFrame, method: Adjust, p_value: str = "p_value") -> pl.LazyFrame:

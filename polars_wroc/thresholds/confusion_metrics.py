@@ -9,7 +9,7 @@ from operator import add
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.costs import target_prevalence
 from polars_wroc.plans.steps import Fields, Step
@@ -92,7 +92,7 @@ class ThresholdMetrics:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.level is not None:
-            options.level(self.level)
+            arguments.level(self.level)
         check_weight_type(self.weight_type)
         target_prevalence(self.prevalence)
 

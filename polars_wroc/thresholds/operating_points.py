@@ -6,7 +6,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
@@ -191,7 +191,7 @@ def operating_points(
         min_tpr=min_tpr,
         max_selection_rate=max_selection_rate,
     )
-    options.flag("common", common)
+    arguments.flag("common", common)
     metrics = ThresholdMetrics(level, weight_type, prevalence)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.ranking.confusion_curve import are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE
@@ -89,12 +89,12 @@ def choose_rule(
         )
         raise ValueError(msg)
     if criterion is not None:
-        options.option("criterion", criterion, get_args(Criterion))
+        arguments.option("criterion", criterion, get_args(Criterion))
         if criterion == "cost":
             return _least_cost(read_costs(cost_fn, cost_fp), target_prevalence(prevalence))
         return _CRITERIA[criterion]
     (name,) = given
-    return _LIMITS[name](options.number(name, limits[name], low=0, high=1))
+    return _LIMITS[name](arguments.number(name, limits[name], low=0, high=1))
 
 
 def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | None:
@@ -105,7 +105,7 @@ def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | No
         found = " and ".join(f"`{name}`" for name in rule)
         msg = f"`threshold` must not come with a rule that chooses one; found {found}"
         raise ValueError(msg)
-    return options.number("threshold", threshold) + 0.0
+    return arguments.number("threshold", threshold) + 0.0
 
 
 def _both(point: Point) -> pl.Expr:

@@ -8,8 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs import arguments as options
-from polars_wroc.inputs import expressions as arguments
+from polars_wroc.inputs import arguments, expressions
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
@@ -110,14 +109,14 @@ def confusion_matrix(
     """
     beside = {}
     if isinstance(threshold, pl.Expr):
-        beside["__threshold"] = arguments.one_per_group("threshold", threshold)
+        beside["__threshold"] = expressions.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
     else:
-        value = pl.lit(options.number("threshold", threshold) + 0.0)
+        value = pl.lit(arguments.number("threshold", threshold) + 0.0)
     build = partial(
         _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
     )
-    matrix = arguments.from_expressions(label, score, weight, pos_label, build, **beside)
+    matrix = expressions.from_expressions(label, score, weight, pos_label, build, **beside)
     return matrix.alias("confusion_matrix")
 
 
@@ -176,7 +175,7 @@ def threshold_metrics(
     │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
     └───────────┴─────┴─────┴──────────┘
     """
-    asked = [] if thresholds is None else options.numbers("thresholds", thresholds)
+    asked = [] if thresholds is None else arguments.numbers("thresholds", thresholds)
     metrics = ThresholdMetrics(level, weight_type, prevalence)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
     curve = curve_frame(rows, asked, squares=level is not None)
