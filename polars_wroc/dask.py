@@ -28,11 +28,11 @@ from polars_wroc.metrics.roc_auc_ci import Interval, Method
 from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
+    add_bin_counts,
+    count_in_bins,
     cut_ranges,
-    merge_tallies,
     rows_by_score,
     summary_of_ranges,
-    tally,
     together,
 )
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, read_parts
@@ -194,7 +194,7 @@ def summary(
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     keys = rows[0].keys
     tallies = client.map(_tally, rows, pure=False)
-    counts = _add_up(client, merge_tallies, tallies, keys)
+    counts = _add_up(client, add_bin_counts, tallies, keys)
     ranges = cut_ranges(counts, keys, rows_per_range)
     unknown = [each for each in ranges if each.known is None]
     measured = _measure_all(client, rows, unknown, interval)
@@ -228,7 +228,7 @@ def _measure_all(
 
 
 def _tally(part: Rows) -> pl.DataFrame:
-    return collect(tally(part))
+    return collect(count_in_bins(part))
 
 
 def _divide(part: Rows, spans: Sequence[Span]) -> list[pl.DataFrame]:

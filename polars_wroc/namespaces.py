@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.audit import audit
-from polars_wroc.counts.count_table import State, read_state
+from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve, calibration_error
 from polars_wroc.curves.cost_curve import cost_curve
@@ -172,7 +172,7 @@ class Counts:
     kind that the counts are.
     """
 
-    def __init__(self, state: State, *, eager: bool) -> None:
+    def __init__(self, state: CountTable, *, eager: bool) -> None:
         self._state = state
         self._eager = eager
 
@@ -268,5 +268,5 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     │ 4   ┆ 0.875 │
     └─────┴───────┘
     """
-    state = read_state("counts", counts)
+    state = read_count_table("counts", counts)
     return Counts(state, eager=isinstance(counts, pl.DataFrame))

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.thresholds.search import cells_at, common_threshold
+from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 # The first whole number that no float is.
 BIG = 2**53 + 1
@@ -180,7 +180,7 @@ def test_whole_numbers_reach_thresholds_exactly(
         found = frame.lazy().select(matrix).unnest("confusion_matrix").collect(engine=engine)
         assert found.select(CELLS).row(0) == expected
     read = read_rows(frame, "y", "i", None, None, None, result_columns=[])
-    found = cells_at(read, common_threshold(read, threshold)).collect(engine=engine)
+    found = confusion_at(read, common_threshold(read, threshold)).collect(engine=engine)
     assert found.select(CELLS).row(0) == expected
 
 

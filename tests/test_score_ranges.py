@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 import polars_wroc as wroc
 from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.score_ranges import add_ranges, cut_ranges, tally
+from polars_wroc.metrics.score_ranges import add_ranges, count_in_bins, cut_ranges
 from polars_wroc.metrics.summary_in_ranges import read_parts
 from polars_wroc.plans.collect import collect
 
@@ -144,7 +144,7 @@ def test_one_wrong_pair_of_many() -> None:
 def test_few_scores_take_no_second_look() -> None:
     frame = pl.DataFrame({"y": [True, False, True, False] * 500, "s": [1.0, 2.0, 2.0, 3.0] * 500})
     (part,) = read_parts("frames", frame, "y", "s", None, None, None)
-    ranges = cut_ranges(collect(tally(part)), [], 400)
+    ranges = cut_ranges(collect(count_in_bins(part)), [], 400)
     assert all(each.known is not None for each in ranges)
 
 
@@ -161,7 +161,7 @@ def test_a_score_of_many_rows_among_others_is_counted(
         }
     )
     (part,) = read_parts("frames", frame, "y", "s", "w", None, None)
-    spans = [each.span for each in cut_ranges(collect(tally(part)), [], 100)]
+    spans = [each.span for each in cut_ranges(collect(count_in_bins(part)), [], 100)]
     (counted,) = (span for span in spans if span.counted)
     assert counted.low == 3
     assert counted.of(part).frame.collect().height < 200
@@ -228,7 +228,7 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
         {"y": random.random(600) < 0.5, "s": random.random(600) + 3, "g": ["a", "b", "c"] * 200}
     )
     (part,) = read_parts("frames", frame, "y", "s", None, "g", None)
-    ranges = cut_ranges(collect(tally(part)), ["g"], 100)
+    ranges = cut_ranges(collect(count_in_bins(part)), ["g"], 100)
     assert [each.known for each in ranges] == [None] * len(order)
     interval = Interval(0.95, "logit-t", "probability")
     sums = [collect(each.sums(each.span.of(part), interval)) for each in ranges]

@@ -10,7 +10,7 @@ from polars_wroc.audits.groupings import groupings
 from polars_wroc.audits.measure import CALIBRATION_COLUMNS, AuditPlan, measure
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
-from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import bins_of_counts, is_counts
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS
@@ -169,7 +169,7 @@ def audit(
     require_texts(rows)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
-    attributes = rows.groups
+    attributes = rows.group_keys
     arguments.flag("intersections", intersections)
     if intersections and len(attributes) == 1:
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
@@ -177,7 +177,7 @@ def audit(
     ways = groupings(attributes, intersections=intersections)
     references = read_references(reference, ways, rows.frame.collect_schema())
     binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
-    rows = collapse(rows, binning, [way.keys for way in ways])
+    rows = pool_in_bins(rows, binning, [way.keys for way in ways])
     plan = AuditPlan(ways, references, choice, interval, metrics, tests)
     tables = measure(rows, plan)
     check_positives(pos_label, found=bool(tables.segments["n_pos"].sum()))

@@ -10,7 +10,7 @@ from polars_wroc.audits.groupings import name_of, segment_keys
 from polars_wroc.audits.phrases import many, quoted
 from polars_wroc.charts.labels import NAMES
 from polars_wroc.inputs.names import MODEL
-from polars_wroc.stats.multiple_tests import is_found
+from polars_wroc.stats.multiple_tests import is_significant
 
 _REFERENCES = {"rest": "the rest", "overall": "everybody", "best": "the best segment"}
 ADJUSTED = {
@@ -156,7 +156,7 @@ def _tested(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
         tests = tests.filter(
             (place == 0) | (pl.len().over(apart) != 2) | pl.col("attribute").is_in(list(named))  # noqa: PLR2004
         )
-    found = is_found(pl.col("gap_p_adjusted"), settings["level"]).fill_null(value=False)
+    found = is_significant(pl.col("gap_p_adjusted"), settings["level"]).fill_null(value=False)
     return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(found=found)
 
 

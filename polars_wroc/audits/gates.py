@@ -16,7 +16,7 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.fairness import ABROCA, METRICS, rates_of
 from polars_wroc.groups.group_gaps import GAP_COLUMNS
-from polars_wroc.groups.min_rows import both_have_rows, has_rows, of_group, outside
+from polars_wroc.groups.min_rows import both_large_enough, large_enough, of_group, outside
 from polars_wroc.groups.rate_gaps import GAP_RATES, RATE_GAP_COLUMNS
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.ranking.confusion_curve import CELLS
@@ -104,7 +104,7 @@ class Gate:
         """Lay out the segments that a fairness metric does not compare, with a null value."""
         metric, _ = _FAIRNESS[self.name]
         settings = audit.settings["weight_type"], audit.settings["min_rows"]
-        known = pl.all_horizontal(has_rows(rate, *settings) for rate in rates_of(metric))
+        known = pl.all_horizontal(large_enough(rate, *settings) for rate in rates_of(metric))
         segments = audit.segments.filter(pl.col("attribute") != OVERALL)
         table = _with_rows_behind(segments.select(segment_keys(segments)), audit)
         return table.with_columns(value=pl.when(known).then(0.0))
@@ -113,17 +113,17 @@ class Gate:
         metric = next(name for name in _RATES if f"{self.name}_".startswith(f"{name}_"))
         settings = audit.settings["weight_type"], audit.settings["min_rows"]
         if self.name == metric:
-            return has_rows(metric, *settings)
-        apart = [key for key in segment_keys(audit.gaps) if key != "segment"]
-        other = outside(apart)
+            return large_enough(metric, *settings)
+        partition_keys = [key for key in segment_keys(audit.gaps) if key != "segment"]
+        other = outside(partition_keys)
         if audit.settings["reference"] == "best":
-            other = of_group(pl.col("auc") == pl.col("auc_reference"), apart)
-        enough = both_have_rows(metric, *settings, other)
+            other = of_group(pl.col("auc") == pl.col("auc_reference"), partition_keys)
+        enough = both_large_enough(metric, *settings, other)
         if named := named_references(audit.settings):
-            picked = pl.col("segment").eq_missing(
+            is_reference = pl.col("segment").eq_missing(
                 pl.col("attribute").replace_strict(named, default=None)
             )
-            to_named = both_have_rows(metric, *settings, of_group(picked, apart))
+            to_named = both_large_enough(metric, *settings, of_group(is_reference, partition_keys))
             enough = (
                 pl.when(pl.col("attribute").is_in(list(named))).then(to_named).otherwise(enough)
             )
@@ -131,7 +131,7 @@ class Gate:
 
 
 def _with_rows_behind(table: pl.DataFrame, audit: Audit) -> pl.DataFrame:
-    """Put beside segments what `has_rows` asks for."""
+    """Put beside segments what `large_enough` asks for."""
     keys, segments = segment_keys(table), audit.segments
     behind: dict[str, pl.Expr]
     behind = {name: pl.col(c) for name, c in zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True)}

@@ -18,10 +18,10 @@ from polars_wroc.curves.calibration_curve import (
     calibration_sums,
 )
 from polars_wroc.groups.auc_sums import with_own
-from polars_wroc.groups.binned_gaps import with_hidden_differences
+from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
 from polars_wroc.groups.group_gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
-from polars_wroc.groups.min_rows import has_rows
+from polars_wroc.groups.min_rows import large_enough
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import Reference
@@ -39,21 +39,26 @@ from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import (
-    beside_own_cluster,
     summary_columns,
     summary_of,
     summary_sums,
+    with_own_cluster_sums,
 )
-from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.confusion_curve import CELLS, cell
-from polars_wroc.ranking.contiguous_groups import place_stacked, stack
+from polars_wroc.ranking.contiguous_groups import make_contiguous, placements_in_contiguous_groups
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.thinning import AUC_CHANGE, thin_placed, with_auc_change
+from polars_wroc.ranking.thinning import AUC_CHANGE, thin_placements, with_auc_change
 from polars_wroc.thresholds.confusion_metrics import SQUARES, ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, cells_at, common_threshold
+from polars_wroc.thresholds.search import (
+    ROWS_REJECTED,
+    ROWS_SELECTED,
+    common_threshold,
+    confusion_at,
+)
 
 _CURVE_POINTS = 200
 _PLACE = "__place"
@@ -87,8 +92,8 @@ def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
     sums, points = _reduce(everybody, plan, reference)
     plan.references.check(sums)
     # Measured once for two tables.
-    decided = None if cells is None else collect(in_columns(cells, plan.metrics.steps)).lazy()
-    segments = _Segments(sums.lazy(), points.lazy(), cells, decided, rows.ordered)
+    at_threshold = None if cells is None else collect(in_columns(cells, plan.metrics.steps)).lazy()
+    segments = _Segments(sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys)
     tables = {
         "segments": segments.table(plan),
         "curves": segments.curves(),
@@ -106,21 +111,21 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
     attributes = rows.frame.collect_schema()
     # A text takes its place in every window and group: a number does that faster.
     texts = [key for key in rows.keys if attributes[key] == pl.String]
-    beside: list[str | pl.Expr] = [name for name in _BESIDE_WEIGHT if name in attributes]
+    carried: list[str | pl.Expr] = [name for name in _BESIDE_WEIGHT if name in attributes]
     if rows.binned:
         # A bin of one score in each group may have several in a segment of them.
-        beside.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
+        carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
     compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
-        *rows.keys, SCORE, *beside, rows.observations.signed_weight.alias(WEIGHT)
+        *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
     )
     ordered = by_descending_score(Rows(compact, rows.keys))
     table = collect(reference.among_all(ordered))
     if table[WEIGHT].null_count() == table.height:
-        lacking = table.select(rows.number_of(pl.col(WEIGHT).is_null())).item()
+        lacking = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
         why = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
         msg = f"`frame` must have rows to audit; found none{why}"
         raise ValueError(msg)
-    return Rows(table.lazy(), rows.keys, rows.ordered, in_order=True)
+    return Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
 
 
 def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
@@ -128,7 +133,7 @@ def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
     if plan.choice is None:
         return None
     thresholds = collect(common_threshold(everybody, plan.choice)).lazy()
-    smallest = collect(cells_at(everybody, thresholds)).lazy()
+    smallest = collect(confusion_at(everybody, thresholds)).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold, and where one is more than a number.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -136,7 +141,7 @@ def _cells(everybody: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
     }
     sums |= {"threshold": pl.col("threshold").first()}
     tables = [
-        grouping.named(everybody.of(grouping.keys).reduce(smallest, sums))
+        grouping.named(everybody.regrouped(grouping.keys).aggregate(smallest, sums))
         for grouping in plan.groupings
     ]
     return collect(pl.concat(tables)).lazy()
@@ -154,23 +159,23 @@ def _reduce(
     known = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
     apart = {name: value for name, value in aggregates.items() if _roots(value) <= known}
-    smallest = collect(everybody.reduce(everybody.frame, apart)).lazy()
+    smallest = collect(everybody.aggregate(everybody.frame, apart)).lazy()
     added = {name: pl.col(name).sum() for name in apart}
     tables = []
     for grouping in plan.groupings:
-        rows = everybody.of(grouping.keys)
+        rows = everybody.regrouped(grouping.keys)
         # Everybody is compared with nobody.
         wanted = aggregates if grouping.keys else of_segment
         placed = {name: value for name, value in wanted.items() if name not in apart}
         own, points = _place_segments(rows, placed, plan.interval)
-        sums = beside(rows.reduce(smallest, added), own.lazy(), rows.keys)
+        sums = join_on_keys(rows.aggregate(smallest, added), own.lazy(), rows.keys)
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
             sums = reference.completed(sums, rows)
-            sums = with_hidden_differences(sums, rows, rows.ordered)
+            sums = with_bin_slack(sums, rows, rows.model_keys)
         tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
-        grouping.check_names(tables[-1][0], everybody.ordered)
+        grouping.check_names(tables[-1][0], everybody.model_keys)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
 
@@ -180,11 +185,11 @@ def _place_segments(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Place the rows in their segments; reduce each to the sums and to the points of a curve."""
     used = {CLUSTER}.union(*(_roots(value) for value in sums.values()))
-    stacked = stack(rows, [name for name in rows.frame.collect_schema() if name in used])
-    in_place = with_own(place_stacked(stacked.rows))
-    in_place = beside_own_cluster(in_place, stacked.rows.keys, interval)
-    summed = stacked.rows.reduce(in_place, sums)
-    points = thin_placed(stacked.rows, in_place, _CURVE_POINTS)
+    stacked = make_contiguous(rows, [name for name in rows.frame.collect_schema() if name in used])
+    in_place = with_own(placements_in_contiguous_groups(stacked.rows))
+    in_place = with_own_cluster_sums(in_place, stacked.rows.keys, interval)
+    summed = stacked.rows.aggregate(in_place, sums)
+    points = thin_placements(stacked.rows, in_place, _CURVE_POINTS)
     # One after the other: the little that they share costs less than to keep it for both.
     return collect(stacked.named(summed)), collect(stacked.named(points))
 
@@ -200,7 +205,7 @@ class _Segments(NamedTuple):
     points: pl.LazyFrame
     cells: pl.LazyFrame | None
     # The cells with all that follows from them.
-    decided: pl.LazyFrame | None
+    at_threshold: pl.LazyFrame | None
     models: Sequence[str]
 
     @property
@@ -209,7 +214,7 @@ class _Segments(NamedTuple):
         return ["attribute", "segment", *self.models]
 
     @property
-    def apart(self) -> list[str]:
+    def partition_keys(self) -> list[str]:
         """Columns that tell apart what is never compared."""
         return ["attribute", *self.models]
 
@@ -220,13 +225,13 @@ class _Segments(NamedTuple):
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the summary of each segment and its decisions."""
-        enough = has_rows("auc", plan.tests.weight_type, plan.tests.min_rows)
+        enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
         table = summary_of(self.sums, plan.interval).with_columns(small=~enough)
         columns = [*summary_columns(self.sums), "small"]
-        if self.decided is not None:
-            named = self.decided.rename({ROWS_SELECTED: "n_selected"})
+        if self.at_threshold is not None:
+            named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
             of_decisions = ["n_selected", *plan.metrics.columns]
-            table = beside(table, named.select(*self.keys, *of_decisions), self.keys)
+            table = join_on_keys(table, named.select(*self.keys, *of_decisions), self.keys)
             columns += of_decisions
         return self._with_names(table, columns)
 
@@ -239,7 +244,7 @@ class _Segments(NamedTuple):
         points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
         place = self.sums.select(self.keys).with_row_index(_PLACE)
         both = pl.concat([origins, points.select(*self.keys, *cells)])
-        ordered = beside(both, place, self.keys).sort(_PLACE, "tp", "fp")
+        ordered = join_on_keys(both, place, self.keys).sort(_PLACE, "tp", "fp")
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 
@@ -252,27 +257,29 @@ class _Segments(NamedTuple):
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare the segments of each attribute with each other; all tests are one family."""
         tests = plan.tests
-        groups = Rows(self.sums, self.keys, self.apart)
+        groups = Rows(self.sums, self.keys, self.partition_keys)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
         compared = [
             gaps_of(sums.filter(some), self.cells, self.keys, reference, tests)
             for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
         ]
         gaps = pl.concat(compared, how="diagonal")
-        adjusted = adjusted_gaps(gaps, self.keys, self.apart, tests.adjust).sort(_PLACE)
+        adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, tests.adjust).sort(_PLACE)
         columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
         return self._with_names(adjusted, columns)
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Lay out the fairness metrics of each attribute, as `fairness` does."""
-        assert self.decided is not None
+        assert self.at_threshold is not None
         sums = self.sums.filter(_ATTRIBUTES)
-        rates = beside(sums.select(self.keys), self.decided, self.keys)
+        rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
         aucs = summary_of(sums, replace(plan.interval, method="logit-t"))
-        groups = Rows(rates, self.keys, self.apart)
+        groups = Rows(rates, self.keys, self.partition_keys)
         table = fairness_of(groups, rates, aucs, plan.tests.weight_type, plan.tests.min_rows)
-        place = self.sums.select(self.apart).unique(maintain_order=True).with_row_index(_PLACE)
-        ordered = table.join(place, on=self.apart, maintain_order="left")
+        place = (
+            self.sums.select(self.partition_keys).unique(maintain_order=True).with_row_index(_PLACE)
+        )
+        ordered = table.join(place, on=self.partition_keys, maintain_order="left")
         ordered = ordered.sort(_PLACE, maintain_order=True)
         texts = [pl.col(name).cast(pl.String) for name in self.models]
         return ordered.select("attribute", *texts, *FAIRNESS_COLUMNS)

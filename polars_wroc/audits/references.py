@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.audits.groupings import Grouping
 from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import OneGroup, Reference
+from polars_wroc.groups.references import Reference, ReferenceGroup
 from polars_wroc.inputs import values
 from polars_wroc.inputs.arguments import WeightType, shown
 from polars_wroc.inputs.rows import Rows
@@ -52,11 +52,14 @@ class AuditReferences:
             return [(pl.lit(value=True), kind)]
         attribute, segment = (pl.col(name).cast(pl.String) for name in ("attribute", "segment"))
         is_named = attribute.is_in(list(self.named))
-        picked = (segment == attribute.replace_strict(self.named, default=None)).fill_null(
+        is_reference = (segment == attribute.replace_strict(self.named, default=None)).fill_null(
             value=False
         )
         units = units_of(weight_type, clustered=False)
-        return [(is_named, OneGroup(segments.ordered, units, lambda _: picked)), (~is_named, kind)]
+        return [
+            (is_named, ReferenceGroup(segments.model_keys, units, lambda _: is_reference)),
+            (~is_named, kind),
+        ]
 
 
 def read_references(

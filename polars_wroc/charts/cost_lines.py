@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.inputs.costs import Costs
 from polars_wroc.metrics.cost_partial_auc import Baseline, CostLine, cost_line, shares_of_area
 from polars_wroc.plans.by_keys import over
-from polars_wroc.ranking.areas import Segments
+from polars_wroc.ranking.areas import LinePieces
 from polars_wroc.ranking.confusion_curve import is_origin
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -46,7 +46,7 @@ def with_line(
 def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Add the area above the line as a share of a perfect score's, plain and corrected."""
     x, y = pl.col("fpr"), pl.col("tpr")
-    pieces = Segments(x.shift(1), y.shift(1), x, y)
+    pieces = LinePieces(x.shift(1), y.shift(1), x, y)
     areas = table.select(
         *keys, pl.when(~is_origin()).then(_LINE.areas_above(pieces)).fill_nan(0.0).alias(_AREA)
     )

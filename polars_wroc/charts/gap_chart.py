@@ -31,7 +31,7 @@ from polars_wroc.charts.interval_layers import (
 from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.charts.style import GREY
 from polars_wroc.inputs import arguments
-from polars_wroc.stats.multiple_tests import is_found
+from polars_wroc.stats.multiple_tests import is_significant
 
 if TYPE_CHECKING:
     import altair as alt
@@ -97,11 +97,11 @@ def gap_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    return draw(drawing_of(gaps, metric, color, facet, level))
+    return draw(chart_spec(gaps, metric, color, facet, level))
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ChartSpec:
     """What is drawn: rows with their columns, the channels, and what makes up the segments."""
 
     table: pl.DataFrame
@@ -119,13 +119,13 @@ class Drawing:
         return [*columns, self.shown.title, self.shown.description]
 
 
-def drawing_of(
+def chart_spec(
     gaps: pl.DataFrame | pl.LazyFrame,
     metric: GapMetric,
     color: str | None,
     facet: str | None,
     level: float,
-) -> Drawing:
+) -> ChartSpec:
     """Check and name what `gap_chart` draws."""
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.level(level)
@@ -144,7 +144,7 @@ def drawing_of(
     )
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
-    found = is_found(pl.col(p_value), level)
+    found = is_significant(pl.col(p_value), level)
     verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
     table = table.with_columns(
         pl.when(pl.col(gap).is_not_null())
@@ -158,10 +158,10 @@ def drawing_of(
         LIMITS,
         _VERDICT,
     ]
-    return Drawing(table, drawn, coloured, faceted, segment, shown)
+    return ChartSpec(table, drawn, coloured, faceted, segment, shown)
 
 
-def draw(drawing: Drawing) -> alt.LayerChart | alt.VConcatChart:
+def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
     """Draw what has been checked."""
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
         drawing.table, drawing.facet, lambda rows, heading: _panel(rows, drawing, heading)
@@ -173,7 +173,7 @@ def _adjusted(gap: str) -> str:
     return f"{gap}_p_adjusted"
 
 
-def _panel(table: pl.DataFrame, drawing: Drawing, heading: str | None) -> Any:
+def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     color, shown = drawing.color, drawing.shown

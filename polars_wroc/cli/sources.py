@@ -14,7 +14,7 @@ import polars as pl
 from polars_wroc.audits.audit import audit
 from polars_wroc.cli.parser import UsageError
 from polars_wroc.cli.progress import Progress
-from polars_wroc.counts.count_table import State, merge, read_state, read_states
+from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import sources
@@ -25,7 +25,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.checks import sentence_of
+from polars_wroc.plans.checks import message_of
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.spill_guard import (
     BUDGET,
@@ -106,17 +106,17 @@ def counted(options: argparse.Namespace) -> pl.LazyFrame:
     return counts
 
 
-def merged(options: argparse.Namespace) -> State:
+def merged(options: argparse.Namespace) -> CountTable:
     """Add up the counts in all files."""
     files = sources.each_file(options.files)
     frames = [_watched([file], options.progress) for file in files]
     stacked = [file for file in files if sources.is_address(file)]
-    return merge(read_states("files", frames, files, stacked), options.bins)
+    return merge(read_count_tables("files", frames, files, stacked), options.bins)
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
     """Say what went wrong, and which of several files is to blame if one is."""
-    said = sentence_of(error) or first_line(error)
+    said = message_of(error) or first_line(error)
     try:
         files = sources.each_file(options.files)
         if not options.counts:
@@ -197,7 +197,7 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
     try:
         checked.collect()
     except ERRORS as error:
-        sentence = sentence_of(error)
+        sentence = message_of(error)
         return f"{sentence}, in {file}" if sentence else sources.unreadable([file], error)
     return None
 
@@ -205,7 +205,7 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
 def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) -> pl.LazyFrame:
     """Plan to look at every value that matters."""
     if options.counts:
-        return read_state("files", frame, once=once).frame.select(pl.all().count())
+        return read_count_table("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
     rows = read_rows(frame, **given, by=options.by or None, result_columns=())
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))

@@ -14,19 +14,19 @@ from polars_wroc.counts.score_sums import (
     add_up,
     add_up_in_bins,
     check_labels,
-    contributions,
-    rows_of,
+    row_sums,
+    rows_from_counts,
     with_common_score,
 )
 from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import beside, reduce_groups
+from polars_wroc.plans.by_keys import aggregate, join_on_keys
 
 # How many pairs may be left in bins.
 _ALLOWED, _PAIRS, _ALL = "__allowed", "__pairs", "_all"
 
 
-def collapse(
+def pool_in_bins(
     rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]] | None = None
 ) -> Rows:
     """Let all rows of a class in one bin be one row, unless scores are not to be binned.
@@ -41,16 +41,16 @@ def collapse(
     if binning.tolerance is None:
         state = _binned(rows, binning, binning.parts)
     else:
-        groups = rows.groups
+        groups = rows.group_keys
         ways = [groups] if groupings is None else groupings
         state = _divide(rows, binning, ways)
-    return rows_of(check_labels(state, rows.keys), rows.keys, rows.ordered)
+    return rows_from_counts(check_labels(state, rows.keys), rows.keys, rows.model_keys)
 
 
 def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Add up rows in bins that are the same in all groups."""
     state = add_up_in_bins(rows, binning, parts)
-    return with_common_score(state, rows.ordered, binning.number(pl.col(LOW), parts))
+    return with_common_score(state, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 
 def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) -> pl.LazyFrame:
@@ -60,8 +60,8 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
     scores, until the pairs left within bins are at most the tolerance of all pairs. What is
     divided in one group is so in all: they can be added up.
     """
-    on = [*rows.ordered, _BIN]
-    ways = [[*grouping, *rows.ordered] for grouping in groupings]
+    on = [*rows.model_keys, _BIN]
+    ways = [[*grouping, *rows.model_keys] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
     allowed: list[pl.LazyFrame] = []
     for parts in (binning.parts, binning.finer_parts):
@@ -80,7 +80,7 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
         left = numbered.join(divided, on=on, how="semi").drop(_BIN)
         rows = replace(rows, frame=left)
     scores = with_common_score(
-        add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.ordered, pl.col(LOW)
+        add_up(row_sums(rows), rows.keys, pl.col(LOW)), rows.model_keys, pl.col(LOW)
     )
     return pl.concat([*kept, scores])
 
@@ -90,7 +90,7 @@ def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.L
     assert binning.tolerance is not None
     totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
     allowed = pl.lit(binning.tolerance / 2).alias(_ALLOWED)
-    return reduce_groups(state, keys, totals).with_columns(allowed)
+    return aggregate(state, keys, totals).with_columns(allowed)
 
 
 def _too_many_pairs(
@@ -103,6 +103,6 @@ def _too_many_pairs(
     shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
     pairs = pl.col(_PAIRS)
     within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)
-    both = beside(sums, allowed, keys).filter(shares[0].is_finite() & shares[1].is_finite())
+    both = join_on_keys(sums, allowed, keys).filter(shares[0].is_finite() & shares[1].is_finite())
     paired = both.with_columns((shares[0] * shares[1]).alias(_PAIRS))
     return paired.filter(within > pl.col(_ALLOWED))

@@ -17,7 +17,7 @@ import polars as pl
 from polars_wroc.counts.binning import is_number_of_bins, parts_of, score_bin
 from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW
 from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.checks import require_at_collect
 
 BINS = "bins"
 # Beyond it a float64 does not tell two numbers of rows apart. Sums of a thousand such fit an Int64.
@@ -56,7 +56,7 @@ def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bo
     first = broken.is_not_null().cum_sum() == 1
     marked = numbered.with_columns(pl.when(first).then(broken).alias(_BROKEN))
     sentence = _sentence(rules, [name for name in keys if _is_shown(schema[name])])
-    kept = marked.filter(unless(pl.col(_BROKEN).is_null(), sentence))
+    kept = marked.filter(require_at_collect(pl.col(_BROKEN).is_null(), sentence))
     types = {name: _whole(name) for name in (*COUNTS, *names)}
     types |= {name: _float(name) for side in CLASSES for name in _sums(side)}
     return kept.select(types.get(name, pl.col(name)) for name in schema)

@@ -17,8 +17,8 @@ from polars_wroc.counts.score_sums import (
     add_up,
     add_up_in_bins,
     check_labels,
-    contributions,
-    rows_of,
+    row_sums,
+    rows_from_counts,
     with_common_score,
 )
 from polars_wroc.inputs.arguments import reject_type
@@ -32,14 +32,14 @@ STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
 
 
 @dataclass(frozen=True)
-class State(RowSource):
+class CountTable(RowSource):
     """Counts by score: keys, the range of scores, sums, and of bins how many these are."""
 
     frame: pl.LazyFrame
     keys: list[str]
     binned: bool
     # The keys whose values keep the order in which the caller named them.
-    ordered: list[str] = field(default_factory=list)
+    model_keys: list[str] = field(default_factory=list)
 
     def rows(self, by: dict[str, pl.Expr]) -> Rows:
         """Turn the counts into rows of groups that are made of theirs; models stay apart."""
@@ -52,7 +52,7 @@ class State(RowSource):
             # Tables of different bins may have been stacked.
             parts = parts.with_columns(pl.col(BINS).min())
         added = with_common_score(add_up(parts, [*keys, *beside], together), models, together)
-        return rows_of(added, keys, models, binned=self.binned)
+        return rows_from_counts(added, keys, models, binned=self.binned)
 
     def multiplicity(self) -> pl.Expr:
         """Add up the rows that are counted."""
@@ -61,26 +61,26 @@ class State(RowSource):
     def table(self) -> pl.LazyFrame:
         """Lay out the counts as users see them."""
         last = [*(False for _ in self.keys), True]
-        ordered = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
+        model_keys = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
         scores = [BINS, LOW, HIGH] if self.binned else [pl.col(LOW).alias("score")]
-        return ordered.select(
-            *(pl.col(key).cast(pl.String) if key in self.ordered else key for key in self.keys),
+        return model_keys.select(
+            *(pl.col(key).cast(pl.String) if key in self.model_keys else key for key in self.keys),
             *scores,
             *SUMS,
         )
 
 
-def count(rows: Rows, binning: Binning) -> State:
+def count(rows: Rows, binning: Binning) -> CountTable:
     """Count checked rows."""
     if binning:
         bins = pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS)
         added = add_up_in_bins(rows, binning, binning.parts).with_columns(bins)
     else:
-        added = add_up(contributions(rows), rows.keys, pl.col(LOW))
-    return State(check_labels(added, rows.keys), rows.keys, bool(binning), rows.ordered)
+        added = add_up(row_sums(rows), rows.keys, pl.col(LOW))
+    return CountTable(check_labels(added, rows.keys), rows.keys, bool(binning), rows.model_keys)
 
 
-def merge(states: Sequence[State], bins: int | None) -> State:
+def merge(states: Sequence[CountTable], bins: int | None) -> CountTable:
     """Add up states of the same groups, in the widest bins that there are or are asked for."""
     binned = bins is not None or any(state.binned for state in states)
     alike = frames_alike("counts", [state.frame for state in states], LOW, HIGH)
@@ -91,15 +91,15 @@ def merge(states: Sequence[State], bins: int | None) -> State:
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
         parts = parts.with_columns(pl.min_horizontal(*widest, asked).alias(BINS))
     beside = [BINS] if binned else []
-    return State(add_up(parts, [*keys, *beside], _together(binned=binned)), keys, binned)
+    return CountTable(add_up(parts, [*keys, *beside], _together(binned=binned)), keys, binned)
 
 
-def read_states(
+def read_count_tables(
     argument: str,
     frames: Sequence[pl.DataFrame | pl.LazyFrame],
     names: Sequence[str] | None = None,
     stacked: Sequence[str] = (),
-) -> list[State]:
+) -> list[CountTable]:
     """Check tables of counts, and that they are of the same groups; they may have names.
 
     What has one of the names of those that are ``stacked`` may be several tables.
@@ -107,13 +107,13 @@ def read_states(
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     named = zip(frames, names or [""] * len(frames), strict=True)
-    states = [read_state(argument, frame, once=name not in stacked) for frame, name in named]
+    states = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
     check_same_keys(argument, states, names)
     return states
 
 
 def check_same_keys(
-    argument: str, parts: Sequence[State | Rows], names: Sequence[str] | None = None
+    argument: str, parts: Sequence[CountTable | Rows], names: Sequence[str] | None = None
 ) -> None:
     """Check that parts of the data have the same groups."""
     places = (f"number {number}" for number in range(2, len(parts) + 1))
@@ -129,7 +129,9 @@ def check_same_keys(
             raise ValueError(msg)
 
 
-def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame, *, once: bool = True) -> State:
+def read_count_table(
+    argument: str, frame: pl.DataFrame | pl.LazyFrame, *, once: bool = True
+) -> CountTable:
     """Check that a table is one of counts."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         reject_type(argument, "be a table of `score_counts`", frame)
@@ -146,7 +148,7 @@ def read_state(argument: str, frame: pl.DataFrame | pl.LazyFrame, *, once: bool 
     counts = checked(argument, frame.lazy().select(*keys, *scores, *SUMS), keys, once=once)
     # Frames are checked once and for all, plans whenever they run.
     eager = isinstance(frame, pl.DataFrame)
-    return State(collect(counts).lazy() if eager else counts, keys, binned)
+    return CountTable(collect(counts).lazy() if eager else counts, keys, binned)
 
 
 def _check_names(argument: str, schema: pl.Schema, *, binned: bool) -> None:
@@ -167,19 +169,19 @@ def _together(*, binned: bool) -> pl.Expr:
     return score_bin(low, parts_of(pl.col(BINS))) if binned else low
 
 
-def _types_of_keys(part: State | Rows) -> dict[str, str]:
+def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
     schema = part.frame.select(part.keys).collect_schema()
     return {name: str(dtype) for name, dtype in sorted(schema.items())}
 
 
 def is_counts(frame: object) -> bool:
     """Whether counts stand for the rows of a frame."""
-    return isinstance(frame, State)
+    return isinstance(frame, CountTable)
 
 
 def bins_of_counts(frame: object) -> int | None:
     """Say in how many bins counts are; None for those by score and for rows."""
-    if not isinstance(frame, State) or not frame.binned:
+    if not isinstance(frame, CountTable) or not frame.binned:
         return None
     found: int | None = collect(frame.frame.select(pl.col(BINS).min())).item()
     return found

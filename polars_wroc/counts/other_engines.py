@@ -62,7 +62,7 @@ def read_native_rows(
         counted = _count(native, keys, label, models[model], weight)
         names = {"label": label, "score": models[model], "weight": weight}
         rows = _observe(counted, keys, names, pos_label)
-        if not plan.ordered:
+        if not plan.model_keys:
             return rows
         named = pl.lit(score_column(model)).alias(MODEL)
         return rows.with_columns(named).with_columns(model_names(models))
@@ -71,7 +71,7 @@ def read_native_rows(
     shown = [shown_as(pl.col(name)) for name in models]
     alike = frames_alike("score", counted, SCORE, shown=shown)
     parts = pl.concat(alike, how="vertical_relaxed")
-    return Rows(parts, plan.keys, plan.ordered)
+    return Rows(parts, plan.keys, plan.model_keys)
 
 
 def _open(frame: Any) -> nw.LazyFrame[Any]:

@@ -8,13 +8,13 @@ from typing import Any, overload
 import polars as pl
 
 from polars_wroc.counts.binning import Binning
-from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_states
+from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
 from polars_wroc.counts.other_engines import read_native_rows
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.collect import FrameT, collect, deliver
+from polars_wroc.plans.collect import FrameT, collect, like_input
 
 
 @overload
@@ -167,5 +167,5 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     └───────┴───────┴───────┘
     """
     Binning(bins)
-    states = read_states("counts", counts)
-    return deliver(counts[0], merge(states, bins).table())
+    states = read_count_tables("counts", counts)
+    return like_input(counts[0], merge(states, bins).table())

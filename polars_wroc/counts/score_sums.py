@@ -38,7 +38,7 @@ _BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
 
-def in_bins(rows: Rows, together: pl.Expr) -> Rows:
+def pooled_rows(rows: Rows, together: pl.Expr) -> Rows:
     """Let the rows of a class that have the same number, of a bin of scores, be one row."""
     weight, score = pl.col(WEIGHT), pl.col(SCORE)
     labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
@@ -53,7 +53,7 @@ def in_bins(rows: Rows, together: pl.Expr) -> Rows:
         weight,
         rows.signed_squares.abs().alias(ROW_SQUARES),
         rows.signed_cubes.abs().alias(ROW_CUBES),
-        rows.each_counts.alias(ROW_COUNT),
+        rows.multiplicity.alias(ROW_COUNT),
     )
     added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
         score.min(),
@@ -65,9 +65,9 @@ def in_bins(rows: Rows, together: pl.Expr) -> Rows:
     return replace(rows, frame=added.drop(_BIN, _POSITIVE))
 
 
-def contributions(rows: Rows) -> pl.LazyFrame:
+def row_sums(rows: Rows) -> pl.LazyFrame:
     """Lay out what each row adds to the state."""
-    weight, number = pl.col(WEIGHT), rows.each_counts
+    weight, number = pl.col(WEIGHT), rows.multiplicity
     tallies = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
     if ZERO_LABEL in rows.frame.collect_schema():
         zero = pl.col(ZERO_LABEL)
@@ -78,7 +78,10 @@ def contributions(rows: Rows) -> pl.LazyFrame:
         *rows.keys,
         pl.col(SCORE).alias(LOW),
         pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
-        *(pl.when(tally).then(number).otherwise(0).alias(name) for name, tally in tallies.items()),
+        *(
+            pl.when(of_class).then(number).otherwise(0).alias(name)
+            for name, of_class in tallies.items()
+        ),
         *(power.alias(name) for name, power in zip(WEIGHT_SUMS, powers, strict=True)),
     )
 
@@ -104,7 +107,7 @@ def check_labels(state: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Lay out the state of rows in bins."""
     numbers = (binning.number(pl.col(score), parts) for score in (SCORE, LOW))
-    return add_up(contributions(in_bins(rows, next(numbers))), rows.keys, next(numbers))
+    return add_up(row_sums(pooled_rows(rows, next(numbers))), rows.keys, next(numbers))
 
 
 def with_common_score(
@@ -116,10 +119,10 @@ def with_common_score(
     return state.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
 
 
-def rows_of(
-    state: pl.LazyFrame, keys: list[str], ordered: list[str], *, binned: bool = True
+def rows_from_counts(
+    table: pl.LazyFrame, keys: list[str], model_keys: list[str], *, binned: bool = True
 ) -> Rows:
-    """Turn a state into rows, one for each class that a score or bin has rows of."""
+    """Turn counts into rows, one for each class that a score or bin has rows of."""
 
     def row(sign: int, count: str, *sums: str) -> pl.Expr:
         weight, squares, cubes = (pl.col(name) for name in sums)
@@ -138,7 +141,7 @@ def rows_of(
     missing = pl.struct(*nothing, pl.col("n_missing").alias(ROW_COUNT))
     several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
     scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
-    apart = state.select(*keys, *scores, pl.concat_list(*sides, missing).alias(_ROWS))
-    apart = apart.explode(_ROWS, empty_as_null=False)
-    rows = apart.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)
-    return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, ordered)
+    in_lists = table.select(*keys, *scores, pl.concat_list(*sides, missing).alias(_ROWS))
+    in_lists = in_lists.explode(_ROWS, empty_as_null=False)
+    rows = in_lists.with_columns(pl.col(_ROWS).struct.unnest()).drop(_ROWS)
+    return Rows(rows.filter(pl.col(ROW_COUNT) > 0), keys, model_keys)

@@ -17,7 +17,7 @@ from polars_wroc.ranking.confusion_curve import (
     totals,
 )
 from polars_wroc.stats.differences import Limits
-from polars_wroc.stats.proportions import TOLERANCE, effective_number, wilson
+from polars_wroc.stats.proportions import TOLERANCE, effective_sample_size, wilson
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 
@@ -67,7 +67,10 @@ class Band:
         sizes = totals()
         if self.weight_type == "probability":
             squares = pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)
-            sizes = effective_number(sizes[0], squares[0]), effective_number(sizes[1], squares[1])
+            sizes = (
+                effective_sample_size(sizes[0], squares[0]),
+                effective_sample_size(sizes[1], squares[1]),
+            )
         return curve.with_columns(
             sizes[0].alias(_POS_SIZE), sizes[1].alias(_NEG_SIZE), is_origin().cum_sum().alias(CURVE)
         )

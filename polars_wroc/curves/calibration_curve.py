@@ -11,15 +11,15 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
-from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.checks import probability
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, Step, in_columns
 from polars_wroc.ranking.confusion_curve import is_divisor
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
-from polars_wroc.ranking.placements import place
+from polars_wroc.ranking.placements import add_placements
 from polars_wroc.stats.differences import Estimate
-from polars_wroc.stats.proportions import TOLERANCE, Part, Shares, share
+from polars_wroc.stats.proportions import TOLERANCE, Proportions, WeightedCount, proportion
 
 IN_THE_LARGE = "calibration_in_the_large"
 _RATE = "observed_rate"
@@ -54,15 +54,17 @@ def calibration_sums(rows: Rows, weight_type: WeightType) -> dict[str, pl.Expr]:
 def calibration_steps(difference: str, level: float) -> list[Step]:
     """From sums over rows to what they promised and what came true."""
 
-    def parts(field: Fields) -> dict[str, tuple[Part, Part]]:
-        pos, neg = (Part(field(f"__{side}"), field(f"__{side}_squares")) for side in _SIDES)
+    def parts(field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
+        pos, neg = (
+            WeightedCount(field(f"__{side}"), field(f"__{side}_squares")) for side in _SIDES
+        )
         return {_RATE: (pos, neg)}
 
     def measure(field: Fields) -> dict[str, pl.Expr]:
         ((positive, negative),) = parts(field).values()
         total = (positive + negative).weight
         known = pl.when(is_divisor(total))
-        rate = Estimate(*(known.then(value) for value in share(_RATE, field).estimate))
+        rate = Estimate(*(known.then(value) for value in proportion(_RATE, field).estimate))
         mean = known.then(field(_PROMISED) / total)
         above = mean - rate.value, mean - rate.high, mean - rate.low
         return {
@@ -72,7 +74,7 @@ def calibration_steps(difference: str, level: float) -> list[Step]:
             **dict(zip(_ends(difference), above, strict=True)),
         }
 
-    return [*Shares(parts, level).steps, measure]
+    return [*Proportions(parts, level).steps, measure]
 
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
@@ -173,8 +175,8 @@ def calibration_curve(
         frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_CURVE_COLUMNS
     )
     summed = _sums_of_bins(rows, bins, strategy).sort("bin")
-    curve = rows.arrange(in_columns(summed, calibration_steps(_DIFFERENCE, level)))
-    return deliver(frame, curve.select(*rows.keys, *CALIBRATION_CURVE_COLUMNS))
+    curve = rows.sorted_by_keys(in_columns(summed, calibration_steps(_DIFFERENCE, level)))
+    return like_input(frame, curve.select(*rows.keys, *CALIBRATION_CURVE_COLUMNS))
 
 
 def calibration_error(
@@ -249,7 +251,7 @@ def calibration_error(
     far, here = pl.col(_DIFFERENCE).abs(), pl.col("weight")
     whole = pl.when((here.sum() > 0) & here.sum().is_finite())
     sums = {name: pl.col(name).sum() for name in ("n", *CALIBRATION_SUMS)}
-    table = rows.reduce(
+    table = rows.aggregate(
         by_bin,
         {
             **sums,
@@ -259,10 +261,10 @@ def calibration_error(
     )
     if rows.keys:
         # A group of missing rows only is in no bin.
-        table = beside(rows.key_values(), table, rows.keys)
+        table = join_on_keys(rows.key_values(), table, rows.keys)
     filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
-    measured = rows.arrange(in_columns(filled, calibration_steps(IN_THE_LARGE, level)))
-    return deliver(frame, measured.select(*rows.keys, *CALIBRATION_ERROR_COLUMNS))
+    measured = rows.sorted_by_keys(in_columns(filled, calibration_steps(IN_THE_LARGE, level)))
+    return like_input(frame, measured.select(*rows.keys, *CALIBRATION_ERROR_COLUMNS))
 
 
 def _check_options(bins: object, strategy: object, level: object) -> None:
@@ -279,7 +281,7 @@ def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     score = probability("score", pl.col(SCORE).cast(pl.Float64))
     checked = Rows(rows.frame.with_columns(score.alias(SCORE)), rows.keys)
     if strategy == "quantile":
-        binned = place(checked).with_columns(bin=_quantile_bin(bins))
+        binned = add_placements(checked).with_columns(bin=_quantile_bin(bins))
     else:
         weight = over(checked.observations.signed_weight, rows.keys)
         binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))
@@ -287,7 +289,7 @@ def _sums_of_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     return there.group_by(*rows.keys, "bin").agg(
         pl.col(SCORE).min().alias("score_min"),
         pl.col(SCORE).max().alias("score_max"),
-        rows.number_of(pl.col(SCORE).is_not_null()).alias("n"),
+        rows.count_where(pl.col(SCORE).is_not_null()).alias("n"),
         **calibration_sums(rows, "probability"),
     )
 

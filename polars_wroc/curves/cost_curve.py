@@ -8,7 +8,7 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import CELLS, curve_frame, is_origin, totals
 from polars_wroc.ranking.convex_hull import on_hull
 
@@ -105,7 +105,7 @@ def cost_curve(
     curve = _with_ranges(_with_rates(curve_frame(rows)))
     if costs is not None:
         curve = curve.with_columns(_expected_cost(costs, prevalence).alias(_EXPECTED))
-    return deliver(frame, curve.select(*rows.keys, *names))
+    return like_input(frame, curve.select(*rows.keys, *names))
 
 
 def _with_rates(curve: pl.LazyFrame) -> pl.LazyFrame:

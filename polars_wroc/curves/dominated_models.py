@@ -13,8 +13,8 @@ from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import formulas
-from polars_wroc.plans.by_keys import beside
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.confusion_curve import curve_list, list_curve
 from polars_wroc.ranking.convex_hull import hull_list
@@ -102,7 +102,7 @@ def dominated_models(
     limit.check(comb(len(models), 2))
     hulls = _hulls(rows, models)
     table = _compared(hulls, [*rows.keys, MODEL]).select(*rows.keys, *result)
-    return deliver(frame, Rows(rows.frame, [*rows.keys, MODEL], [MODEL]).arrange(table))
+    return like_input(frame, Rows(rows.frame, [*rows.keys, MODEL], [MODEL]).sorted_by_keys(table))
 
 
 def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
@@ -114,7 +114,7 @@ def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
         for i in range(len(models))
     }
     rates = {TP: field(TP) / field(TP).last(), FP: field(FP) / field(FP).last()}
-    stacked = rows.reduce(rows.frame, lists).unpivot(
+    stacked = rows.aggregate(rows.frame, lists).unpivot(
         on=list(lists), index=rows.keys, variable_name=MODEL, value_name=_CURVE
     )
     area = formulas.roc_auc(list_curve())
@@ -139,7 +139,7 @@ def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
         pl.col(side).shift(1, fill_value=0.0).over(keys).alias(f"{side}_before")
         for side in (TP, FP)
     )
-    pairs = beside(corners, edges, group, how="inner", maintain_order="none", suffix=_OTHER)
+    pairs = join_on_keys(corners, edges, group, how="inner", maintain_order="none", suffix=_OTHER)
     other = {name: pl.col(f"{name}{_OTHER}") for name in (TP, FP, MODEL, "roc_hull_auc")}
     run, rise = (other[side] - pl.col(f"{side}_before") for side in (FP, TP))
     above = run * (pl.col(TP) - other[TP]) - rise * (pl.col(FP) - other[FP])
@@ -152,7 +152,7 @@ def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
         .group_by(keys)
         .agg(pl.col(_OTHER).sort().cast(pl.String).alias("dominated_by"))
     )
-    joined = beside(hulls, over, keys)
+    joined = join_on_keys(hulls, over, keys)
     dominated = pl.col("dominated_by").is_not_null()
     has_curve = pl.when(pl.col("auc").is_not_null())
     return joined.with_columns(

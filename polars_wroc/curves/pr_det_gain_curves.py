@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import CELLS, CURVE_COLUMNS, curve_frame, totals
 from polars_wroc.thresholds.confusion_metrics import metrics_at_threshold
 
@@ -203,4 +203,4 @@ def _curve(
     metrics = metrics_at_threshold(**points, positives=positives, negatives=negatives)
     asked = {name: metrics[metric] for name, metric in columns.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
-    return deliver(frame, table.select(*rows.keys, *names))
+    return like_input(frame, table.select(*rows.keys, *names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.curves.bands import TPR_AT_FPR, Band, BandKind
 from polars_wroc.inputs import arguments
@@ -14,8 +14,8 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.names import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bounds
-from polars_wroc.plans.by_keys import beside
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import CURVE_COLUMNS, curve_frame, is_origin, ratio, totals
 from polars_wroc.ranking.thinning import AUC_CHANGE, thin
 
@@ -80,7 +80,7 @@ def confusion_curve(
     └───────────┴──────┴─────┴──────┴─────┘
     """
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS)
-    return deliver(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
+    return like_input(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
 
 
 def roc_curve(
@@ -183,12 +183,12 @@ def roc_curve(
     binning = Binning(bins, tolerance)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
-    rows = collapse(rows, binning)
-    curve = trace(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
-    return deliver(frame, curve)
+    rows = pool_in_bins(rows, binning)
+    curve = roc_table(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
+    return like_input(frame, curve)
 
 
-def trace(
+def roc_table(
     rows: Rows,
     *,
     drop_collinear: bool = False,
@@ -196,7 +196,7 @@ def trace(
     band: Band | None = None,
 ) -> pl.LazyFrame:
     """Lay out the ROC curve of checked rows, or as much of it as is asked for."""
-    whole = whole_curve(rows, band)
+    whole = full_roc_table(rows, band)
     curve = whole
     if drop_collinear:
         curve = _drop_collinear(curve)
@@ -205,10 +205,10 @@ def trace(
     if band is not None:
         curve = band.around(curve, whole, TPR_AT_FPR)
     table = curve.select(*rows.keys, *_columns(max_points, band))
-    return beside(table, auc_bounds(rows), rows.keys) if rows.binned else table
+    return join_on_keys(table, auc_bounds(rows), rows.keys) if rows.binned else table
 
 
-def whole_curve(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
+def full_roc_table(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
     """Lay out every point of the ROC curve, prepared for a band if there is one."""
     positives, negatives = totals()
     curve = curve_frame(rows, squares=band is not None).with_columns(

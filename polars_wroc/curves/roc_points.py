@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.curves.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
-from polars_wroc.curves.roc_curve import whole_curve
+from polars_wroc.curves.roc_curve import full_roc_table
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import with_corners
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import CURVE_COLUMNS, is_origin
 
 
@@ -94,7 +94,7 @@ def tpr_at_fpr(
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
     binning, taken = Binning(bins, tolerance), _taken(TPR_AT_FPR)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    return deliver(frame, _points(collapse(rows, binning), rates, TPR_AT_FPR, band))
+    return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
 
 
 def fpr_at_tpr(
@@ -155,11 +155,11 @@ def fpr_at_tpr(
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
     binning, taken = Binning(bins, tolerance), _taken(FPR_AT_TPR)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    return deliver(frame, _points(collapse(rows, binning), rates, FPR_AT_TPR, band))
+    return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
 
 
 def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
-    curve = whole_curve(rows, band)
+    curve = full_roc_table(rows, band)
     asked = pl.LazyFrame({axes.given: rates}, schema={axes.given: pl.Float64})
     groups = curve.filter(is_origin()).drop(axes.given, axes.found)
     points = groups.join(asked, how="cross").sort(CURVE, axes.given)

@@ -34,7 +34,7 @@ _SIDES = ("own", "rest")
 def distances_to_rest(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
     """Lay out the ``abroca`` of each group and model that has one, if groups are ``few``."""
     ordered, names = number_groups(rows, few)
-    return with_names(distances(ordered, rows.ordered).drop_nulls("abroca"), names, rows)
+    return with_names(distances(ordered, rows.model_keys).drop_nulls("abroca"), names, rows)
 
 
 def number_groups(rows: Rows, few: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -46,13 +46,13 @@ def number_groups(rows: Rows, few: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]
     # Labels are checked within each group, once and for all.
     checked = rows.observations.signed_weight.over(rows.keys)
     there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
-    numbered = with_numbers(there, names, rows.groups)
-    ordered = by_descending_score(Rows(numbered, rows.ordered, in_order=rows.in_order))
+    numbered = with_numbers(there, names, rows.group_keys)
+    ordered = by_descending_score(Rows(numbered, rows.model_keys, in_order=rows.in_order))
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         return {ENDS_TIE: sums.ends_tie}
 
-    return with_sums(ordered, rows.ordered, pl.col(WEIGHT), columns), names
+    return with_sums(ordered, rows.model_keys, pl.col(WEIGHT), columns), names
 
 
 def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
@@ -61,7 +61,7 @@ def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.La
     return named.select(*rows.keys, pl.exclude(rows.keys))
 
 
-def distances(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+def distances(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
     """Measure the ``abroca`` of each group `MEASURED`, from sorted rows with numbers of groups.
 
     Rows that differ in a key ``apart`` never meet. The area is null where the group or the rest
@@ -76,13 +76,13 @@ def distances(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
         for side, there in _of_sides(pl.col).items()
         for axis, weight in _of_axes(pl.col).items()
     }
-    lists = sides.group_by(MEASURED, *apart).agg(
+    lists = sides.group_by(MEASURED, *partition_keys).agg(
         pl.struct(_SIDE, WEIGHT, ENDS_TIE).alias(_ROWS), **totals
     )
     area = area_between(pl.col(_ROWS))
     for side in _SIDES:
         area = if_both_classes(pl.col(f"y_{side}"), pl.col(f"x_{side}"), area)
-    return lists.select(MEASURED, *apart, abroca=area)
+    return lists.select(MEASURED, *partition_keys, abroca=area)
 
 
 def area_between(rows: pl.Expr) -> pl.Expr:

@@ -13,8 +13,8 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import GROUP, Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import beside, over
-from polars_wroc.plans.collect import FrameT, collect, deliver
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import FrameT, collect, like_input
 from polars_wroc.ranking.cumulative_sums import ENDS_TIE
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.resampling import in_batches, seeds
@@ -124,8 +124,8 @@ def abroca_test(
     )
     numbered = number_groups(_by_content(rows), few)
     measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
-    table = beside(rows.key_values(), measured, rows.keys)
-    return deliver(frame, rows.arrange(table).select(*rows.keys, *ABROCA_COLUMNS))
+    table = join_on_keys(rows.key_values(), measured, rows.keys)
+    return like_input(frame, rows.sorted_by_keys(table).select(*rows.keys, *ABROCA_COLUMNS))
 
 
 def _tested(
@@ -138,7 +138,7 @@ def _tested(
 ) -> pl.LazyFrame:
     """Measure the data and their permutations, and compare."""
     ordered, names = numbered
-    place = over(pl.int_range(pl.len(), dtype=pl.Int64), rows.ordered)
+    place = over(pl.int_range(pl.len(), dtype=pl.Int64), rows.model_keys)
     ordered = ordered.with_columns(place.alias(_PLACE))
     at_once = _LAZILY_AT_ONCE
     if not eager:
@@ -149,11 +149,11 @@ def _tested(
         at_once = _ROWS_AT_ONCE // max(1, sorted_rows.height * groups)
         at_once = min(max(at_once, 1), _MOST_AT_ONCE)
     drawn = list(islice(seeds(seed), permutations))
-    observed = distances(ordered, rows.ordered).with_columns(pl.lit(0).alias(_PERMUTATION))
-    tables = [observed.select(MEASURED, _PERMUTATION, *rows.ordered, "abroca")]
+    observed = distances(ordered, rows.model_keys).with_columns(pl.lit(0).alias(_PERMUTATION))
+    tables = [observed.select(MEASURED, _PERMUTATION, *rows.model_keys, "abroca")]
     for start in range(0, permutations, at_once):
-        dealt = _dealt_anew(ordered, rows.ordered, drawn[start : start + at_once])
-        tables.append(distances(dealt, [_PERMUTATION, *rows.ordered]))
+        dealt = _dealt_anew(ordered, rows.model_keys, drawn[start : start + at_once])
+        tables.append(distances(dealt, [_PERMUTATION, *rows.model_keys]))
     stacked = in_batches(tables, 1) if eager else pl.concat(tables)
     again, area = pl.col(_PERMUTATION) > 0, pl.col("abroca")
     measured = area.filter(~again).first()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import MISRANKED, place_and_keep, place_own, weights
+from polars_wroc.groups.auc_sums import (
+    MISRANKED,
+    add_own_placements,
+    add_placement_columns,
+    weights,
+)
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.placements import surroundings
+from polars_wroc.ranking.placements import rank_weights
 
 DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
 # Weights of positives times the share of all negatives that they make pairs with: of those pairs
@@ -96,20 +101,24 @@ def auc_decomposition(
     rows: Rows = read_rows(
         frame, label, score, weight, by, pos_label, result_columns=DECOMPOSITION_COLUMNS
     )
-    models = Rows(rows.frame, rows.ordered, rows.ordered)
+    models = Rows(rows.frame, rows.model_keys, rows.model_keys)
     table = in_columns(_added_up(rows, models), [_parts_of_auc])
-    return deliver(frame, models.arrange(table.select(*models.keys, *DECOMPOSITION_COLUMNS)))
+    return like_input(
+        frame, models.sorted_by_keys(table.select(*models.keys, *DECOMPOSITION_COLUMNS))
+    )
 
 
 def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
     """Add up the weights of each class and of the wrongly ranked pairs, per model."""
-    misranked = {_SHARE_MISRANKED: surroundings().misranked / pl.col(NEGATIVES)}
-    among_all = place_and_keep(by_descending_score(rows), models.keys, pl.col(WEIGHT), misranked)
-    ordered = place_own(rows, among_all)
+    misranked = {_SHARE_MISRANKED: rank_weights().misranked / pl.col(NEGATIVES)}
+    among_all = add_placement_columns(
+        by_descending_score(rows), models.keys, pl.col(WEIGHT), misranked
+    )
+    ordered = add_own_placements(rows, among_all)
     positive, negative = weights().values()
     # Without negatives in its group a positive misranks none there.
     own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
-    of_groups = rows.reduce(
+    of_groups = rows.aggregate(
         ordered,
         {
             POSITIVES: positive.sum(),
@@ -126,7 +135,7 @@ def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
         _WITHIN: (pl.col(POSITIVES) * own).sum(),
         _BETWEEN: (pl.col(POSITIVES) * others).sum(),
     }
-    return Rows(of_groups, models.keys).reduce(of_groups, sums | pairs)
+    return Rows(of_groups, models.keys).aggregate(of_groups, sums | pairs)
 
 
 def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:

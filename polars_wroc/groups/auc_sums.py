@@ -13,7 +13,7 @@ from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance, unit_wei
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import if_both_classes
-from polars_wroc.ranking.placements import place_among, row_curve, surroundings
+from polars_wroc.ranking.placements import add_placements_among, rank_weights, row_curve
 from polars_wroc.stats.proportions import is_exact
 
 # Weights around a row: within its group and among everybody.
@@ -24,7 +24,7 @@ OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 
 
 @dataclass(frozen=True)
-class Sample:
+class AucSums:
     """A set of rows with an AUC: from sums over its rows to a variance.
 
     They are of the rows' placements, or where none were made, *masses*: of the weights that
@@ -44,7 +44,9 @@ class Sample:
     def sums(self) -> dict[str, pl.Expr]:
         """Aggregate rows that have been placed among themselves to all that `steps` need."""
         curve = row_curve()
-        return self.variance.sums(curve.placements, pl.col) | {self.variance.centre: curve.missing}
+        return self.variance.sums(curve.placements, pl.col) | {
+            self.variance.centre: curve.one_minus_auc
+        }
 
     @property
     def steps(self) -> list[Step]:
@@ -64,7 +66,7 @@ class Sample:
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         return {self.df: self.variance.degrees_of_freedom(field)}
 
-    def masses(self, field: Fields) -> dict[str, pl.Expr]:
+    def to_weights(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn shares of the other class into weights; nothing is misranked where it lacks."""
         pos, neg = (field(self.variance.column("weight", side)) for side in CLASSES)
         both = pl.when((pos > 0) & (neg > 0))
@@ -76,7 +78,7 @@ class Sample:
                 columns[f"__{moment}_mass_{side}_{self.name}"] = both.then(mass).otherwise(0.0)
         return columns
 
-    def shares(self, field: Fields) -> dict[str, pl.Expr]:
+    def to_proportions(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn weights that a row misranks into shares of the other class.
 
         Null where the products of weights are too small or too large for a number.
@@ -90,36 +92,40 @@ class Sample:
                 share = pl.when(is_exact(most)).then(mass / weights[other] ** power)
                 columns[self.variance.column(moment, side)] = share
         pairs = weights["pos"] * weights["neg"]
-        missing = pl.when(is_exact(pairs)).then(field(f"__wrong_{self.name}") / pairs)
-        columns[self.variance.centre] = if_both_classes(weights["pos"], weights["neg"], missing)
+        one_minus_auc = pl.when(is_exact(pairs)).then(field(f"__wrong_{self.name}") / pairs)
+        columns[self.variance.centre] = if_both_classes(
+            weights["pos"], weights["neg"], one_minus_auc
+        )
         return columns
 
 
-def place_among_all(ordered: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+def add_overall_placements(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
     """Add `ALL_MISRANKED` to sorted rows."""
-    # Labels are checked within each group, by `place_own`.
+    # Labels are checked within each group, by `add_own_placements`.
     weight = pl.col(WEIGHT)
-    return place_and_keep(ordered, apart, weight, {ALL_MISRANKED: surroundings().misranked})
+    return add_placement_columns(
+        ordered, partition_keys, weight, {ALL_MISRANKED: rank_weights().misranked}
+    )
 
 
-def place_own(rows: Rows, ordered: pl.LazyFrame) -> pl.LazyFrame:
+def add_own_placements(rows: Rows, ordered: pl.LazyFrame) -> pl.LazyFrame:
     """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
-    return with_own(place_among(ordered, rows.keys, rows.observations.signed_weight))
+    return with_own(add_placements_among(ordered, rows.keys, rows.observations.signed_weight))
 
 
 def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
     """Add `MISRANKED`, `AHEAD` and `TIED` to rows that have been placed in their group."""
-    around = surroundings()
+    around = rank_weights()
     columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
     return placed.with_columns(**columns)
 
 
-def place_and_keep(
+def add_placement_columns(
     ordered: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
     """Place the rows with these weights among those with the same keys; keep ``columns``."""
     before = ordered.collect_schema().names()
-    return place_among(ordered, keys, weights).select(*before, **columns)
+    return add_placements_among(ordered, keys, weights).select(*before, **columns)
 
 
 def weights() -> dict[str, pl.Expr]:
@@ -139,17 +145,17 @@ def among_sums(units: Units) -> dict[str, pl.Expr]:
     return columns
 
 
-def add_up_groups(apart: Sequence[str]) -> Step:
+def add_up_groups(partition_keys: Sequence[str]) -> Step:
     """Add up the groups."""
 
     def step(field: Fields) -> dict[str, pl.Expr]:
-        columns = {"__wrong_all": over(field("__wrong_pos_among").sum(), apart)}
+        columns = {"__wrong_all": over(field("__wrong_pos_among").sum(), partition_keys)}
         for side in CLASSES:
             for name in ("weight", "squares", "cubes"):
-                total = over(field(f"__{name}_{side}_own").sum(), apart)
+                total = over(field(f"__{name}_{side}_own").sum(), partition_keys)
                 columns[f"__{name}_{side}_all"] = total
             for name in ("first_mass", "second_mass"):
-                total = over(field(f"__{name}_{side}_among").sum(), apart)
+                total = over(field(f"__{name}_{side}_among").sum(), partition_keys)
                 columns[f"__{name}_{side}_all"] = total
         return columns
 

@@ -8,18 +8,18 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.by_keys import beside, over, reduce_groups
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 
 # How far bins may move the difference to the rows outside a group, or to another group.
-HIDDEN = ("__hidden_rest", "__hidden_group")
+BIN_SLACK = ("__hidden_rest", "__hidden_group")
 
 _SEVERAL = "__several"
 
 
-def with_hidden_differences(sums: pl.LazyFrame, rows: Rows, apart: Sequence[str]) -> pl.LazyFrame:
+def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]) -> pl.LazyFrame:
     """Add to the sums of groups how far bins may move the difference of two AUCs.
 
-    `HIDDEN` has one column for what holds the rows outside a group and one for another group.
+    `BIN_SLACK` has one column for what holds the rows outside a group and one for another group.
     """
     if not rows.binned:
         return sums
@@ -28,11 +28,13 @@ def with_hidden_differences(sums: pl.LazyFrame, rows: Rows, apart: Sequence[str]
     sides = {"__pos": pos.sum(), "__neg": neg.sum()}
     bins = rows.frame.group_by(*rows.keys, SCORE).agg(several.alias(_SEVERAL), **sides)
     everybody = {f"{name}_all": pl.col(name).sum() for name in sides}
-    bins = beside(bins, bins.group_by(*apart, SCORE).agg(**everybody), [*apart, SCORE])
+    bins = join_on_keys(
+        bins, bins.group_by(*partition_keys, SCORE).agg(**everybody), [*partition_keys, SCORE]
+    )
     own_pos, own_neg, all_pos, all_neg = (pl.col(name) for name in (*sides, *everybody))
     inside = pl.when(_SEVERAL).then(1.0).otherwise(0.0)
     mixed = all_pos * own_neg + own_pos * all_neg - own_pos * own_neg
-    of_group = reduce_groups(
+    of_group = aggregate(
         bins,
         rows.keys,
         {
@@ -42,24 +44,24 @@ def with_hidden_differences(sums: pl.LazyFrame, rows: Rows, apart: Sequence[str]
         },
     )
     pairs = all_pos * all_neg * inside
-    of_all = reduce_groups(
-        bins.unique([*apart, SCORE]),
-        apart,
+    of_all = aggregate(
+        bins.unique([*partition_keys, SCORE]),
+        partition_keys,
         {"__whole": pairs.sum(), **{name: pl.col(name).sum() for name in everybody}},
     )
-    table = beside(of_group, of_all, apart)
+    table = join_on_keys(of_group, of_all, partition_keys)
     own = pl.col("__own") / (own_pos * own_neg)
     whole = pl.col("__whole") / (all_pos * all_neg)
     rest = (pl.col("__whole") - pl.col("__mixed")) / ((all_pos - own_pos) * (all_neg - own_neg))
     most = own.fill_nan(None).max()
-    hidden = (own + pl.max_horizontal(rest.fill_nan(None), whole), own + over(most, apart))
-    columns = {name: value / 2 for name, value in zip(HIDDEN, hidden, strict=True)}
-    return beside(sums, table.select(*rows.keys, **columns), rows.keys)
+    hidden = (own + pl.max_horizontal(rest.fill_nan(None), whole), own + over(most, partition_keys))
+    columns = {name: value / 2 for name, value in zip(BIN_SLACK, hidden, strict=True)}
+    return join_on_keys(sums, table.select(*rows.keys, **columns), rows.keys)
 
 
-def unless_hidden(gaps: pl.LazyFrame, kind: str) -> pl.LazyFrame:
+def widened_by_bins(gaps: pl.LazyFrame, kind: str) -> pl.LazyFrame:
     """Widen intervals by what bins may hide, and test only where the sign of a gap is certain."""
-    hidden = HIDDEN[kind == "group"]
+    hidden = BIN_SLACK[kind == "group"]
     if hidden not in gaps.collect_schema():
         return gaps
     certain = pl.col("auc_gap").abs() > pl.col(hidden)

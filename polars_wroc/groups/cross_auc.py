@@ -14,8 +14,8 @@ from polars_wroc.inputs.group_numbers import GROUP, Limit, numbered_groups, with
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.roc_auc_ci import Interval, Method
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
-from polars_wroc.plans.by_keys import beside, over
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.stats.differences import Estimate, difference_limits
 
 _INTERVAL = ("se", "ci_low", "ci_high", "ci_method")
@@ -114,19 +114,19 @@ def cross_auc(
     names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
     pairs = _pairs(rows, names)
     measured = summarise(Rows(pairs.frame, pairs.keys), interval)
-    table = pairs.arrange(_with_gaps(_complete(measured, rows, names), rows.ordered))
-    keys = {side: _renamed(rows.groups, side) for side in (_POSITIVE, _NEGATIVE)}
+    table = pairs.sorted_by_keys(_with_gaps(_complete(measured, rows, names), rows.model_keys))
+    keys = {side: _renamed(rows.group_keys, side) for side in (_POSITIVE, _NEGATIVE)}
     for side, number in zip(keys.values(), _PAIR, strict=True):
         named = names.rename({GROUP: number} | side)
         table = table.join(named, on=number, how="left", maintain_order="left")
     columns = [name for side in keys.values() for name in side.values()]
-    return deliver(frame, table.select(*columns, *rows.ordered, *CROSS_COLUMNS))
+    return like_input(frame, table.select(*columns, *rows.model_keys, *CROSS_COLUMNS))
 
 
 def _number_of_pairs(rows: Rows) -> pl.Expr:
     """Count the pairs of a column with one row for each group."""
     schema = rows.frame.collect_schema()
-    models = [schema[name] for name in rows.ordered]
+    models = [schema[name] for name in rows.model_keys]
     each = prod(len(names.categories) for names in models if isinstance(names, pl.Enum))
     return pl.len().cast(pl.Int64) ** 2 * each
 
@@ -137,7 +137,7 @@ def _renamed(groups: Sequence[str], prefix: str) -> dict[str, str]:
 
 def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
     """Repeat each row beside every group that its class may meet."""
-    numbered = with_numbers(rows.frame, names, rows.groups)
+    numbered = with_numbers(rows.frame, names, rows.group_keys)
     sides = [
         numbered.filter(there)
         .rename({GROUP: own})
@@ -147,16 +147,16 @@ def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
             (pl.col(WEIGHT) < 0, _OF_NEGATIVES, _OF_POSITIVES),
         )
     ]
-    return Rows(pl.concat(sides, how="diagonal"), [*_PAIR, *rows.ordered], rows.ordered)
+    return Rows(pl.concat(sides, how="diagonal"), [*_PAIR, *rows.model_keys], rows.model_keys)
 
 
 def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.LazyFrame:
     """Give each pair of groups a row, whether or not it has rows."""
     positives, negatives = (names.select(pl.col(GROUP).alias(number)) for number in _PAIR)
     grid = positives.join(negatives, how="cross")
-    if rows.ordered:
-        grid = grid.join(rows.frame.select(rows.ordered).unique(), how="cross")
-    return beside(grid, measured, [*_PAIR, *rows.ordered])
+    if rows.model_keys:
+        grid = grid.join(rows.frame.select(rows.model_keys).unique(), how="cross")
+    return join_on_keys(grid, measured, [*_PAIR, *rows.model_keys])
 
 
 def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
@@ -174,7 +174,7 @@ def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         *models,
         *(pl.col(name).alias(f"__{name}") for name in ("auc", "ci_low", "ci_high")),
     )
-    both = beside(table, exchanged, [*_PAIR, *models])
+    both = join_on_keys(table, exchanged, [*_PAIR, *models])
     own = Estimate(*(pl.col(name) for name in ("auc", "ci_low", "ci_high")))
     other = Estimate(*(pl.col(f"__{name}") for name in ("auc", "ci_low", "ci_high")))
     limits = difference_limits(own, other)

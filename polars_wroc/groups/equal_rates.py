@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.inputs.costs import Costs
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -31,14 +31,14 @@ def equal_odds(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
     With what all groups save at a common fpr, a line goes through each edge; what they can save
     is the lowest of the lines.
     """
-    models, run, rise = rows.ordered, _step("fpr"), _step("tpr")
+    models, run, rise = rows.model_keys, _step("fpr"), _step("tpr")
     slope = rise / run
     saved, spent = costs.fn * pl.col(PREVALENCE), costs.fp * (1 - pl.col(PREVALENCE))
     height = saved * (pl.col("tpr_before") - slope * pl.col("fpr_before"))
     target = highest_of_lowest(saved * slope - spent, height)
     leaning = edges.filter(slope.is_finite())
-    targets = Rows(leaning, models).reduce(leaning, {_TARGET: target})
-    joined = beside(edges, targets, models, how="inner")
+    targets = Rows(leaning, models).aggregate(leaning, {_TARGET: target})
+    joined = join_on_keys(edges, targets, models, how="inner")
     upright = pl.when(run == 0)
     own, common = pl.col("__own_tpr"), pl.col("__common_tpr")
     coin = pl.when(own - common > TOLERANCE).then((own - common) / (own - pl.col(_TARGET)))
@@ -64,7 +64,7 @@ def equal_tpr(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
     What more of it costs is the sum of what it costs each group on its edge, and grows at
     each corner.
     """
-    models = rows.ordered
+    models = rows.model_keys
     spent = costs.fp * pl.col(NEGATIVE_SHARE) * _step("fpr") / _step("tpr")
     saved = costs.fn * pl.col(PREVALENCE)
     growth = pl.col("__spent") - pl.col("__spent").shift(1, fill_value=0.0)

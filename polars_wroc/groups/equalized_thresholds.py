@@ -22,8 +22,8 @@ from polars_wroc.inputs.costs import Costs, read_costs
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.score_types import unless_moved
-from polars_wroc.plans.by_keys import beside, over
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import (
     MOVED,
     curve_frame,
@@ -33,7 +33,7 @@ from polars_wroc.ranking.confusion_curve import (
 )
 from polars_wroc.ranking.convex_hull import on_hull
 from polars_wroc.thresholds.rules import choose_rule
-from polars_wroc.thresholds.search import choose
+from polars_wroc.thresholds.search import choose_threshold
 
 Constraint: TypeAlias = Literal["equalized_odds", "equal_opportunity"]
 
@@ -183,15 +183,15 @@ def equalized_thresholds(
     decide = equal_odds if constraint == "equalized_odds" else equal_tpr
     decided = _decided(decide(edges, costs, large)).cache()
     table = _with_costs(decided, costs, large)
-    complete = beside(rows.key_values(), table, rows.keys)
-    return deliver(frame, rows.arrange(complete.select(*rows.keys, *_COLUMNS)))
+    complete = join_on_keys(rows.key_values(), table, rows.keys)
+    return like_input(frame, rows.sorted_by_keys(complete.select(*rows.keys, *_COLUMNS)))
 
 
 def _with_rows(rows: Rows, least: int) -> Rows:
     """Leave out groups with fewer rows in a class."""
     if not least:
         return rows
-    counts = rows.reduce(rows.frame, rows.class_counts())
+    counts = rows.aggregate(rows.frame, rows.class_counts())
     enough = counts.filter(pl.min_horizontal("n_pos", "n_neg") >= least).select(rows.keys)
     kept = rows.frame.join(
         enough, on=rows.keys, how="semi", nulls_equal=True, maintain_order="left"
@@ -202,7 +202,7 @@ def _with_rows(rows: Rows, least: int) -> Rows:
 def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
     """Lay out the edges of the hull of each group with both classes, from the origin on."""
     positives, negatives = totals()
-    models, alone = rows.ordered, pl.when(is_origin())
+    models, alone = rows.model_keys, pl.when(is_origin())
     curve = curve_frame(Rows(rows.frame, rows.keys)).with_columns(
         on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
     )
@@ -254,15 +254,15 @@ def _share_of_cost(costs: Costs) -> pl.Expr:
 
 def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
     """Add what the decisions cost, and what others would."""
-    models = rows.ordered
+    models = rows.model_keys
     rule = choose_rule("cost", cost_fn=costs.fn, cost_fp=costs.fp)
     counted = rows.frame.join(decided, on=rows.keys, how="semi", nulls_equal=True)
-    cells = choose(Rows(counted, models), rule)
+    cells = choose_threshold(Rows(counted, models), rule)
     positives, negatives = totals()
     wrong = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
     one = cells.select(*models, overall_cost_common=wrong / (positives + negatives))
     prevalence, cost = positives / (positives + negatives), _share_of_cost(costs)
-    return beside(decided, one, models).with_columns(
+    return join_on_keys(decided, one, models).with_columns(
         expected_cost=costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence),
         overall_cost=over(cost.sum(), models),
         overall_cost_unconstrained=over(pl.col(_LEAST_COST).sum(), models),

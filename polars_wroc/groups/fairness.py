@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc.groups.abroca import distances_to_rest
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
-from polars_wroc.groups.min_rows import both_have_rows, has_rows, outside
+from polars_wroc.groups.min_rows import both_large_enough, large_enough, outside
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
@@ -17,12 +17,12 @@ from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
-from polars_wroc.plans.by_keys import beside, over
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
 from polars_wroc.thresholds.confusion_metrics import METRIC_COLUMNS, ThresholdMetrics
-from polars_wroc.thresholds.search import cells_at, common_threshold
+from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 FAIRNESS_COLUMNS = ("metric", "value", "group_max", "group_min", "ci_low", "ci_high")
 _RATES = {
@@ -149,12 +149,12 @@ def fairness(
     thresholds = common_threshold(rows, limit)
     interval = Interval(level, "logit-t", weight_type, clustered=False)
     metrics = ThresholdMetrics(level, weight_type)
-    rates = in_columns(cells_at(rows, thresholds), metrics.steps)
+    rates = in_columns(confusion_at(rows, thresholds), metrics.steps)
     aucs = summarise(Rows(rows.frame, rows.keys), interval)
     rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows, few)))
     table = fairness_of(rows, rates, aucs, weight_type, least, distances)
-    arranged = Rows(rows.frame, rows.ordered, rows.ordered).arrange(table)
-    return deliver(frame, arranged.select(*rows.ordered, *FAIRNESS_COLUMNS))
+    arranged = Rows(rows.frame, rows.model_keys, rows.model_keys).sorted_by_keys(table)
+    return like_input(frame, arranged.select(*rows.model_keys, *FAIRNESS_COLUMNS))
 
 
 def rates_of(metric: str) -> list[str]:
@@ -184,12 +184,12 @@ def fairness_of(
     def known(table: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
         """Keep the values that have rows enough behind the metric that they are about."""
         return table.with_columns(
-            pl.when(has_rows(metric, weight_type, min_rows)).then(value).alias(value)
+            pl.when(large_enough(metric, weight_type, min_rows)).then(value).alias(value)
             for value, metric in metrics.items()
         )
 
     aucs = known(aucs, {"auc": "auc"})
-    rates = known(beside(rates, counts, rows.keys), {rate: rate for rate in _RATES.values()})
+    rates = known(join_on_keys(rates, counts, rows.keys), {rate: rate for rate in _RATES.values()})
     # Read once for each rate, and planned and computed once all the same.
     rates = rates.cache()
     # Of bins there are bounds of the AUC under these names.
@@ -200,16 +200,16 @@ def fairness_of(
     ]
     if distances is not None:
         # The counts of all groups, so that those of the rest are known.
-        areas = beside(counts, distances, rows.keys)
-        enough = both_have_rows("auc", weight_type, min_rows, outside(rows.ordered))
+        areas = join_on_keys(counts, distances, rows.keys)
+        enough = both_large_enough("auc", weight_type, min_rows, outside(rows.model_keys))
         areas = areas.with_columns(pl.when(enough).then("abroca").alias("abroca"))
         estimates.append(_estimates(areas, rows, "abroca", "abroca"))
-    table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.ordered)
+    table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.model_keys)
     asked = [name for name in METRICS if distances is not None or name != ABROCA]
     named = pl.LazyFrame({"metric": asked})
-    if rows.ordered:
-        named = rates.select(rows.ordered).unique().join(named, how="cross")
-    complete = named.join(table, on=[*rows.ordered, "metric"], how="left", nulls_equal=True)
+    if rows.model_keys:
+        named = rates.select(rows.model_keys).unique().join(named, how="cross")
+    complete = named.join(table, on=[*rows.model_keys, "metric"], how="left", nulls_equal=True)
     return complete.sort(pl.col("metric").cast(pl.Enum(METRICS)))
 
 
@@ -231,7 +231,7 @@ def _distances(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
 
 def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     """Reduce the groups to the two with the largest and the smallest value."""
-    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in rows.groups]
+    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in rows.group_keys]
     name = pl.concat_str(texts, separator=", ")
     known = estimates.drop_nulls("value").with_columns(group=name)
     value = pl.col("value")
@@ -243,7 +243,7 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
         columns[f"{column}_min"] = pl.col(column).filter(value == value.min()).last()
     apart = (pl.len() > 1).alias("apart")
     # The order of the groups decides between equals, and a plan keeps it only where that is said.
-    grouped = known.group_by([*rows.ordered, "notion"], maintain_order=True)
+    grouped = known.group_by([*rows.model_keys, "notion"], maintain_order=True)
     return grouped.agg(apart, **columns)
 
 

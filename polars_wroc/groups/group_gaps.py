@@ -8,8 +8,8 @@ from typing import NamedTuple
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.groups.binned_gaps import unless_hidden, with_hidden_differences
-from polars_wroc.groups.min_rows import both_have_rows, of_group, outside
+from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
+from polars_wroc.groups.min_rows import both_large_enough, of_group, outside
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS, RateGaps
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import (
@@ -19,19 +19,19 @@ from polars_wroc.groups.references import (
     REFERENCE,
     REFERENCE_AUC,
     Reference,
-    place_in_group,
+    add_group_placements,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import beside, over
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
-from polars_wroc.stats.difference_tests import Area, area_contrast
+from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted_together, check_options
-from polars_wroc.thresholds.search import cells_at, common_threshold
+from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 GAP_COLUMNS = (
     "n_pos",
@@ -166,7 +166,7 @@ def group_gaps(
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least)
     table = measure_gaps(rows, reference, thresholds, tests)
-    return deliver(frame, rows.arrange(table).select(*rows.keys, *columns))
+    return like_input(frame, rows.sorted_by_keys(table).select(*rows.keys, *columns))
 
 
 class GapTests(NamedTuple):
@@ -184,13 +184,13 @@ def measure_gaps(
 ) -> pl.LazyFrame:
     """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
     compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
-    placed = place_in_group(rows, compared)
+    placed = add_group_placements(rows, compared)
     # Sorted, since of several best groups the first one is the reference.
-    sums = rows.reduce(placed, compared.sums | rows.class_counts()).sort(rows.keys)
-    sums = with_hidden_differences(compared.completed(sums, rows), rows, rows.ordered)
-    cells = None if thresholds is None else cells_at(rows, thresholds)
+    sums = rows.aggregate(placed, compared.sums | rows.class_counts()).sort(rows.keys)
+    sums = with_bin_slack(compared.completed(sums, rows), rows, rows.model_keys)
+    cells = None if thresholds is None else confusion_at(rows, thresholds)
     return adjusted_gaps(
-        gaps_of(sums, cells, rows.keys, compared, tests), rows.keys, rows.ordered, tests.adjust
+        gaps_of(sums, cells, rows.keys, compared, tests), rows.keys, rows.model_keys, tests.adjust
     )
 
 
@@ -203,17 +203,21 @@ def gaps_of(
 ) -> pl.LazyFrame:
     """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
     table = _with_area_gaps(reference.contrast(sums), reference.outside, tests.level)
-    table = unless_hidden(table, reference.kind)
+    table = widened_by_bins(table, reference.kind)
     if cells is not None:
         rates = RateGaps(
-            reference.kind, reference.apart, tests.level, tests.weight_type, reference.picked()
+            reference.kind,
+            reference.partition_keys,
+            tests.level,
+            tests.weight_type,
+            reference.is_reference(),
         )
-        table = in_columns(beside(table, cells, keys), rates.steps)
+        table = in_columns(join_on_keys(table, cells, keys), rates.steps)
     return _with_tests(table, reference, tests)
 
 
 def adjusted_gaps(
-    gaps: pl.LazyFrame, keys: Sequence[str], apart: Sequence[str], adjust: Adjust
+    gaps: pl.LazyFrame, keys: Sequence[str], partition_keys: Sequence[str], adjust: Adjust
 ) -> pl.LazyFrame:
     """Add the p-values adjusted for all tests of the gaps."""
     p_values = [name for name in gaps.collect_schema() if name.endswith(_P_VALUE)]
@@ -221,7 +225,7 @@ def adjusted_gaps(
     table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
     adjusted = cs.ends_with("_gap_p_adjusted")
     return table.with_columns(
-        pl.when(repeated).then(over(adjusted.max(), apart)).otherwise(adjusted)
+        pl.when(repeated).then(over(adjusted.max(), partition_keys)).otherwise(adjusted)
     )
 
 
@@ -238,25 +242,27 @@ def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> p
         return table.with_columns(pl.lit(value=False).alias(_REPEATED))
     # Of two groups each is the rest of the other: one test, which the second repeats.
     there = pl.col("n_pos") + pl.col("n_neg") > 0
-    pair = there & (over(there.sum(), reference.apart) == 2)  # noqa: PLR2004
-    second = over(there.cum_sum(), reference.apart) == 2  # noqa: PLR2004
-    same = pl.when(pair).then(over(p_values.max(), reference.apart)).otherwise(p_values)
+    pair = there & (over(there.sum(), reference.partition_keys) == 2)  # noqa: PLR2004
+    second = over(there.cum_sum(), reference.partition_keys) == 2  # noqa: PLR2004
+    same = pl.when(pair).then(over(p_values.max(), reference.partition_keys)).otherwise(p_values)
     return table.with_columns(same, (pair & second).alias(_REPEATED))
 
 
 def _enough(metric: str, reference: Reference, tests: GapTests) -> pl.Expr:
-    other = outside(reference.apart)
+    other = outside(reference.partition_keys)
     if reference.kind == "group":
-        other = of_group(reference.picked(), reference.apart)
-    return both_have_rows(metric, tests.weight_type, tests.min_rows, other)
+        other = of_group(reference.is_reference(), reference.partition_keys)
+    return both_large_enough(metric, tests.weight_type, tests.min_rows, other)
 
 
-def _with_area_gaps(compared: pl.LazyFrame, outside: Area | None, level: float) -> pl.LazyFrame:
+def _with_area_gaps(
+    compared: pl.LazyFrame, outside: AucEstimate | None, level: float
+) -> pl.LazyFrame:
     own, other = (
-        Area(pl.col(auc), *(pl.col(name) for name in names))
+        AucEstimate(pl.col(auc), *(pl.col(name) for name in names))
         for auc, names in ((AUC, OWN), (REFERENCE_AUC, REFERENCE))
     )
-    parts = area_contrast(own, other, pl.col(DIFFERENCE_VARIANCE), level)
+    parts = auc_difference_test(own, other, pl.col(DIFFERENCE_VARIANCE), level)
     if outside is not None:
         parts = _if_told_from(outside, own, parts, level)
     return compared.with_columns(
@@ -271,12 +277,12 @@ def _with_area_gaps(compared: pl.LazyFrame, outside: Area | None, level: float) 
 
 
 def _if_told_from(
-    outside: Area, own: Area, parts: dict[str, pl.Expr], level: float
+    outside: AucEstimate, own: AucEstimate, parts: dict[str, pl.Expr], level: float
 ) -> dict[str, pl.Expr]:
     """Let a test find only what the rows ``outside`` a group, who may be few, bear out."""
     known = (own.variance > 0) & (outside.variance > 0)
     variance = pl.when(known).then(own.variance + outside.variance)
-    p_value = area_contrast(own, outside, variance, level)["p_value"]
+    p_value = auc_difference_test(own, outside, variance, level)["p_value"]
     larger = pl.max_horizontal(parts["p_value"], p_value)
     limits = {name: pl.when(known).then(parts[name]) for name in ("ci_low", "ci_high")}
     tested = pl.when(parts["p_value"].is_not_null() & p_value.is_not_null())

@@ -12,7 +12,7 @@ from polars_wroc.plans.by_keys import over
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
 
-def rows_behind(metric: str, weight_type: WeightType) -> list[pl.Expr]:
+def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
     """Count the rows that an AUC or a rate is about; of each class for an AUC.
 
     A row with a frequency counts as often as that says.
@@ -33,24 +33,24 @@ def rows_behind(metric: str, weight_type: WeightType) -> list[pl.Expr]:
     return counts[metric]
 
 
-def outside(apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+def outside(partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
     """Count the rows of the other groups with the same keys ``apart``."""
-    return lambda count: over(count.sum(), apart) - count
+    return lambda count: over(count.sum(), partition_keys) - count
 
 
-def of_group(picked: pl.Expr, apart: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+def of_group(is_reference: pl.Expr, partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
     """Count the rows of the one group that is ``picked``."""
-    return lambda count: over(pl.when(picked).then(count).max(), apart)
+    return lambda count: over(pl.when(is_reference).then(count).max(), partition_keys)
 
 
-def both_have_rows(
+def both_large_enough(
     metric: str, weight_type: WeightType, least: int, other: Callable[[pl.Expr], pl.Expr]
 ) -> pl.Expr:
     """Whether a group has enough rows, and so has the ``other`` that it is compared with."""
-    counts = rows_behind(metric, weight_type)
+    counts = sample_sizes(metric, weight_type)
     return pl.all_horizontal(count >= least for own in counts for count in (own, other(own)))
 
 
-def has_rows(metric: str, weight_type: WeightType, least: int) -> pl.Expr:
+def large_enough(metric: str, weight_type: WeightType, least: int) -> pl.Expr:
     """Whether a group has enough rows for an AUC or a rate."""
-    return pl.all_horizontal(count >= least for count in rows_behind(metric, weight_type))
+    return pl.all_horizontal(count >= least for count in sample_sizes(metric, weight_type))

@@ -14,7 +14,7 @@ from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import CELLS
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
 from polars_wroc.stats.distributions import two_sided_p_value
-from polars_wroc.stats.proportions import Part, Share, Shares, share
+from polars_wroc.stats.proportions import Proportion, Proportions, WeightedCount, proportion
 from polars_wroc.thresholds.confusion_metrics import SHARES, SQUARES, parts_of
 
 # Rates whose gaps are measured.
@@ -49,27 +49,27 @@ class RateGaps:
     """
 
     kind: Literal["rest", "overall", "group"]
-    apart: Sequence[str]
+    partition_keys: Sequence[str]
     level: float
     weight_type: WeightType
-    picked: pl.Expr
+    is_reference: pl.Expr
 
     @property
     def steps(self) -> list[Step]:
         """From cells and their squares to the columns of the gaps."""
-        return [self._reference, *Shares(self._shares, self.level).steps, self._gaps]
+        return [self._reference, *Proportions(self._shares, self.level).steps, self._gaps]
 
     def _reference(self, field: Fields) -> dict[str, pl.Expr]:
         return {_other(name): self._of_reference(field(name)) for name in (*CELLS, *SQUARES)}
 
     def _of_reference(self, own: pl.Expr) -> pl.Expr:
         if self.kind == "group":
-            return over(pl.when(self.picked).then(own).max(), self.apart)
-        everybody = over(own.sum(), self.apart)
+            return over(pl.when(self.is_reference).then(own).max(), self.partition_keys)
+        everybody = over(own.sum(), self.partition_keys)
         rest = everybody - own
         return pl.when(rest > _NOTHING * everybody).then(rest).otherwise(0.0)
 
-    def _shares(self, field: Fields) -> dict[str, tuple[Part, Part]]:
+    def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         return {
             name(rate): parts_of(rate, self.weight_type, field, name)
             for rate in GAP_RATES
@@ -79,7 +79,7 @@ class RateGaps:
     def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
         for rate in GAP_RATES:
-            own, other = (share(name, field) for name in (rate, _other(rate)))
+            own, other = (proportion(name, field) for name in (rate, _other(rate)))
             of_everybody = _share_of_group(rate, field) if self.kind == "overall" else None
             columns |= _gap(rate, own, other, of_everybody)
             if self.kind == "group":
@@ -87,7 +87,7 @@ class RateGaps:
                 gaps = [
                     name for name in columns if name.startswith((f"{rate}_gap", f"{rate}_ratio"))
                 ]
-                columns |= {name: pl.when(~self.picked).then(columns[name]) for name in gaps}
+                columns |= {name: pl.when(~self.is_reference).then(columns[name]) for name in gaps}
         return columns
 
 
@@ -102,7 +102,7 @@ def _share_of_group(rate: str, field: Fields) -> pl.Expr:
     return own / (own + pl.sum_horizontal(field(_other(cell)) for cell in cells))
 
 
-def _gap(rate: str, own: Share, other: Share, part: pl.Expr | None) -> dict[str, pl.Expr]:
+def _gap(rate: str, own: Proportion, other: Proportion, part: pl.Expr | None) -> dict[str, pl.Expr]:
     """Write the gap and the ratio, to everybody if the group is a ``part`` of them.
 
     Everybody's rate is a mean of the group's and the rest's, so that the gap to everybody is a
@@ -129,7 +129,7 @@ def _gap(rate: str, own: Share, other: Share, part: pl.Expr | None) -> dict[str,
     }
 
 
-def _p_value(one: Share, other: Share) -> pl.Expr:
+def _p_value(one: Proportion, other: Proportion) -> pl.Expr:
     """Test that two shares are equal, by the variance that they have if they are."""
     both = (one.size * one.value + other.size * other.value) / (one.size + other.size)
     variance = both * (1 - both) * (1 / one.size + 1 / other.size)

@@ -7,35 +7,35 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.groups.min_rows import has_rows
-from polars_wroc.groups.references import IsReference, OneGroup, Reference
-from polars_wroc.groups.rest import Everybody, Rest
+from polars_wroc.groups.min_rows import large_enough
+from polars_wroc.groups.references import IsReference, Reference, ReferenceGroup
+from polars_wroc.groups.rest import Overall, Rest
 from polars_wroc.inputs import values
 from polars_wroc.inputs.arguments import WeightType, shown
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.checks import require_at_collect
 
 
 def read_reference(
     reference: object, rows: Rows, weight_type: WeightType, min_rows: int
 ) -> Reference:
     """Say what the groups of checked rows are compared with."""
-    apart, units = rows.ordered, units_of(weight_type, counted=rows.counted)
+    partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
     if isinstance(reference, str) and reference == "rest":
-        return Rest(apart, units)
+        return Rest(partition_keys, units)
     if isinstance(reference, str) and reference == "overall":
-        return Everybody(apart, units)
+        return Overall(partition_keys, units)
     if reference == "best":
-        return OneGroup(apart, units, _best(apart, weight_type, min_rows))
-    groups = rows.groups
+        return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
+    groups = rows.group_keys
     schema = rows.frame.collect_schema()
-    return OneGroup(apart, units, _named(groups, apart, reference, schema))
+    return ReferenceGroup(partition_keys, units, _named(groups, partition_keys, reference, schema))
 
 
-def _best(apart: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
-    known = pl.when(has_rows("auc", weight_type, min_rows))
+def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
+    known = pl.when(large_enough("auc", weight_type, min_rows))
 
     def is_best(auc: pl.Expr) -> pl.Expr:
         def first(highest: pl.Expr) -> pl.Expr:
@@ -43,13 +43,13 @@ def _best(apart: Sequence[str], weight_type: WeightType, min_rows: int) -> IsRef
 
         tested = known.then(auc)
         best = first((tested == tested.max()).fill_null(value=False))
-        return over(best, apart)
+        return over(best, partition_keys)
 
     return is_best
 
 
 def _named(
-    groups: Sequence[str], apart: Sequence[str], reference: Any, schema: pl.Schema
+    groups: Sequence[str], partition_keys: Sequence[str], reference: Any, schema: pl.Schema
 ) -> IsReference:
     given = reference if isinstance(reference, tuple) else (reference,)
     held = [values.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
@@ -65,13 +65,13 @@ def _named(
         for key, value in zip(groups, held, strict=True)
         if value is not None
     ).fill_null(value=False)
-    found_there = over(named.any(), apart)
+    found_there = over(named.any(), partition_keys)
     rule = (
         "`reference` must be 'rest', 'overall', 'best' or a group; "
         f"found no group {shown(reference)} in {', '.join(groups)}"
     )
 
     def is_named(_: pl.Expr) -> pl.Expr:
-        return named & unless(found_there, rule)
+        return named & require_at_collect(found_there, rule)
 
     return is_named

@@ -8,13 +8,13 @@ from typing import Literal
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import Sample, place_own
+from polars_wroc.groups.auc_sums import AucSums, add_own_placements
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import Units
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.stats.difference_tests import Area
+from polars_wroc.stats.difference_tests import AucEstimate
 
 AUC, REFERENCE_AUC = "__auc", "__reference_auc"
 DIFFERENCE_VARIANCE = "__difference_variance"
@@ -31,9 +31,9 @@ class Reference(ABC):
     # How the cells of the reference are made of those of the groups.
     kind: Literal["rest", "overall", "group"]
 
-    def __init__(self, apart: Sequence[str], units: Units) -> None:
+    def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
         """Say which groups meet, and what is independent of what."""
-        self.apart = apart
+        self.partition_keys = partition_keys
         self.units = units
 
     def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
@@ -54,52 +54,54 @@ class Reference(ABC):
         """Lay out the AUC of each group beside that of its reference, from completed sums."""
 
     @property
-    def outside(self) -> Area | None:
+    def outside(self) -> AucEstimate | None:
         """The rows outside the group, where the reference holds the group's own as well."""
         return None
 
-    def picked(self) -> pl.Expr:
+    def is_reference(self) -> pl.Expr:
         """Mark the reference among the groups that have been compared."""
         return pl.lit(value=False)
 
 
-def place_in_group(rows: Rows, reference: Reference) -> pl.LazyFrame:
+def add_group_placements(rows: Rows, reference: Reference) -> pl.LazyFrame:
     """Place each row in its group and, as far as the reference wants it, among everybody."""
-    return place_own(rows, reference.among_all(by_descending_score(rows)))
+    return add_own_placements(rows, reference.among_all(by_descending_score(rows)))
 
 
-class OneGroup(Reference):
+class ReferenceGroup(Reference):
     """One of the groups, which ``is_reference`` picks by its AUC."""
 
     kind = "group"
 
-    def __init__(self, apart: Sequence[str], units: Units, is_reference: IsReference) -> None:
+    def __init__(
+        self, partition_keys: Sequence[str], units: Units, is_reference: IsReference
+    ) -> None:
         """Say how the group is picked."""
-        super().__init__(apart, units)
-        self.is_reference = is_reference
+        super().__init__(partition_keys, units)
+        self._is_reference = is_reference
 
     @property
     def sums(self) -> dict[str, pl.Expr]:
         """Sum over a group."""
-        return Sample("own", self.units).sums()
+        return AucSums("own", self.units).sums()
 
-    def picked(self) -> pl.Expr:
+    def is_reference(self) -> pl.Expr:
         """Mark the group."""
-        return self.is_reference(pl.col(AUC))
+        return self._is_reference(pl.col(AUC))
 
     def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with the one that is picked."""
-        return in_columns(sums, [*Sample("own", self.units).steps, self._contrast])
+        return in_columns(sums, [*AucSums("own", self.units).steps, self._contrast])
 
     def _contrast(self, field: Fields) -> dict[str, pl.Expr]:
-        own = Sample("own", self.units)
-        picked = self.is_reference(1 - field(own.variance.centre))
+        own = AucSums("own", self.units)
+        is_reference = self._is_reference(1 - field(own.variance.centre))
 
         def of_reference(name: str) -> pl.Expr:
-            return over(pl.when(picked).then(field(name)).max(), self.apart)
+            return over(pl.when(is_reference).then(field(name)).max(), self.partition_keys)
 
         variances = field(own.variance.total), of_reference(own.variance.total)
-        other = pl.when(~picked & (variances[0] > 0) & (variances[1] > 0))
+        other = pl.when(~is_reference & (variances[0] > 0) & (variances[1] > 0))
         return {
             AUC: 1 - field(own.variance.centre),
             REFERENCE_AUC: 1 - of_reference(own.variance.centre),
@@ -110,7 +112,7 @@ class OneGroup(Reference):
 
 
 def difference_columns(
-    own: Sample, reference: Sample, variance: pl.Expr, field: Fields
+    own: AucSums, reference: AucSums, variance: pl.Expr, field: Fields
 ) -> dict[str, pl.Expr]:
     """Name what every comparison results in."""
     # Perfect separation has no variance, which says nothing about how sure it is.

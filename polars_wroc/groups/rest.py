@@ -20,22 +20,22 @@ from polars_wroc.groups.auc_sums import (
     ALL_MISRANKED,
     OTHER,
     TIED,
-    Sample,
+    AucSums,
+    add_overall_placements,
+    add_placement_columns,
     add_up_groups,
     among_sums,
-    place_among_all,
-    place_and_keep,
     weights,
 )
 from polars_wroc.groups.references import Reference, difference_columns
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics.auc_variance import Units, Variance, unit_weight
-from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, Step, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import place_among, surroundings
-from polars_wroc.stats.difference_tests import Area
+from polars_wroc.ranking.placements import add_placements_among, rank_weights
+from polars_wroc.stats.difference_tests import AucEstimate
 
 # Weights around a row among everybody, squared, alone and times what each row misranks.
 _SQUARES, _TIED_SQUARES, _SQUARES_MISRANKED = "__squares", "__tied_squares", "__squares_misranked"
@@ -54,7 +54,9 @@ class Rest(Reference):
 
     def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
         """Add what a row misranks among everybody, and what others misrank with it."""
-        return _place_squares(place_among_all(ordered, self.apart), self.apart, self.units)
+        return _place_squares(
+            add_overall_placements(ordered, self.partition_keys), self.partition_keys, self.units
+        )
 
     @property
     def sums(self) -> dict[str, pl.Expr]:
@@ -66,55 +68,61 @@ class Rest(Reference):
         return in_columns(sums, [*self.steps, _independent_step(self.own, self.rest)])
 
     @property
-    def own(self) -> Sample:
+    def own(self) -> AucSums:
         """The rows of the group."""
-        return Sample("own", self.units)
+        return AucSums("own", self.units)
 
     @property
-    def rest(self) -> Sample:
+    def rest(self) -> AucSums:
         """The rows outside it."""
-        return Sample("rest", self.units, rounding=_ROUNDING)
+        return AucSums("rest", self.units, rounding=_ROUNDING)
 
     @property
     def steps(self) -> list[Step]:
         """From sums to the AUC of each group and of the rest, and their variances."""
-        rest = [_rest, self.rest.shares, *self.rest.steps]
-        return [self.own.masses, add_up_groups(self.apart), *rest, *self.own.steps]
+        rest = [_rest, self.rest.to_proportions, *self.rest.steps]
+        return [self.own.to_weights, add_up_groups(self.partition_keys), *rest, *self.own.steps]
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
         """Add the sums over the rest for groups that are nearly everybody; null for the others."""
         sums = sums.cache()
-        left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.apart}
-        large = _nearly_everybody(sums, self.apart).select(rows.keys).rename(left_out)
-        keys = [*self.apart, *left_out.values()]
-        paired = beside(rows.frame, large, self.apart, how="inner")
+        left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.partition_keys}
+        large = _nearly_everybody(sums, self.partition_keys).select(rows.keys).rename(left_out)
+        keys = [*self.partition_keys, *left_out.values()]
+        paired = join_on_keys(rows.frame, large, self.partition_keys, how="inner")
         others = paired.filter(
             pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
         )
         ordered = by_descending_score(Rows(others, keys, in_order=rows.in_order))
-        placed = place_among(ordered, keys, pl.col(WEIGHT))
+        placed = add_placements_among(ordered, keys, pl.col(WEIGHT))
         direct = placed.group_by(keys).agg(**self.rest.sums())
-        direct = direct.with_columns(**self.rest.masses(pl.col))
+        direct = direct.with_columns(**self.rest.to_weights(pl.col))
         direct = direct.select(*keys, pl.exclude(keys).name.suffix(_DIRECT))
         direct = direct.rename({out: key for key, out in left_out.items()})
-        return beside(sums, direct, [*self.apart, *left_out])
+        return join_on_keys(sums, direct, [*self.partition_keys, *left_out])
 
 
-def _nearly_everybody(sums: pl.LazyFrame, apart: Sequence[str]) -> pl.LazyFrame:
+def _nearly_everybody(sums: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
     """Keep the groups with nearly all of a class's weight, or of its squares."""
     totals = [pl.col(f"__{name}_{side}_own") for name in ("weight", "squares") for side in CLASSES]
     return sums.filter(
-        pl.any_horizontal(total > _NEARLY_ALL * over(total.sum(), apart) for total in totals)
+        pl.any_horizontal(
+            total > _NEARLY_ALL * over(total.sum(), partition_keys) for total in totals
+        )
     )
 
 
-def _place_squares(ordered: pl.LazyFrame, apart: Sequence[str], units: Units) -> pl.LazyFrame:
-    around = surroundings()
+def _place_squares(
+    ordered: pl.LazyFrame, partition_keys: Sequence[str], units: Units
+) -> pl.LazyFrame:
+    around = rank_weights()
     squares = pl.col(WEIGHT) * unit_weight(units, pl.col)
     columns = {_SQUARES: around.misranked, _TIED_SQUARES: around.tied_other}
-    ordered = place_and_keep(ordered, apart, squares, columns)
+    ordered = add_placement_columns(ordered, partition_keys, squares, columns)
     misranked = squares * pl.col(ALL_MISRANKED)
-    return place_and_keep(ordered, apart, misranked, {_SQUARES_MISRANKED: around.misranked})
+    return add_placement_columns(
+        ordered, partition_keys, misranked, {_SQUARES_MISRANKED: around.misranked}
+    )
 
 
 def _caused_sums() -> dict[str, pl.Expr]:
@@ -170,7 +178,7 @@ def _less(more: Sequence[pl.Expr], less: Sequence[pl.Expr]) -> pl.Expr:
     return pl.when(high - low <= _NOTHING * (high + low)).then(0.0).otherwise(high - low)
 
 
-def _independent_step(own: Sample, reference: Sample) -> Step:
+def _independent_step(own: AucSums, reference: AucSums) -> Step:
     def step(field: Fields) -> dict[str, pl.Expr]:
         variance = field(own.variance.total) + field(reference.variance.total)
         return difference_columns(own, reference, variance, field)
@@ -178,7 +186,7 @@ def _independent_step(own: Sample, reference: Sample) -> Step:
     return step
 
 
-class Everybody(Rest):
+class Overall(Rest):
     """All groups together, the group itself included.
 
     All that sets everybody apart from a group comes from the rest, who may be few beside it.
@@ -188,23 +196,23 @@ class Everybody(Rest):
 
     def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with everybody, whose AUC shares the group's rows."""
-        everybody = Sample("all", self.units)
+        everybody = AucSums("all", self.units)
         steps = [
             *self.steps,
-            everybody.shares,
+            everybody.to_proportions,
             *everybody.steps,
             _overlap_step(self.own, everybody),
         ]
         return in_columns(sums, steps)
 
     @property
-    def outside(self) -> Area:
+    def outside(self) -> AucEstimate:
         """The rest."""
-        missing, variance, df = (pl.col(name) for name in self.rest.columns)
-        return Area(1 - missing, missing, variance, df)
+        one_minus_auc, variance, df = (pl.col(name) for name in self.rest.columns)
+        return AucEstimate(1 - one_minus_auc, one_minus_auc, variance, df)
 
 
-def _overlap_step(own: Sample, everybody: Sample) -> Step:
+def _overlap_step(own: AucSums, everybody: AucSums) -> Step:
     """Take off twice the covariance that the group's rows make."""
 
     def step(field: Fields) -> dict[str, pl.Expr]:

@@ -15,8 +15,8 @@ from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.roc_auc_ci import Interval, Method
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
-from polars_wroc.plans.by_keys import beside, over
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import FrameT, like_input
 
 _SAMPLES = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 _ENDS = ("low", "high")
@@ -116,21 +116,21 @@ def subgroup_auc(
     interval = Interval(level, method, weight_type, clustered=False)
     taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
-    groups = rows.groups
+    groups = rows.group_keys
     stacked: Rows = _beside_rest(rows, few)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
     # Models become text when all is put together, not before.
     within = summarise(Rows(rows.frame, rows.keys), interval)
-    overall = summarise(Rows(rows.frame, rows.ordered), interval)
+    overall = summarise(Rows(rows.frame, rows.model_keys), interval)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
-        table = beside(table, _named(part, name, rows.keys), rows.keys)
-    table = beside(table, distances_to_rest(rows, few), rows.keys)
-    auc = overall.select(*rows.ordered, pl.col("auc").alias(_OVERALL))
-    table = beside(table, auc, rows.ordered)
-    scored = table.with_columns(**_means(rows.ordered, power)).with_columns(_final_score())
-    return deliver(frame, rows.arrange(scored).select(*rows.keys, *SUBGROUP_COLUMNS))
+        table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)
+    table = join_on_keys(table, distances_to_rest(rows, few), rows.keys)
+    auc = overall.select(*rows.model_keys, pl.col("auc").alias(_OVERALL))
+    table = join_on_keys(table, auc, rows.model_keys)
+    scored = table.with_columns(**_means(rows.model_keys, power)).with_columns(_final_score())
+    return like_input(frame, rows.sorted_by_keys(scored).select(*rows.keys, *SUBGROUP_COLUMNS))
 
 
 def _group(key: str) -> str:
@@ -139,7 +139,7 @@ def _group(key: str) -> str:
 
 def _beside_rest(rows: Rows, few: pl.Expr) -> Rows:
     """Repeat the rows for each group, which they are inside or outside of."""
-    groups = rows.groups
+    groups = rows.group_keys
     values = rows.frame.select(groups).unique().filter(few)
     values = values.rename({key: _group(key) for key in groups})
     repeated = rows.frame.join(values, how="cross")
@@ -147,7 +147,7 @@ def _beside_rest(rows: Rows, few: pl.Expr) -> Rows:
     positive = pl.col(WEIGHT) > 0
     sample = pl.when(positive == inside).then(pl.lit("bnsp_auc")).otherwise(pl.lit("bpsn_auc"))
     stacked = repeated.with_columns(sample.alias(_SAMPLE)).drop(groups)
-    return Rows(stacked, [*(_group(key) for key in groups), *rows.ordered])
+    return Rows(stacked, [*(_group(key) for key in groups), *rows.model_keys])
 
 
 def _parts(within: pl.LazyFrame, across: pl.LazyFrame) -> dict[str, pl.LazyFrame]:

@@ -20,7 +20,7 @@ from polars_wroc.inputs.columns import (
     observe,
     shown_as,
 )
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.checks import require_at_collect
 
 _BESIDE = "__beside"
 
@@ -31,7 +31,7 @@ def from_expressions(
     weight: IntoColumn | None,
     pos_label: object,
     build: Callable[[pl.Expr], pl.Expr],
-    **beside: pl.Expr,
+    **carried: pl.Expr,
 ) -> pl.Expr:
     """Build an expression on the list of a group's rows, once the columns' types are known.
 
@@ -42,7 +42,7 @@ def from_expressions(
     if weight is not None:
         columns.append(one_column("weight", weight))
     columns = _of_one_length(columns)
-    resolve = partial(_build, pos_label=pos_label, build=build, beside=beside)
+    resolve = partial(_build, pos_label=pos_label, build=build, carried=carried)
     return pl.pipe_with_dtype(columns, resolve)
 
 
@@ -106,7 +106,9 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     value = one_column(argument, value).cast(pl.Float64).fill_nan(None)
     low, high = value.min(), value.max()
     rule = f"`{argument}` must be one value per group"
-    one = unless((low == high).fill_null(value=True), rule, pl.format("{} to {}", low, high))
+    one = require_at_collect(
+        (low == high).fill_null(value=True), rule, pl.format("{} to {}", low, high)
+    )
     return pl.when(one).then(low)
 
 
@@ -116,7 +118,7 @@ def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
         return column
     found = column.len()
     sentence = f"`{argument}` must have one value for each row"
-    fits = unless(found == rows, sentence, pl.format("{} for {} rows", found, rows))
+    fits = require_at_collect(found == rows, sentence, pl.format("{} for {} rows", found, rows))
     # As many as rows in any case: columns of different lengths raise before the check does.
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
@@ -157,7 +159,7 @@ def _build(
     *,
     pos_label: object,
     build: Callable[[pl.Expr], pl.Expr],
-    beside: dict[str, pl.Expr],
+    carried: dict[str, pl.Expr],
 ) -> pl.Expr:
     arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
     typed = [
@@ -165,13 +167,13 @@ def _build(
         for argument, (column, dtype) in zip(arguments, columns, strict=False)
     ]
     # As fields of one list the columns are evaluated once, however often they are mentioned.
-    named = {arguments[one.argument]: one.column for one in typed} | beside
+    named = {arguments[one.argument]: one.column for one in typed} | carried
     raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
     typed = [
         one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
     ]
     rows = observe(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
-    kept = pl.element().struct.field(SCORE, *beside)
+    kept = pl.element().struct.field(SCORE, *carried)
     signed = rows.weight.fill_null(0).alias(WEIGHT)
     if rows.zero_label is None:
         return build(raw.list.eval(pl.struct(kept, signed)))

@@ -239,12 +239,12 @@ def _lacks_score(typed: Typed) -> pl.Expr:
 
 def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     """What stands beside the keys and scores of checked rows."""
-    beside = [seen.weight.alias(WEIGHT)]
+    carried = [seen.weight.alias(WEIGHT)]
     if seen.zero_label is not None:
-        beside.append(seen.zero_label.alias(ZERO_LABEL))
+        carried.append(seen.zero_label.alias(ZERO_LABEL))
     if columns.clustered:
-        beside.append(pl.col(CLUSTER))
-    return beside
+        carried.append(pl.col(CLUSTER))
+    return carried
 
 
 def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:

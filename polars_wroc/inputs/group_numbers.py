@@ -13,8 +13,8 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import beside
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.checks import require_at_collect
 
 # The number of a row's group.
 GROUP = "__group"
@@ -41,7 +41,9 @@ class Limit:
 
     def holds(self, found: pl.Expr) -> pl.Expr:
         """True where a number is not beyond the limit; an error at collect where it is."""
-        return unless(found <= self.most, self._rule, pl.format(self._found, found, found))
+        return require_at_collect(
+            found <= self.most, self._rule, pl.format(self._found, found, found)
+        )
 
     @property
     def _rule(self) -> str:
@@ -54,10 +56,10 @@ class Limit:
 
 def numbered_groups(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
     """Number the groups in their order; none where there are not ``few``."""
-    names = rows.frame.select(rows.groups).unique().filter(few).sort(rows.groups)
+    names = rows.frame.select(rows.group_keys).unique().filter(few).sort(rows.group_keys)
     return names.with_row_index(GROUP)
 
 
 def with_numbers(frame: pl.LazyFrame, names: pl.LazyFrame, groups: Sequence[str]) -> pl.LazyFrame:
     """Put the number of its group in the place of a row's keys."""
-    return beside(frame, names, groups, how="inner").drop(groups)
+    return join_on_keys(frame, names, groups, how="inner").drop(groups)

@@ -20,8 +20,8 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     Observations,
 )
-from polars_wroc.plans.by_keys import reduce_groups
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.by_keys import aggregate
+from polars_wroc.plans.checks import require_at_collect
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
@@ -54,14 +54,14 @@ class Rows:
     frame: pl.LazyFrame
     keys: list[str]
     # The keys whose values keep the order in which the caller named them.
-    ordered: list[str] = field(default_factory=list)
+    model_keys: list[str] = field(default_factory=list)
     # Whether the rows are in descending order of the score already, the missing ones first.
     in_order: bool = False
 
     @property
-    def groups(self) -> list[str]:
+    def group_keys(self) -> list[str]:
         """The keys but for the model."""
-        return [key for key in self.keys if key not in self.ordered]
+        return [key for key in self.keys if key not in self.model_keys]
 
     @property
     def observations(self) -> Observations:
@@ -89,7 +89,9 @@ class Rows:
         for threshold in thresholds:
             apart = ((low >= threshold) | (high < threshold)).fill_null(value=True)
             found = pl.format("{} in one from {} to {}", threshold, low, high)
-            checked = unless(apart, f"`{argument}` must not be inside a bin of scores", found)
+            checked = require_at_collect(
+                apart, f"`{argument}` must not be inside a bin of scores", found
+            )
             frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
         return replace(self, frame=frame)
 
@@ -110,11 +112,11 @@ class Rows:
         return weight * weight * weight
 
     @property
-    def each_counts(self) -> pl.Expr:
+    def multiplicity(self) -> pl.Expr:
         """For how many a row stands, in a type whose sums go beyond four billion."""
         return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
 
-    def number_of(self, these: pl.Expr) -> pl.Expr:
+    def count_where(self, these: pl.Expr) -> pl.Expr:
         """Count the rows of which something holds."""
         if self.counted:
             return pl.when(these).then(ROW_COUNT).otherwise(0).sum()
@@ -123,17 +125,17 @@ class Rows:
     def class_counts(self) -> dict[str, pl.Expr]:
         """Count the rows of each class."""
         weight = pl.col(WEIGHT)
-        return {"n_pos": self.number_of(weight > 0), "n_neg": self.number_of(weight < 0)}
+        return {"n_pos": self.count_where(weight > 0), "n_neg": self.count_where(weight < 0)}
 
-    def of(self, groups: Sequence[str]) -> Rows:
+    def regrouped(self, groups: Sequence[str]) -> Rows:
         """Divide the same rows by other keys, and by those in order as before."""
-        return replace(self, keys=[*groups, *self.ordered])
+        return replace(self, keys=[*groups, *self.model_keys])
 
     def key_values(self) -> pl.LazyFrame:
         """One row per group."""
         return self.frame.select(self.keys).unique()
 
-    def arrange(self, result: pl.LazyFrame) -> pl.LazyFrame:
+    def sorted_by_keys(self, result: pl.LazyFrame) -> pl.LazyFrame:
         """Sort a result by the keys, keeping the order inside a group.
 
         The last thing that is done to it: models are text thereafter, and sort as such.
@@ -141,11 +143,11 @@ class Rows:
         if not self.keys:
             return result
         result = result.sort(self.keys, maintain_order=True)
-        return result.with_columns(pl.col(name).cast(pl.String) for name in self.ordered)
+        return result.with_columns(pl.col(name).cast(pl.String) for name in self.model_keys)
 
-    def reduce(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
+    def aggregate(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
         """Aggregate each group of a frame that has the keys."""
-        return reduce_groups(frame, self.keys, aggregates)
+        return aggregate(frame, self.keys, aggregates)
 
 
 def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.inputs.columns import FLOAT_DIGITS, Typed, number_type, numeric
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.checks import require_at_collect
 
 # Of the smallest type that has room for any float beside whole numbers.
 _WHOLE = pl.Int128()
@@ -33,7 +33,7 @@ def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
                 f"`{score.argument}` must not mix types that round its values; "
                 f"{score} stands beside {beside}"
             )
-            held = unless(_held(value, dtype, common), rule, value)
+            held = require_at_collect(_held(value, dtype, common), rule, value)
             value = pl.when(held).then(value.cast(common, strict=False))
         cast.append(value)
     return cast
@@ -105,7 +105,9 @@ def is_moved(score: pl.Expr) -> pl.Expr:
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
     """Let a threshold that was chosen through, unless it is another number than the score."""
     rule = "`score` must be a number that a float holds where it is chosen for a threshold"
-    return pl.when(unless(~moved.fill_null(value=False), rule, threshold)).then(threshold)
+    return pl.when(require_at_collect(~moved.fill_null(value=False), rule, threshold)).then(
+        threshold
+    )
 
 
 def _held(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:

@@ -16,7 +16,7 @@ from polars_wroc.inputs.columns import SEVERAL_SCORES
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.ranking.confusion_curve import Curve
-from polars_wroc.ranking.placements import place, row_curve
+from polars_wroc.ranking.placements import add_placements, row_curve
 
 AUC_BOUNDS = ("auc_low", "auc_high")
 
@@ -73,4 +73,4 @@ def auc_bound_sums() -> dict[str, pl.Expr]:
 
 def auc_bounds(rows: Rows) -> pl.LazyFrame:
     """Lay out what the AUC of each group is between."""
-    return rows.arrange(rows.reduce(place(rows), auc_bound_sums()))
+    return rows.sorted_by_keys(rows.aggregate(add_placements(rows), auc_bound_sums()))

@@ -18,7 +18,7 @@ from polars_wroc.inputs.columns import ROW_CUBES, ROW_SQUARES, WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.placements import Placements
-from polars_wroc.stats.proportions import effective_number, is_exact
+from polars_wroc.stats.proportions import effective_sample_size, is_exact
 
 Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 
@@ -145,7 +145,7 @@ class Variance:
             spread = self.without_rounding(second - 2 * centre * first + level, second + level)
             columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * (spread / weight / weight)
-            effective = effective_number(weight, squares)
+            effective = effective_sample_size(weight, squares)
             columns[self.effective(side)] = pl.when(weight > 0).then(effective)
         return columns
 

@@ -21,9 +21,9 @@ from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.formulas import Metric
 from polars_wroc.metrics.registry import Metrics, named_metrics
-from polars_wroc.plans.collect import FrameT, collect, deliver
+from polars_wroc.plans.collect import FrameT, collect, like_input
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import place_among, row_curve
+from polars_wroc.ranking.placements import add_placements_among, row_curve
 from polars_wroc.stats.resampling import in_batches, seeds
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
@@ -138,8 +138,10 @@ def bootstrap(
         ci_high=resampled.quantile((1 + level) / 2, "linear"),
         n_replicates=resampled.count().cast(pl.Int64),
     )
-    in_order = rows.arrange(result.sort("metric")).with_columns(pl.col("metric").cast(pl.String))
-    return deliver(frame, in_order.select(*rows.keys, *BOOTSTRAP_COLUMNS))
+    in_order = rows.sorted_by_keys(result.sort("metric")).with_columns(
+        pl.col("metric").cast(pl.String)
+    )
+    return like_input(frame, in_order.select(*rows.keys, *BOOTSTRAP_COLUMNS))
 
 
 def bootstrap_replicates(
@@ -193,7 +195,7 @@ def bootstrap_replicates(
     table = _replicates(
         rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
-    return deliver(frame, rows.arrange(table.sort(REPLICATE)))
+    return like_input(frame, rows.sorted_by_keys(table.sort(REPLICATE)))
 
 
 def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
@@ -250,7 +252,7 @@ def _replicates(
         drawn = _multiplier(multiplier, next(draws)) if number else pl.lit(1.0)
         again = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
-        metrics = rows.reduce(place_among(again, rows.keys, checked), values)
+        metrics = rows.aggregate(add_placements_among(again, rows.keys, checked), values)
         tables.append(metrics.select(*rows.keys, replicate, *formulas))
     return in_batches(tables, _AT_ONCE) if eager else pl.concat(tables)
 

@@ -15,16 +15,16 @@ from polars_wroc.inputs.frames import read_paired_rows, score_column
 from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import Units, Variance, units_of
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, as_struct, in_columns
 from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import (
     ClassRows,
     Placements,
-    beside_clusters,
-    place_among,
+    add_placements_among,
     row_curve,
+    with_cluster_sums,
 )
 from polars_wroc.stats.difference_tests import CONTRAST_COLUMNS, contrast
 from polars_wroc.stats.multiple_tests import Adjust, adjusted, check_options
@@ -159,8 +159,8 @@ def compare(
     sums = pl.concat([_reduce(placed, batch) for batch in batches], parallel=False)
     table = in_columns(sums, [_centre, *_variance(units).steps])
     named = table.with_columns(**_comparison(models, units, level))
-    in_order = rows.arrange(adjusted(named, adjust).sort(_FIRST, _SECOND))
-    return deliver(frame, in_order.select(*rows.keys, *COMPARISON_COLUMNS))
+    in_order = rows.sorted_by_keys(adjusted(named, adjust).sort(_FIRST, _SECOND))
+    return like_input(frame, in_order.select(*rows.keys, *COMPARISON_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ class _Pair:
         return pl.struct(
             pl.lit(self.first, _NUMBER).alias(_FIRST),
             pl.lit(self.second, _NUMBER).alias(_SECOND),
-            pl.col(_missing(self.first)).alias(_MISSING_FIRST),
-            pl.col(_missing(self.second)).alias(_MISSING_SECOND),
+            pl.col(_one_minus_auc(self.first)).alias(_MISSING_FIRST),
+            pl.col(_one_minus_auc(self.second)).alias(_MISSING_SECOND),
             pl.col(self.name).struct.field("*"),
         )
 
@@ -233,7 +233,7 @@ def _place_all(rows: Rows, models: int) -> Rows:
     for model in range(models):
         score, placement = score_column(model), _placement(model)
         ordered = by_descending_score(rows, score)
-        placed = place_among(ordered, rows.keys, weight, score=score)
+        placed = add_placements_among(ordered, rows.keys, weight, score=score)
         kept.remove(score)
         rows = replace(rows, frame=placed.select(*kept, of_row.alias(placement)))
         kept.append(placement)
@@ -247,7 +247,7 @@ def _reduce(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
         unit: dict[str, pl.Expr] = {}
         for pair in pairs:
             unit |= pair.cluster_sums()
-        placed = beside_clusters(placed, rows.keys, unit)
+        placed = with_cluster_sums(placed, rows.keys, unit)
     weight = pl.col(WEIGHT)
     dp, dn = class_weights(weight)
     sums: dict[str, pl.Expr] = {
@@ -255,11 +255,11 @@ def _reduce(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
         "n_missing": weight.null_count().cast(pl.Int64),
     }
     for model in sorted({each for pair in pairs for each in (pair.first, pair.second)}):
-        missing = (dp * pl.col(_placement(model))).sum() / dp.sum()
-        sums[_missing(model)] = if_both_classes(dp.sum(), dn.sum(), missing)
+        one_minus_auc = (dp * pl.col(_placement(model))).sum() / dp.sum()
+        sums[_one_minus_auc(model)] = if_both_classes(dp.sum(), dn.sum(), one_minus_auc)
     sums |= {pair.name: pair.sums() for pair in pairs}
     listed = pl.concat_list(pair.laid_out() for pair in pairs).alias(_PAIR)
-    reduced = rows.reduce(placed, sums).select(*rows.keys, "n", "n_missing", listed)
+    reduced = rows.aggregate(placed, sums).select(*rows.keys, "n", "n_missing", listed)
     return reduced.explode(_PAIR, empty_as_null=False).unnest(_PAIR)
 
 
@@ -267,6 +267,6 @@ def _placement(model: int) -> str:
     return f"__placement_{model}"
 
 
-def _missing(model: int) -> str:
+def _one_minus_auc(model: int) -> str:
     """Name the column of what a model's AUC lacks to 1."""
     return f"__missing_{model}"

@@ -12,8 +12,8 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.plans.steps import as_struct, with_named
-from polars_wroc.ranking.areas import Segments, _areas_above_zero, segments, total
+from polars_wroc.plans.steps import as_struct, let
+from polars_wroc.ranking.areas import LinePieces, _areas_above_zero, pieces, total
 from polars_wroc.ranking.confusion_curve import Curve, fold
 
 Baseline: TypeAlias = Literal["random", "trivial"]
@@ -62,7 +62,7 @@ class CostPartialAUC:
             of_score = of_group = pl.lit(self.prevalence)
         line = self._line(of_group)
         return {
-            "area": total(curve, self._line(of_score).areas_above(segments(curve))),
+            "area": total(curve, self._line(of_score).areas_above(pieces(curve))),
             "max_area": curve.if_both_classes(line.most()),
             "chance_area": curve.if_both_classes(line.by_chance()),
         }
@@ -109,7 +109,7 @@ class CostLine(NamedTuple):
         up = pl.when(self.steep).then(1.0).otherwise(self.gradient)
         return along * (y - self.meets) - up * (x - self.meets)
 
-    def areas_above(self, pieces: Segments) -> pl.Expr:
+    def areas_above(self, pieces: LinePieces) -> pl.Expr:
         """Area between each piece and the line, where the piece is above or left of it."""
         named = {
             "width": pl.when(self.steep)
@@ -118,7 +118,7 @@ class CostLine(NamedTuple):
             "start": self.distance(pieces.x0, pieces.y0),
             "end": self.distance(pieces.x1, pieces.y1),
         }
-        return with_named(
+        return let(
             named, lambda field: _areas_above_zero(field("width"), field("start"), field("end"))
         )
 

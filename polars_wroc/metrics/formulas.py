@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_wroc.plans.steps import Fields, with_named
-from polars_wroc.ranking.areas import segments, total
+from polars_wroc.plans.steps import Fields, let
+from polars_wroc.ranking.areas import pieces, total
 from polars_wroc.ranking.confusion_curve import Curve
 
 Metric: TypeAlias = Callable[[Curve], pl.Expr]
@@ -44,29 +44,29 @@ def average_precision(curve: Curve) -> pl.Expr:
 
 def pr_auc(curve: Curve) -> pl.Expr:
     """Area under the precision-recall curve, along which a tie is split evenly."""
-    x0, y0, x1, y1 = segments(curve)
+    x0, y0, x1, y1 = pieces(curve)
     # False positives in units of the positives, so that precision is rise / (rise + run).
     odds = (1 - curve.prevalence) / curve.prevalence
-    pieces = {"y0": y0, "x0": x0 * odds, "rise": y1 - y0, "run": (x1 - x0) * odds}
+    parts = {"y0": y0, "x0": x0 * odds, "rise": y1 - y0, "run": (x1 - x0) * odds}
 
     def areas(field: Fields) -> pl.Expr:
-        y0, x0, rise, run = (field(name) for name in pieces)
+        y0, x0, rise, run = (field(name) for name in parts)
         before, gained = y0 + x0, rise + run
         # What earlier precision adds to or takes from the piece's own, rise / gained.
         drift = (rise * x0 - run * y0) / gained * (gained / before).log1p()
         return rise / gained * (rise - pl.when(before > 0).then(drift).otherwise(0.0))
 
-    return total(curve, with_named(pieces, areas)).clip(0.0, 1.0)
+    return total(curve, let(parts, areas)).clip(0.0, 1.0)
 
 
 def equal_error_rate(curve: Curve) -> pl.Expr:
     """False positive rate where it equals the false negative rate."""
-    x0, y0, x1, y1 = segments(curve)
-    pieces = {"x0": x0, "run": x1 - x0, "before": 1 - y0 - x0, "after": 1 - y1 - x1}
+    x0, y0, x1, y1 = pieces(curve)
+    parts = {"x0": x0, "run": x1 - x0, "before": 1 - y0 - x0, "after": 1 - y1 - x1}
 
     def crossing(field: Fields) -> pl.Expr:
-        x0, run, before, after = (field(name) for name in pieces)
+        x0, run, before, after = (field(name) for name in parts)
         crosses = (before >= 0) & (after <= 0) & (before > after)
         return pl.when(crosses).then(x0 + run * before / (before - after))
 
-    return curve.if_both_classes(with_named(pieces, crossing).min())
+    return curve.if_both_classes(let(parts, crossing).min())

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
@@ -16,18 +16,18 @@ from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import curve_bounds
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.areas import (
     _ALL,
+    LinePieces,
     Range,
-    Segments,
     _areas,
     _areas_in_rectangle,
-    segments,
+    pieces,
     total,
 )
 from polars_wroc.ranking.confusion_curve import Curve, fold
-from polars_wroc.ranking.placements import place, row_curve
+from polars_wroc.ranking.placements import add_placements, row_curve
 
 
 def partial_auc(
@@ -143,13 +143,13 @@ def partial_aucs(
     area = PartialAUC(fpr, tpr, standardize)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
-    rows = collapse(rows, Binning(bins, tolerance))
+    rows = pool_in_bins(rows, Binning(bins, tolerance))
     curves: list[Curve] = [row_curve()]
     if rows.binned:
         curves += curve_bounds(row_curve(), over_tpr=fpr is None)
     areas = {name: area(curve) for name, curve in zip(_COLUMNS, curves, strict=False)}
-    table = rows.arrange(rows.reduce(place(rows), areas))
-    return deliver(frame, table.select(*rows.keys, *areas))
+    table = rows.sorted_by_keys(rows.aggregate(add_placements(rows), areas))
+    return like_input(frame, table.select(*rows.keys, *areas))
 
 
 Standardize: TypeAlias = bool | Literal["mean"]
@@ -182,7 +182,7 @@ class PartialAUC:
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Write the area as a formula of the curve."""
-        area = total(curve, self._areas(segments(curve)))
+        area = total(curve, self._areas(pieces(curve)))
         most, chance = self._most(), self._by_chance()
         if self.standardize is False:
             return area
@@ -190,7 +190,7 @@ class PartialAUC:
             return area / most
         return (1 + (area - chance) / (most - chance)) / 2
 
-    def _areas(self, pieces: Segments) -> pl.Expr:
+    def _areas(self, pieces: LinePieces) -> pl.Expr:
         if self.tpr is None:
             return _areas(pieces, self.fpr or _ALL)
         if self.fpr is None:

@@ -17,15 +17,15 @@ from polars_wroc.inputs.columns import CLUSTER, IntoColumn
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval
-from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, with_named
-from polars_wroc.ranking.areas import Range, Segments
+from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, let
+from polars_wroc.ranking.areas import LinePieces, Range
 from polars_wroc.ranking.confusion_curve import Curve, if_both_classes
 from polars_wroc.ranking.placements import (
     ClassRows,
     Placements,
-    beside_clusters_in_list,
     list_row_curve,
-    place_list,
+    placements_in_lists,
+    with_cluster_sums_in_lists,
 )
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -85,10 +85,10 @@ class LinearisedArea:
         weights = dict(zip(_WEIGHTS, (of.weight for of in curve.placements), strict=True))
         return weights | dict(zip(_SEGMENT, self._segment_of(curve), strict=True))
 
-    def _segment_of(self, curve: Curve) -> Segments:
+    def _segment_of(self, curve: Curve) -> LinePieces:
         if self.tpr is None:
-            return Segments(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
-        return Segments(1 - curve.tpr, 1 - curve.fpr, 1 - curve.tpr_before, 1 - curve.fpr_before)
+            return LinePieces(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
+        return LinePieces(1 - curve.tpr, 1 - curve.fpr, 1 - curve.tpr_before, 1 - curve.fpr_before)
 
     def _worths(self, field: Fields) -> dict[str, pl.Expr]:
         """What a row lacks: one of the class on the vertical axis, and one of the other."""
@@ -115,12 +115,12 @@ def _worths_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
 
     def along(of: Fields) -> pl.Expr:
         passed = pl.when(of("width") > 0).then((of("reach") / of("width")).clip(0.0, 1.0))
-        return with_named(
+        return let(
             {"passed": passed.otherwise(0.0), "y0": of("y0"), "rise": of("rise")},
             lambda part: part("passed") * (part("y0") + part("rise") * part("passed") / 2),
         )
 
-    return with_named(pieces, upward), with_named(pieces, along) + end * height
+    return let(pieces, upward), let(pieces, along) + end * height
 
 
 def _height_at(end: float, field: Fields) -> pl.Expr:
@@ -200,25 +200,25 @@ def partial_auc_ci(
     PartialAUC(fpr, tpr)
     clustered = cluster is not None
     interval = Interval(level, method, weight_type, clustered=clustered, fallback=False)
-    beside = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
+    carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
     build = partial(_interval, area=LinearisedArea(fpr, tpr), interval=interval)
-    return from_expressions(label, score, weight, pos_label, build, **beside).alias(
+    return from_expressions(label, score, weight, pos_label, build, **carried).alias(
         "partial_auc_ci"
     )
 
 
 def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
-    beside = [CLUSTER] if interval.clustered else []
-    placed = place_list(rows, *beside)
+    carried = [CLUSTER] if interval.clustered else []
+    placed = placements_in_lists(rows, *carried)
     for step in area.steps:
-        kept = {name: field(name) for name in beside}
+        kept = {name: field(name) for name in carried}
         placed = placed.list.eval(as_struct(kept | step(field)))
     placements = area.placements(field)
     if interval.clustered:
-        placed = beside_clusters_in_list(placed, interval.cluster_sums(placements))
+        placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
     (weight, lacks), (other, _) = placements
     known = if_both_classes(weight.sum(), other.sum(), (weight * lacks).sum())
-    missing = known / weight.sum()
-    sums = as_struct(interval.sums_of(1 - missing, missing, placements, field))
+    one_minus_auc = known / weight.sum()
+    sums = as_struct(interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field))
     return in_struct(placed.list.eval(sums), [*interval.steps, area.scale], PARTIAL_COLUMNS)

@@ -24,10 +24,10 @@ from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
 from polars_wroc.ranking.placements import (
     Placements,
     RowCurve,
-    beside_clusters_in_list,
     list_row_curve,
     named_in_list,
-    place_list,
+    placements_in_lists,
+    with_cluster_sums_in_lists,
 )
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import logit_limits
@@ -41,7 +41,7 @@ _NEWCOMBE_STEPS = 9
 # What may be divided by and squared.
 _LEAST_PAIRS = 1e-150
 # What the AUC lacks to 1; the number of clusters and of the rows in a row's own.
-_MISSING, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
+_ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Interval:
     def variance(self) -> Variance:
         """The variance of the AUC, in the units that weights and clusters make."""
         units = units_of(self.weight_type, clustered=self.clustered, counted=self.counted)
-        return Variance(units, centre=_MISSING)
+        return Variance(units, centre=_ONE_MINUS_AUC)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Sum over the rows of a cluster what `sums` needs beside each of them."""
@@ -77,13 +77,13 @@ class Interval:
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to all that `steps` need."""
-        return self.sums_of(formulas.roc_auc(curve), curve.missing, curve.placements, field)
+        return self.sums_of(formulas.roc_auc(curve), curve.one_minus_auc, curve.placements, field)
 
     def sums_of(
-        self, area: pl.Expr, missing: pl.Expr, placements: Placements, field: Fields
+        self, area: pl.Expr, one_minus_auc: pl.Expr, placements: Placements, field: Fields
     ) -> dict[str, pl.Expr]:
         """Do as `sums` does for any area, as a share of the largest, and its placements."""
-        columns = {"auc": area, _MISSING: missing}
+        columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
         if self.clustered:
             there = placements.pos.weight + placements.neg.weight > 0
             columns[_CLUSTERS] = pl.when(there).then(1 / field(_CLUSTER_ROWS)).sum()
@@ -109,7 +109,7 @@ class Interval:
         df = self.variance.degrees_of_freedom(field)
         if self.clustered:
             df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
-        regular = (variance > 0) & (field("auc") > 0) & (field(_MISSING) > 0)
+        regular = (variance > 0) & (field("auc") > 0) & (field(_ONE_MINUS_AUC) > 0)
         return {
             "__df": df.clip(lower_bound=1.0),
             "__regular": regular.fill_null(value=False),
@@ -117,7 +117,11 @@ class Interval:
         }
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        auc, missing, variance = field("auc"), field(_MISSING), field(self.variance.total)
+        auc, one_minus_auc, variance = (
+            field("auc"),
+            field(_ONE_MINUS_AUC),
+            field(self.variance.total),
+        )
         tail = (1 + self.level) / 2
         normal = pl.lit(normal_quantile(tail))
         if self.method == "wald":
@@ -126,7 +130,7 @@ class Interval:
         else:
             small_sample = self.method in ("logit-t", "conservative")
             quantile = student_quantile(tail, field("__df")) if small_sample else normal
-            low, high = logit_limits(auc, missing, quantile * variance.sqrt())
+            low, high = logit_limits(auc, one_minus_auc, quantile * variance.sqrt())
         if self.method == "conservative":
             low = pl.min_horizontal(low, field("__low"))
             high = pl.max_horizontal(high, field("__high"))
@@ -266,17 +270,17 @@ def roc_auc_ci(
     └───────┴───────┴────────┴─────────┴───────────┘
     """
     interval = Interval(level, method, weight_type, clustered=cluster is not None)
-    beside = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
+    carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
     build = partial(_interval, interval=interval)
-    return from_expressions(label, score, weight, pos_label, build, **beside).alias("roc_auc_ci")
+    return from_expressions(label, score, weight, pos_label, build, **carried).alias("roc_auc_ci")
 
 
 def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
     curve = list_row_curve()
-    placed = place_list(rows, *([CLUSTER] if interval.clustered else []))
+    placed = placements_in_lists(rows, *([CLUSTER] if interval.clustered else []))
     if interval.clustered:
         placed, placements = named_in_list(placed, curve.placements)
-        placed = beside_clusters_in_list(placed, interval.cluster_sums(placements))
+        placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
     sums = as_struct(interval.sums(curve, field))
     return in_struct(placed.list.eval(sums), interval.steps, INTERVAL_COLUMNS)

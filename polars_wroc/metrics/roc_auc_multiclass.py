@@ -17,7 +17,7 @@ from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.plans.checks import unless
+from polars_wroc.plans.checks import require_at_collect
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.confusion_curve import Curve, fold
 
@@ -213,6 +213,6 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
             # A row of weight zero is not there, whatever its label.
             known |= weights[0][0].eq_missing(0) | weights[0][0].is_null()
         rule = f"`label` must hold the classes of `scores`, {classes}"
-        return pl.when(unless(known, rule, column)).then(column)
+        return pl.when(require_at_collect(known, rule, column)).then(column)
 
     return pl.pipe_with_dtype([label, *([] if weight is None else [weight])], check)

@@ -7,7 +7,7 @@ import polars as pl
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.plans.steps import as_struct
-from polars_wroc.ranking.placements import ClassRows, list_row_curve, place_list
+from polars_wroc.ranking.placements import ClassRows, list_row_curve, placements_in_lists
 
 _ROW, _INFLUENCE = "__row", "__influence"
 
@@ -86,7 +86,7 @@ def _influence(rows: pl.Expr) -> pl.Expr:
             ),
         }
     )
-    placed = place_list(numbered, _ROW).list.eval(of_rows)
+    placed = placements_in_lists(numbered, _ROW).list.eval(of_rows)
     in_order = placed.list.eval(field(_INFLUENCE).sort_by(field(_ROW)))
     return in_order.explode(empty_as_null=False)
 

@@ -22,17 +22,17 @@ from polars_wroc.counts.score_sums import (
     add_up,
     add_up_in_bins,
     check_labels,
-    contributions,
-    rows_of,
+    row_sums,
+    rows_from_counts,
 )
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
-from polars_wroc.plans.by_keys import reduce_groups
+from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.placements import RowCurve, place_among, row_curve
+from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_curve
 
 _BINNING = Binning(None)
 _PARTS = _BINNING.parts
@@ -43,12 +43,12 @@ _WORTH_KNOWING = 1 / 8
 _TOO_MANY = 2
 
 
-def tally(rows: Rows) -> pl.LazyFrame:
-    """Count a part of the data in bins, for `merge_tallies` and `cut_ranges`."""
+def count_in_bins(rows: Rows) -> pl.LazyFrame:
+    """Count a part of the data in bins, for `add_bin_counts` and `cut_ranges`."""
     return add_up_in_bins(rows, _BINNING, _PARTS)
 
 
-def merge_tallies(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+def add_bin_counts(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """Add up the tallies of parts of the data."""
     # Parts that have both 0 and -1 for a negative have the columns that tell so.
     parts = pl.concat([part.lazy() for part in tallies], how="diagonal_relaxed")
@@ -88,7 +88,7 @@ class ScoreRange:
     def sums(self, rows: Rows, interval: Interval) -> pl.LazyFrame:
         """Sum over the rows of the range what `add_ranges` adds up."""
         interval = replace(interval, counted=rows.counted)
-        return rows.reduce(self.place(rows), summary_sums(rows, interval, _part_of_curve()))
+        return rows.aggregate(self.place(rows), summary_sums(rows, interval, _part_of_curve()))
 
     def place(self, rows: Rows) -> pl.LazyFrame:
         """Place the rows of the range among those of all ranges."""
@@ -99,7 +99,7 @@ class ScoreRange:
             for around in (self.above, self.below)
         )
         everything = pl.concat([above, here, below], how="diagonal_relaxed")
-        placed = place_among(everything, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
+        placed = add_placements_among(everything, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
         return placed.filter(~pl.col(_AROUND)).drop(_AROUND)
 
 
@@ -142,13 +142,13 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
     """Add up the sums of ranges: in any order, of some of them or of all."""
     parts = pl.concat([part.lazy() for part in sums], how="vertical_relaxed")
     names = [name for name in parts.collect_schema() if name not in keys]
-    return reduce_groups(parts, keys, {name: _added(name) for name in names})
+    return aggregate(parts, keys, {name: _added(name) for name in names})
 
 
 def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
-    return rows.arrange(summary_of(whole, interval).select(*rows.keys, *SUMMARY_COLUMNS))
+    return rows.sorted_by_keys(summary_of(whole, interval).select(*rows.keys, *SUMMARY_COLUMNS))
 
 
 def _added(name: str) -> pl.Expr:
@@ -174,7 +174,7 @@ def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
 
 def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Lay out the weight of each class in a group as a row."""
-    total = reduce_groups(weights.lazy(), keys, {n: pl.col(n).sum() for n in ("w_pos", "w_neg")})
+    total = aggregate(weights.lazy(), keys, {n: pl.col(n).sum() for n in ("w_pos", "w_neg")})
     sides = [pl.col("w_pos"), -pl.col("w_neg")]
     rows = pl.concat([total.select(*keys, side.alias(WEIGHT)) for side in sides])
     return collect(rows.filter(pl.col(WEIGHT) != 0))
@@ -188,9 +188,9 @@ def _part_of_curve() -> RowCurve:
 
 def _by_score(rows: Rows) -> Rows:
     """Let all rows of a class with one score be one row."""
-    return rows_by_score(add_up(contributions(rows), rows.keys, pl.col(LOW)), rows.keys)
+    return rows_by_score(add_up(row_sums(rows), rows.keys, pl.col(LOW)), rows.keys)
 
 
 def rows_by_score(state: pl.LazyFrame, keys: list[str]) -> Rows:
     """Take counts by score for the rows that they count."""
-    return rows_of(state.with_columns(pl.col(LOW).alias(SCORE)), keys, [], binned=False)
+    return rows_from_counts(state.with_columns(pl.col(LOW).alias(SCORE)), keys, [], binned=False)

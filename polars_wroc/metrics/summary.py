@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_wroc.counts.binned_rows import collapse
+from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
@@ -16,10 +16,10 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, Method
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import Curve
-from polars_wroc.ranking.placements import RowCurve, beside_clusters, place, row_curve
+from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
 
 # The AUC of a score that tells nothing.
 _CHANCE = 0.5
@@ -154,16 +154,16 @@ def summary(
         result_columns=(*SUMMARY_COLUMNS, *AUC_BOUNDS),
         cluster=cluster,
     )
-    return deliver(frame, summarise(collapse(rows, Binning(bins, tolerance)), interval))
+    return like_input(frame, summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval))
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
     interval = replace(interval, counted=rows.counted)
-    placed = beside_own_cluster(place(rows), rows.keys, interval)
-    sums = rows.reduce(placed, summary_sums(rows, interval))
+    placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
+    sums = rows.aggregate(placed, summary_sums(rows, interval))
     columns = summary_columns(sums)
-    return rows.arrange(summary_of(sums, interval).select(*rows.keys, *columns))
+    return rows.sorted_by_keys(summary_of(sums, interval).select(*rows.keys, *columns))
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:
@@ -171,13 +171,13 @@ def summary_columns(sums: pl.LazyFrame) -> list[str]:
     return [*SUMMARY_COLUMNS, *(name for name in AUC_BOUNDS if name in sums.collect_schema())]
 
 
-def beside_own_cluster(
+def with_own_cluster_sums(
     placed: pl.LazyFrame, keys: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
     """Put beside each placed row what the interval needs to know about its cluster."""
     if not interval.clustered:
         return placed
-    return beside_clusters(placed, keys, interval.cluster_sums(row_curve().placements))
+    return with_cluster_sums(placed, keys, interval.cluster_sums(row_curve().placements))
 
 
 def summary_sums(
@@ -200,9 +200,9 @@ def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
 def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
     weight = pl.col(WEIGHT)
     return {
-        "n": rows.number_of(weight != 0),
+        "n": rows.count_where(weight != 0),
         **rows.class_counts(),
-        "n_missing": rows.number_of(weight.is_null()),
+        "n_missing": rows.count_where(weight.is_null()),
         "w_pos": curve.dp.sum(),
         "w_neg": curve.dn.sum(),
         "ks": formulas.ks(curve),

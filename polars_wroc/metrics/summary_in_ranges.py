@@ -20,12 +20,12 @@ from polars_wroc.metrics.roc_auc_ci import Interval, Method
 from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
+    add_bin_counts,
+    count_in_bins,
     cut_ranges,
-    merge_tallies,
     rows_by_score,
     span_of,
     summary_of_ranges,
-    tally,
     together,
 )
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS
@@ -138,12 +138,12 @@ def read_parts(
 def _tally_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:
     """Tally all parts, one after another, and say which scores each has."""
     first, *others = parts
-    counts = collect(tally(first))
+    counts = collect(count_in_bins(first))
     spans = [span_of(counts)]
     for part in others:
-        counted = collect(tally(part))
+        counted = collect(count_in_bins(part))
         spans.append(span_of(counted))
-        counts = merge_tallies([counts, counted], part.keys)
+        counts = add_bin_counts([counts, counted], part.keys)
     return counts, spans
 
 

@@ -10,7 +10,7 @@ import polars as pl
 _CONSTANT = "__constant"
 
 
-def reduce_groups(
+def aggregate(
     frame: pl.LazyFrame, keys: Sequence[str], aggregates: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
     """Aggregate the rows with the same keys, or all without keys."""
@@ -19,7 +19,7 @@ def reduce_groups(
     return frame.group_by(keys).agg(**aggregates)
 
 
-def beside(
+def join_on_keys(
     table: pl.LazyFrame,
     other: pl.LazyFrame,
     keys: Sequence[str],

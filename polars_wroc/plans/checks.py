@@ -22,7 +22,9 @@ def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
 
 
-def unless(holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None) -> pl.Expr:
+def require_at_collect(
+    holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
+) -> pl.Expr:
     """True where a rule holds; an error with the sentence at collect where it does not."""
     said = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
     if found is not None:
@@ -30,7 +32,7 @@ def unless(holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
     return _raise(pl.when(~holds).then(said)).is_null()
 
 
-def sentence_of(error: Exception) -> str | None:
+def message_of(error: Exception) -> str | None:
     """Return the sentence of a failed check, without the engine's words around it."""
     _, found, rest = str(error).partition(_MARK)
     return rest.partition('"')[0] if found else None

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 import polars as pl
 
-from polars_wroc.plans.checks import sentence_of
+from polars_wroc.plans.checks import message_of
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 
-def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
+def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     """Hand a result back as the kind of frame that came in."""
     if isinstance(frame, pl.DataFrame):
         return collect(plan)
@@ -22,22 +22,22 @@ def deliver(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
 
 def collect(plan: pl.LazyFrame) -> pl.DataFrame:
     """Run a plan; a failed check raises its sentence alone."""
-    with _sentence_alone():
+    with _only_message():
         return plan.collect()
 
 
 def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
     """Run plans that share their source; a failed check raises its sentence alone."""
-    with _sentence_alone():
+    with _only_message():
         return pl.collect_all(plans)
 
 
 @contextmanager
-def _sentence_alone() -> Iterator[None]:
+def _only_message() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.InvalidOperationError as error:
-        sentence = sentence_of(error)
+        sentence = message_of(error)
         if sentence is None:
             raise
         raise pl.exceptions.InvalidOperationError(sentence) from None

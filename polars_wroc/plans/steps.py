@@ -22,7 +22,7 @@ def as_struct(columns: dict[str, pl.Expr]) -> pl.Expr:
     return pl.struct([column.alias(name) for name, column in columns.items()])
 
 
-def with_named(columns: dict[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
+def let(columns: dict[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
     """Write a formula over named columns, within one expression: a step inside an aggregate."""
     named = as_struct(columns).struct.with_fields(formula(pl.field).alias(_RESULT))
     return named.struct.field(_RESULT)

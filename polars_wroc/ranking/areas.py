@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.plans.steps import Fields, with_named
+from polars_wroc.plans.steps import Fields, let
 from polars_wroc.ranking.confusion_curve import Curve
 
 Range: TypeAlias = tuple[float, float]
@@ -19,7 +19,7 @@ Range: TypeAlias = tuple[float, float]
 _ALL: Range = (0.0, 1.0)
 
 
-class Segments(NamedTuple):
+class LinePieces(NamedTuple):
     """Straight pieces of a line: from (x0, y0) to (x1, y1)."""
 
     x0: pl.Expr
@@ -27,17 +27,17 @@ class Segments(NamedTuple):
     x1: pl.Expr
     y1: pl.Expr
 
-    def turned(self) -> Segments:
+    def turned(self) -> LinePieces:
         """Turn the unit square by a quarter: what was to the right of the line is below it."""
-        return Segments(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
+        return LinePieces(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
 
 
-def segments(curve: Curve) -> Segments:
+def pieces(curve: Curve) -> LinePieces:
     """Take the curve apart: true against false positive rates."""
-    return Segments(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
+    return LinePieces(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
 
 
-def _areas(pieces: Segments, between: Range) -> pl.Expr:
+def _areas(pieces: LinePieces, between: Range) -> pl.Expr:
     """Area under each piece between two values of x."""
     if between == _ALL:
         return (pieces.x1 - pieces.x0) * (pieces.y0 + pieces.y1) / 2
@@ -46,10 +46,10 @@ def _areas(pieces: Segments, between: Range) -> pl.Expr:
         left, right = field("left"), field("right")
         return (right - left) * _height(field, (left + right) / 2)
 
-    return with_named(_cut(pieces, between), at_middle)
+    return let(_cut(pieces, between), at_middle)
 
 
-def _areas_in_rectangle(pieces: Segments, x: Range, y: Range) -> pl.Expr:
+def _areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
     """Area under each piece that is inside a rectangle."""
     low, high = y
 
@@ -60,7 +60,7 @@ def _areas_in_rectangle(pieces: Segments, x: Range, y: Range) -> pl.Expr:
             "start": _height(field, left) - low,
             "end": _height(field, right) - low,
         }
-        return with_named(part, within)
+        return let(part, within)
 
     def within(field: Fields) -> pl.Expr:
         def above(height: float) -> pl.Expr:
@@ -68,10 +68,10 @@ def _areas_in_rectangle(pieces: Segments, x: Range, y: Range) -> pl.Expr:
 
         return above(0.0) if high == 1 else above(0.0) - above(high - low)
 
-    return with_named(_cut(pieces, x), ends)
+    return let(_cut(pieces, x), ends)
 
 
-def _cut(pieces: Segments, between: Range) -> dict[str, pl.Expr]:
+def _cut(pieces: LinePieces, between: Range) -> dict[str, pl.Expr]:
     """Where each piece is ``left`` and ``right`` between two values of x, and how it rises."""
     x0, y0, x1, y1 = pieces
     return {
@@ -97,5 +97,5 @@ def _areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
 
 def total(curve: Curve, areas: pl.Expr) -> pl.Expr:
     """Add up the areas of a curve's segments; one without extent has none, or NaN."""
-    shares = with_named({"area": areas * curve.share}, lambda field: field("area").fill_nan(0.0))
+    shares = let({"area": areas * curve.share}, lambda field: field("area").fill_nan(0.0))
     return curve.if_both_classes(shares.sum())

@@ -172,7 +172,7 @@ def curve_frame(
     ordered = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
     weight = rows.observations.signed_weight
     steps = with_sums(ordered, rows.keys, weight, columns).filter(ENDS_TIE)
-    return rows.arrange(
+    return rows.sorted_by_keys(
         steps.select(
             *rows.keys,
             threshold_of(pl.col(SCORE)),

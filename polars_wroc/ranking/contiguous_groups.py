@@ -13,17 +13,17 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.by_keys import beside
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.cumulative_sums import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP
-from polars_wroc.ranking.placements import around_ties
+from polars_wroc.ranking.placements import cumulated_around_ties
 
 _NUMBER, _STARTS = "__number", "__starts"
 # The sums of the weights along a group, and what they come to.
 _TOTALS = {TP: POSITIVES, FP: NEGATIVES}
 
 
-class Stack(NamedTuple):
+class ContiguousGroups(NamedTuple):
     """Rows whose key, if any, is the number of their group, and the keys that it stands for."""
 
     rows: Rows
@@ -33,10 +33,10 @@ class Stack(NamedTuple):
         """Put the keys in the place of the numbers."""
         if not self.rows.keys:
             return table
-        return beside(table, self.keys, self.rows.keys).drop(self.rows.keys)
+        return join_on_keys(table, self.keys, self.rows.keys).drop(self.rows.keys)
 
 
-def stack(rows: Rows, beside_weights: Sequence[str]) -> Stack:
+def make_contiguous(rows: Rows, beside_weights: Sequence[str]) -> ContiguousGroups:
     """Bring the rows of each group together, in the order that they have.
 
     Beside their scores and weights stand the columns asked for and the sums of the weights of
@@ -46,7 +46,7 @@ def stack(rows: Rows, beside_weights: Sequence[str]) -> Stack:
     return _stack_groups(rows, there) if rows.keys else _stack_one_group(rows, there)
 
 
-def _stack_one_group(rows: Rows, columns: Sequence[str]) -> Stack:
+def _stack_one_group(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:
     """Do without lists, of which one alone would be added up by one thread."""
     sums = _sums(pl.col(WEIGHT))
     table = collect(rows.frame.select(pl.lit(0, pl.UInt32).alias(_NUMBER), *columns, **sums))
@@ -54,11 +54,13 @@ def _stack_one_group(rows: Rows, columns: Sequence[str]) -> Stack:
     totals = [
         pl.repeat(table[name][-1], table.height).alias(total) for name, total in _TOTALS.items()
     ]
-    return Stack(Rows(table.with_columns(totals).lazy(), [], in_order=True), pl.LazyFrame())
+    return ContiguousGroups(
+        Rows(table.with_columns(totals).lazy(), [], in_order=True), pl.LazyFrame()
+    )
 
 
-def _stack_groups(rows: Rows, columns: Sequence[str]) -> Stack:
-    lists = rows.reduce(rows.frame, {name: pl.col(name).implode() for name in columns})
+def _stack_groups(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:
+    lists = rows.aggregate(rows.frame, {name: pl.col(name).implode() for name in columns})
     sums = {name: pl.col(WEIGHT).list.eval(value) for name, value in _sums(pl.element()).items()}
     totals = {total: pl.col(name).list.last() for name, total in _TOTALS.items()}
     groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
@@ -67,7 +69,7 @@ def _stack_groups(rows: Rows, columns: Sequence[str]) -> Stack:
     stacked = groups.lazy().drop(rows.keys).with_columns(numbers)
     table = collect(stacked.explode(_NUMBER, *columns, *sums, empty_as_null=False))
     keys = groups.select(_NUMBER, *rows.keys)
-    return Stack(Rows(table.lazy(), [_NUMBER], in_order=True), keys.lazy())
+    return ContiguousGroups(Rows(table.lazy(), [_NUMBER], in_order=True), keys.lazy())
 
 
 def _sums(weight: pl.Expr) -> dict[str, pl.Expr]:
@@ -76,7 +78,7 @@ def _sums(weight: pl.Expr) -> dict[str, pl.Expr]:
     return {name: value.cum_sum() for name, value in zip(_TOTALS, weights, strict=True)}
 
 
-def place_stacked(stacked: Rows) -> pl.LazyFrame:
+def placements_in_contiguous_groups(stacked: Rows) -> pl.LazyFrame:
     """Do as `place` does, for stacked rows."""
     number, score = pl.col(_NUMBER), pl.col(SCORE)
     first = number.ne_missing(number.shift(1))
@@ -87,5 +89,5 @@ def place_stacked(stacked: Rows) -> pl.LazyFrame:
     def row_before(value: pl.Expr, fill: float) -> pl.Expr:
         return pl.when(_STARTS).then(fill).otherwise(value.shift(1))
 
-    columns = around_ties(pl.col(TP), pl.col(FP), pl.col(ENDS_TIE), row_before)
+    columns = cumulated_around_ties(pl.col(TP), pl.col(FP), pl.col(ENDS_TIE), row_before)
     return ties.with_columns(**columns).drop(_STARTS, ENDS_TIE)

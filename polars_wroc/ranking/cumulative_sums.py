@@ -19,11 +19,11 @@ ENDS_TIE = "__ends_tie"
 _TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 
 
-def cumulated_list(rows: pl.Expr, beside: Sequence[str] = ()) -> pl.Expr:
+def cumulated_list(rows: pl.Expr, carried: Sequence[str] = ()) -> pl.Expr:
     """Sort each list of rows by descending score and add up the weights of each class."""
     descending = pl.element().sort_by(_field(SCORE), descending=True)
     sums = cumulative_sums(_field(SCORE), _field(WEIGHT))
-    columns = {name: _field(name) for name in beside}
+    columns = {name: _field(name) for name in carried}
     columns |= {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
     return rows.list.eval(descending).list.eval(as_struct(columns))
 

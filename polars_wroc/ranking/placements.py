@@ -59,39 +59,39 @@ class RowCurve(Curve):
     placements: Placements
 
     @property
-    def missing(self) -> pl.Expr:
+    def one_minus_auc(self) -> pl.Expr:
         """What the AUC lacks to 1: the mean placement of the positives."""
         weight, placement = self.placements.pos
         return self.if_both_classes((weight * placement).sum()) / self.positives
 
 
-def place(rows: Rows) -> pl.LazyFrame:
+def add_placements(rows: Rows) -> pl.LazyFrame:
     """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""
     ordered = by_descending_score(rows)
-    return place_among(ordered, rows.keys, rows.observations.signed_weight)
+    return add_placements_among(ordered, rows.keys, rows.observations.signed_weight)
 
 
-def place_among(
+def add_placements_among(
     ordered: pl.LazyFrame, keys: Sequence[str], signed_weight: pl.Expr, *, score: str = SCORE
 ) -> pl.LazyFrame:
     """Do as `place` does, for rows in descending order and any weights and groups."""
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
-        return around_ties(sums.tp, sums.fp, sums.ends_tie)
+        return cumulated_around_ties(sums.tp, sums.fp, sums.ends_tie)
 
     return with_sums(ordered, keys, signed_weight, columns, score)
 
 
-def place_list(rows: pl.Expr, *beside: str) -> pl.Expr:
+def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
     """Lay out what `list_row_curve` refers to, and what stands ``beside`` it, for each list."""
     field = pl.element().struct.field
     tp, fp = field(TP), field(FP)
-    columns = {name: field(name) for name in (*beside, WEIGHT)}
-    columns |= around_ties(tp, fp, field(ENDS_TIE))
-    return cumulated_list(rows, (*beside, WEIGHT)).list.eval(as_struct(columns))
+    columns = {name: field(name) for name in (*carried, WEIGHT)}
+    columns |= cumulated_around_ties(tp, fp, field(ENDS_TIE))
+    return cumulated_list(rows, (*carried, WEIGHT)).list.eval(as_struct(columns))
 
 
-def beside_clusters(
+def with_cluster_sums(
     placed: pl.LazyFrame, keys: Sequence[str], sums: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
     """Add ``sums`` over the rows of a cluster to each of them."""
@@ -101,7 +101,7 @@ def beside_clusters(
     )
 
 
-def beside_clusters_in_list(placed: pl.Expr, sums: dict[str, pl.Expr]) -> pl.Expr:
+def with_cluster_sums_in_lists(placed: pl.Expr, sums: dict[str, pl.Expr]) -> pl.Expr:
     """Do the same for lists of rows; the sums must not refer to what is one for a whole list."""
     cluster = pl.element().struct.field(CLUSTER)
     of_cluster = {name: value.over(cluster) for name, value in sums.items()}
@@ -157,7 +157,7 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
     )
 
 
-class Surroundings(NamedTuple):
+class RankWeights(NamedTuple):
     """Weights around each row, from the rows that it was placed among.
 
     ``misranked`` is the weight of the other class on the wrong side of the row, and ``ahead``
@@ -171,7 +171,7 @@ class Surroundings(NamedTuple):
     tied_own: pl.Expr
 
 
-def surroundings() -> Surroundings:
+def rank_weights() -> RankWeights:
     """Refer to the weights around rows that have been placed."""
     positive = pl.col(WEIGHT) > 0
     above, below = _misranked(pl.col, pl.col(POSITIVES))
@@ -180,7 +180,7 @@ def surroundings() -> Surroundings:
     def by_class(of_positive: pl.Expr, of_negative: pl.Expr) -> pl.Expr:
         return pl.when(positive).then(of_positive).otherwise(of_negative)
 
-    return Surroundings(
+    return RankWeights(
         misranked=by_class(above, below),
         ahead=by_class(below, above),
         tied_other=by_class(tied_neg, tied_pos),
@@ -195,7 +195,7 @@ def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return above, below
 
 
-def around_ties(
+def cumulated_around_ties(
     tp: pl.Expr,
     fp: pl.Expr,
     ends_tie: pl.Expr,

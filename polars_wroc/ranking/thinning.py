@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import beside, over
+from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.ranking.confusion_curve import CELLS, cells_of, is_origin, ratio, threshold_of
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 
@@ -33,7 +33,7 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
     return kept.with_columns(change.alias(AUC_CHANGE)).drop(_AREA)
 
 
-def thin_placed(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
+def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
     """Do the same for stacked rows that have been placed, without laying out the whole curve.
 
     What comes back are cells, and those of the origin only where a row is missing.
@@ -54,7 +54,7 @@ def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame
     """Add the rates of thinned curves, and what is missing of the AUC of each of them."""
     tp, fp, fn, tn = (pl.col(name) for name in CELLS)
     curve = cells.with_columns(fpr=ratio(fp, fp + tn), tpr=ratio(tp, tp + fn))
-    joined = beside(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
+    joined = join_on_keys(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
     return joined.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
 
 

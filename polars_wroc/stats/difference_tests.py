@@ -21,26 +21,28 @@ _NOTHING = 1e-12
 CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
 
-class Area(NamedTuple):
+class AucEstimate(NamedTuple):
     """An AUC, what it lacks to 1, its variance and the degrees of freedom of that."""
 
     auc: pl.Expr
-    missing: pl.Expr
+    one_minus_auc: pl.Expr
     variance: pl.Expr
     df: pl.Expr
 
     @property
     def slope(self) -> pl.Expr:
         """How much the logit moves with the AUC."""
-        return 1 / (self.auc * self.missing)
+        return 1 / (self.auc * self.one_minus_auc)
 
     def limits(self, level: float) -> Estimate:
         """Interval by Student's t on the logit."""
         margin = student_quantile((1 + level) / 2, self.df) * self.variance.sqrt()
-        return Estimate(self.auc, *logit_limits(self.auc, self.missing, margin))
+        return Estimate(self.auc, *logit_limits(self.auc, self.one_minus_auc, margin))
 
 
-def area_contrast(one: Area, other: Area, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:
+def auc_difference_test(
+    one: AucEstimate, other: AucEstimate, variance: pl.Expr, level: float
+) -> dict[str, pl.Expr]:
     """Interval and test of the difference of two AUCs, given its ``variance``.
 
     The test is Student's t on the difference of the logits, and the interval is put together
@@ -49,7 +51,7 @@ def area_contrast(one: Area, other: Area, variance: pl.Expr, level: float) -> di
     covariance = (one.variance + other.variance - variance) / 2
     correlation = covariance / (one.variance * other.variance).sqrt()
     limits = difference_limits(one.limits(level), other.limits(level), correlation)
-    logits = [(area.auc / area.missing).log() for area in (one, other)]
+    logits = [(area.auc / area.one_minus_auc).log() for area in (one, other)]
     parts = [area.variance * area.slope**2 for area in (one, other)]
     spread = parts[0] + parts[1] - 2 * covariance * one.slope * other.slope
     df = (parts[0] + parts[1]) ** 2 / (parts[0] ** 2 / one.df + parts[1] ** 2 / other.df)

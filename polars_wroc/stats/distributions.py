@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.plans.steps import Fields, with_named
+from polars_wroc.plans.steps import Fields, let
 
 _NODES = 24
 # Where half of the tail polynomial's nodes lie, in standard deviations times root 2.
@@ -65,7 +65,7 @@ def _polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
             total = total * field(_POSITION) + coefficient
         return total
 
-    return with_named({_POSITION: position}, value)
+    return let({_POSITION: position}, value)
 
 
 def _interpolate(function: Callable[[float], float]) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.by_keys import beside
+from polars_wroc.plans.by_keys import join_on_keys
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
@@ -61,9 +61,9 @@ def adjusted_together(
         for name in p_values
     }
     of_row = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
-    return beside(table, of_row, keys)
+    return join_on_keys(table, of_row, keys)
 
 
-def is_found(p_adjusted: pl.Expr, level: float) -> pl.Expr:
+def is_significant(p_adjusted: pl.Expr, level: float) -> pl.Expr:
     """Whether a gap is more than chance; null where it is not tested."""
     return p_adjusted <= 1 - level

@@ -19,14 +19,14 @@ _LEAST_SUM = 1e-290
 
 
 @dataclass(frozen=True)
-class Part:
+class WeightedCount:
     """Rows that a rate counts: their weight and the sum of its squares."""
 
     weight: pl.Expr
     squares: pl.Expr
 
-    def __add__(self, other: Part) -> Part:
-        return Part(self.weight + other.weight, self.squares + other.squares)
+    def __add__(self, other: WeightedCount) -> WeightedCount:
+        return WeightedCount(self.weight + other.weight, self.squares + other.squares)
 
 
 def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
@@ -58,7 +58,7 @@ def is_exact(powers: pl.Expr) -> pl.Expr:
     return (powers >= _LEAST_SUM) & powers.is_finite()
 
 
-def effective_number(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
+def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     """Kish's number of rows of equal weight that are sure as these.
 
     Null where the squares of the weights are too small or too large for a number.
@@ -66,27 +66,27 @@ def effective_number(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     return pl.when(is_exact(squares)).then(weight * (weight / squares))
 
 
-def effective_share(part: Part, others: Part) -> tuple[pl.Expr, pl.Expr]:
+def effective_share(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, pl.Expr]:
     """Share that a part of the rows has of them and the others, and how many rows it is sure as.
 
     That is the smaller of Kish's effective number of rows and the number that would give the
     share its linearised variance. Both are null where there are no rows, or more weight than a
-    number; the second where `effective_number` is.
+    number; the second where `effective_sample_size` is.
     """
     both = part + others
     known = pl.when((both.weight > 0) & both.weight.is_finite())
     rate, rest = part.weight / both.weight, others.weight / both.weight
     spread = (rest**2 * part.squares + rate**2 * others.squares) / both.squares
     least = pl.when(spread > 0).then(pl.min_horizontal(1.0, rate * rest / spread)).otherwise(1.0)
-    kish = effective_number(both.weight, both.squares)
+    kish = effective_sample_size(both.weight, both.squares)
     return known.then(rate), known.then(kish * least)
 
 
 @dataclass(frozen=True)
-class Shares:
+class Proportions:
     """Named shares with Wilson's intervals: ``parts`` gives what each counts and the others."""
 
-    parts: Callable[[Fields], Mapping[str, tuple[Part, Part]]]
+    parts: Callable[[Fields], Mapping[str, tuple[WeightedCount, WeightedCount]]]
     level: float
 
     @property
@@ -110,7 +110,7 @@ class Shares:
         return columns
 
 
-class Share(NamedTuple):
+class Proportion(NamedTuple):
     """A rate with its interval, and how many rows it is sure as."""
 
     value: pl.Expr
@@ -124,9 +124,9 @@ class Share(NamedTuple):
         return Estimate(self.value, self.low, self.high)
 
 
-def share(name: str, field: Fields) -> Share:
+def proportion(name: str, field: Fields) -> Proportion:
     """Refer to what the steps of `Shares` have computed."""
-    return Share(*(field(_of_share(name, part)) for part in Share._fields))
+    return Proportion(*(field(_of_share(name, part)) for part in Proportion._fields))
 
 
 def _of_share(name: str, part: str) -> str:

@@ -15,7 +15,7 @@ from polars_wroc.inputs.costs import target_prevalence
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import CELLS, ratio
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
-from polars_wroc.stats.proportions import Part, Shares, in_population, share
+from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
 
 METRIC_COLUMNS = (
     "threshold",
@@ -66,11 +66,13 @@ SHARES = {
 
 def parts_of(
     rate: str, weight_type: WeightType, field: Fields, name: Callable[[str], str] = str
-) -> tuple[Part, Part]:
+) -> tuple[WeightedCount, WeightedCount]:
     """Weigh what a rate counts, and the others, from cells that may go by another ``name``."""
     squares = dict(zip(CELLS, CELLS if weight_type == "frequency" else SQUARES, strict=True))
     counted, others = (
-        reduce(add, (Part(field(name(cell)), field(name(squares[cell]))) for cell in cells))
+        reduce(
+            add, (WeightedCount(field(name(cell)), field(name(squares[cell]))) for cell in cells)
+        )
         for cells in SHARES[rate]
     )
     return counted, others
@@ -106,7 +108,7 @@ class ThresholdMetrics:
         """From cells to metrics."""
         limits: list[Step] = []
         if self.level is not None:
-            limits = [*Shares(self._shares, self.level).steps, self._limits]
+            limits = [*Proportions(self._shares, self.level).steps, self._limits]
         return [self._in_population, *limits, _metrics]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
@@ -119,13 +121,13 @@ class ThresholdMetrics:
         columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
         return {_meant(name): field(name) * factor for name, factor in columns.items()}
 
-    def _shares(self, field: Fields) -> dict[str, tuple[Part, Part]]:
+    def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         # In another population only the rates of the classes are those of the rows.
         rates = _RATES if self.prevalence is None else ("tpr", "fpr")
         return {rate: parts_of(rate, self.weight_type, field) for rate in rates}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        limits = {name: share(name, field).estimate for name in self._shares(field)}
+        limits = {name: proportion(name, field).estimate for name in self._shares(field)}
         if self.prevalence is not None:
             limits = in_population(limits["tpr"], limits["fpr"], self.prevalence)
         return {

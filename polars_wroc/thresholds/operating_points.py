@@ -12,15 +12,15 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns, in_struct
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Criterion, Rule, choose_rule
 from polars_wroc.thresholds.search import (
-    cells_at,
-    choose,
     choose_in_list,
+    choose_threshold,
     common_threshold,
+    confusion_at,
     thresholds_of,
 )
 
@@ -196,13 +196,13 @@ def operating_points(
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
     if common:
-        cells = cells_at(rows, common_threshold(rows, rule))
+        cells = confusion_at(rows, common_threshold(rows, rule))
     else:
-        cells = choose(rows, rule)
+        cells = choose_threshold(rows, rule)
         if level is not None:
-            cells = cells_at(rows, thresholds_of(cells, rows.keys))
+            cells = confusion_at(rows, thresholds_of(cells, rows.keys))
     table = in_columns(cells, metrics.steps).select(*rows.keys, *metrics.columns)
-    return deliver(frame, rows.arrange(table))
+    return like_input(frame, rows.sorted_by_keys(table))
 
 
 def _point(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:

@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
-from polars_wroc.plans.by_keys import beside
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.steps import Fields, Step, as_struct
 from polars_wroc.ranking.confusion_curve import CELLS, MOVED, cell, curve_frame, totals
 from polars_wroc.ranking.cumulative_sums import (
@@ -31,18 +31,18 @@ _FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
 _THRESHOLD, _SELECTS = "__threshold", "__selects"
 
 
-def choose(rows: Rows, rule: Rule) -> pl.LazyFrame:
+def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
     """Reduce each group to the cells of the point that the rule chooses."""
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
-    best = partial(_best, over=rows.keys)
+    best = partial(_is_best, over=rows.keys)
     # Models are text in an arranged result, and sort as such in what follows.
-    curve = curve_frame(replace(rows, ordered=[]))
-    for step in _narrowing(rule, point, best):
+    curve = curve_frame(replace(rows, model_keys=[]))
+    for step in _ranking_steps(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
     chosen = _chosen(pl.col, point)
     if MOVED in curve.collect_schema():
         chosen |= _unless_moved(pl.col, chosen)
-    return rows.reduce(curve, chosen)
+    return rows.aggregate(curve, chosen)
 
 
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
@@ -58,7 +58,7 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     points = cumulated.list.eval(as_struct(origin).append(as_struct(curve)))
     tp, fp = field("tp"), field("fp")
     point = Point(tp, fp, positives=tp.last(), negatives=fp.last())
-    for step in _narrowing(rule, point, _best):
+    for step in _ranking_steps(rule, point, _is_best):
         points = points.list.eval(pl.element().struct.with_fields(**step(field)))
     chosen = _chosen(field, point)
     return points.list.eval(as_struct(chosen | _unless_moved(field, chosen)))
@@ -66,16 +66,16 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
 
 def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
     """Lay out the one threshold of each model: a given one, or what a rule chooses for all."""
-    models = rows.ordered
+    models = rows.model_keys
     if not isinstance(choice, Rule):
         given = {_THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
         table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
         return table.select(*models, **given)
-    return thresholds_of(choose(Rows(rows.frame, models), choice), models)
+    return thresholds_of(choose_threshold(Rows(rows.frame, models), choice), models)
 
 
 def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Keep of chosen points what `cells_at` needs to find them again."""
+    """Keep of chosen points what `confusion_at` needs to find them again."""
     return cells.select(
         *keys,
         pl.col("threshold").alias(_THRESHOLD),
@@ -84,13 +84,13 @@ def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     )
 
 
-def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """Reduce each group to its cells at a threshold, with their squares.
 
     ``thresholds`` has one for each value of the keys that it has, or one for all rows.
     """
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
-    joined = beside(rows.frame, thresholds, keys, how="inner", maintain_order="none")
+    joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
     joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
     # Not the checked weight, whose check of a whole group would not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
@@ -107,15 +107,15 @@ def cells_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
     cells |= {name: cell(cells[name]) for name in CELLS}
     there = pl.col(WEIGHT).is_not_null()
-    cells[ROWS_SELECTED] = known.then(rows.number_of(predicted & there))
-    cells[ROWS_REJECTED] = known.then(rows.number_of(~predicted & there))
+    cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & there))
+    cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & there))
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
-    return rows.reduce(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
+    return rows.aggregate(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
 
 
-def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
+def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
     """Tell the points that are best from the others."""
     known = rule.known(point)
     if rule.allowed is not None:
@@ -131,7 +131,7 @@ def _narrowing(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> 
     ]
 
 
-def _best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
+def _is_best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
     """Whether a point is as good as any but for rounding."""
     most = measure.max()
     good = measure >= (most.over(over) if over else most) - TOLERANCE

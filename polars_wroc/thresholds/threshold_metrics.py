@@ -14,7 +14,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.score_types import at_least
-from polars_wroc.plans.collect import FrameT, deliver
+from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import as_struct, in_columns, in_struct
 from polars_wroc.ranking.confusion_curve import CELLS, cell, curve_frame, squares_of_cells
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
@@ -107,16 +107,16 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
-    beside = {}
+    carried = {}
     if isinstance(threshold, pl.Expr):
-        beside["__threshold"] = expressions.one_per_group("threshold", threshold)
+        carried["__threshold"] = expressions.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
     else:
         value = pl.lit(arguments.number("threshold", threshold) + 0.0)
     build = partial(
         _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
     )
-    matrix = expressions.from_expressions(label, score, weight, pos_label, build, **beside)
+    matrix = expressions.from_expressions(label, score, weight, pos_label, build, **carried)
     return matrix.alias("confusion_matrix")
 
 
@@ -190,7 +190,7 @@ def threshold_metrics(
             square.alias(name) for square, name in zip(squares_of_cells(), SQUARES, strict=True)
         )
     table = in_columns(curve, metrics.steps).select(*rows.keys, *metrics.columns)
-    return deliver(frame, table)
+    return like_input(frame, table)
 
 
 def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:

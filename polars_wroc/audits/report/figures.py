@@ -12,7 +12,7 @@ from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
 from polars_wroc.audits.gap_findings import reference_of
 from polars_wroc.audits.report.packing import packed_rows, rounded
 from polars_wroc.charts import auc_chart
-from polars_wroc.charts.gap_chart import Drawing, draw, drawing_of
+from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
 from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
@@ -189,7 +189,7 @@ def gap_specs(
     gaps: pl.DataFrame, metrics: Sequence[GapMetric], level: float
 ) -> dict[GapMetric, dict[str, Any]]:
     """Give the spec of `gap_chart` for each metric of one attribute of an audit."""
-    drawings = {metric: drawing_of(gaps, metric, None, None, level) for metric in metrics}
+    drawings = {metric: chart_spec(gaps, metric, None, None, level) for metric in metrics}
     first, *others = metrics
     spec: dict[str, Any] = draw(drawings[first]).to_dict(validate=False)
     return {first: spec} | {
@@ -197,7 +197,7 @@ def gap_specs(
     }
 
 
-def _redrawn(spec: dict[str, Any], first: Drawing, other: Drawing) -> dict[str, Any]:
+def _redrawn(spec: dict[str, Any], first: ChartSpec, other: ChartSpec) -> dict[str, Any]:
     """Say of another gap what the spec says of the first: Altair takes far longer to."""
     texts = dict(zip(first.texts, other.texts, strict=True))
 

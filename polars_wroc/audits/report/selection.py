@@ -12,7 +12,7 @@ from polars_wroc.audits.groupings import rows_with
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.style import COLOURS
 from polars_wroc.inputs.names import MODEL
-from polars_wroc.stats.multiple_tests import is_found
+from polars_wroc.stats.multiple_tests import is_significant
 
 if TYPE_CHECKING:
     from polars_wroc.audits.result import Audit
@@ -26,7 +26,7 @@ _POINTS, _MOST, _FEWEST = 6_000, 200, 20
 def with_segments(audit: Audit, most: int) -> Audit:
     """Keep so many segments of each attribute: those with gaps that are found, then the largest."""
     found = [
-        is_found(pl.col(name), audit.settings["level"])
+        is_significant(pl.col(name), audit.settings["level"])
         for name in audit.gaps.columns
         if name.endswith("_p_adjusted")
     ]

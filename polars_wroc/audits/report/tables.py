@@ -11,7 +11,7 @@ from polars_wroc.audits.gap_findings import LEAST_P, reference_of
 from polars_wroc.audits.groupings import name_of
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_curve import IN_THE_LARGE
-from polars_wroc.stats.multiple_tests import is_found
+from polars_wroc.stats.multiple_tests import is_significant
 
 if TYPE_CHECKING:
     from polars_wroc.audits.result import Audit
@@ -135,7 +135,7 @@ def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
 def _with_found(gaps: pl.DataFrame, audit: Audit) -> pl.DataFrame:
     tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
     level = audit.settings["level"]
-    found = {f"{gap}_found": is_found(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
+    found = {f"{gap}_found": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
     return gaps.with_columns(**found)
 
 
