@@ -1,4 +1,4 @@
-"""Metrics of a whole curve as expressions: one value per context."""
+"""Metrics of a whole curve as Polars expressions, with one value per group."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def roc_auc(
 ) -> pl.Expr:
     """Weighted area under the ROC curve.
 
-    The share of positive-negative weight that the score ranks correctly, ties counting
-    half [1]_. Works in ``select``, ``group_by().agg()`` and ``.over()``.
+    The weighted proportion of positive-negative pairs that the score ranks correctly, ties
+    counting half [1]_. Works in ``select``, ``group_by().agg()`` and ``.over()``.
 
     Parameters
     ----------
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
-        Column name or numeric expression; higher means more positive.
+        Column name or numeric expression; higher means more likely positive.
     weight
         Column name or expression of the row weights, zero or more; None weighs each row 1.
-        A row of weight 0 is as if it were not there.
+        Rows of weight 0 are ignored.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
 
@@ -48,9 +48,9 @@ def roc_auc(
     Raises
     ------
     TypeError
-        For an argument of the wrong kind, when the expression is built or planned.
+        For an argument of the wrong type, when the expression is built or planned.
     polars.exceptions.InvalidOperationError
-        At collect, for a label or weight that is not allowed.
+        At collect, for an invalid label or weight.
 
     References
     ----------
@@ -162,11 +162,11 @@ def pr_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under the precision-recall curve, interpolated as it has to be.
+    """Weighted area under the precision-recall curve, with its non-linear interpolation.
 
     Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
-    not change along a straight line, but as if the rows there came in evenly [1]_; the
-    integral is exact, for weights too [2]_. The area of a useless score is the prevalence.
+    not change along a straight line, but as if the rows there were evenly mixed [1]_; the
+    integral is exact, for weights too [2]_. The area of a random score is the prevalence.
 
     Returns
     -------
@@ -197,10 +197,10 @@ def equal_error_rate(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted error rate at the point of the ROC curve where both classes have the same.
+    """Weighted equal error rate, at which the false positive and false negative rates are equal.
 
-    Parameters, nulls and errors are those of `roc_auc`. The point is where the false positive
-    and the false negative rate are equal, on the straight line between two thresholds.
+    Parameters, nulls and errors are those of `roc_auc`. The rates are interpolated on the straight
+    line between two thresholds.
 
     Returns
     -------
@@ -227,9 +227,9 @@ def curve_metrics(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Several weighted metrics of one curve, for one sort.
+    """Several weighted metrics of one curve, from one sort.
 
-    Each metric by itself sorts the rows of its group; here they share the curve.
+    Separate expressions each sort the rows of a group; here the metrics share one sort.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def curve_metrics(
         As for `roc_auc`.
     metrics
         Names: ``"roc_auc"``, ``"gini"``, ``"ks"``, ``"average_precision"``, ``"pr_auc"``,
-        ``"equal_error_rate"``. Or a mapping from names of your own to those, to `PartialAUC`
-        and to `CostPartialAUC`.
+        ``"equal_error_rate"``. Or a mapping from names of your choice to these names, to
+        `PartialAUC` or to `CostPartialAUC`.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def curve_metrics(
     Raises
     ------
     TypeError, ValueError
-        For a metric that does not exist or comes twice; else as for `roc_auc`.
+        For an unknown or repeated metric; else as for `roc_auc`.
 
     Examples
     --------

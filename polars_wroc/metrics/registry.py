@@ -1,4 +1,4 @@
-"""The metrics of a whole curve, by name."""
+"""The metrics of a whole curve by name, and the reading of the argument ``metrics``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METRICS: dict[str, Metric] = {
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Metric]:
-    """Read an argument that holds one metric or several, and give each its name."""
+    """Read the argument ``metrics``: one metric or several, by name."""
     if isinstance(metrics, str):
         metrics = [metrics]
     if isinstance(metrics, PartialAUC | CostPartialAUC):
