@@ -59,7 +59,7 @@ def changed(table: pl.DataFrame, row: int = ROW, **values: Any) -> pl.DataFrame:
 WHOLE = "hold whole numbers, zero or more in column"
 FINITE = "hold numbers that are finite and zero or more in column"
 ALLOWED = "that the rows and their weights allow; found n_pos 2, w_pos"
-NUMBER = "hold in column 'bins' how many there are, 16 or more and 16 times a power of two; found"
+NUMBER = "hold the number of bins in column 'bins', 16 times a power of two; found"
 BY_SCORE: list[tuple[Change, str]] = [
     ({"n_pos": -1}, f"{WHOLE} 'n_pos'; found -1"),
     ({"n_missing": -1}, f"{WHOLE} 'n_missing'; found -1"),
@@ -192,13 +192,13 @@ def test_groups_of_any_type_are_named_where_that_can_be(key: pl.Expr, engine: En
     ("change", "found"),
     [
         (lambda table: table.with_columns(bins=64), "found no 'score_low' in"),
-        (lambda table: table.with_columns(score_low=0.1), "found 'score_low' beside 'score'"),
+        (lambda table: table.with_columns(score_low=0.1), "found 'score_low' and 'score'"),
         (lambda table: table.with_columns(__bin=1), "two underscores first; found '__bin'"),
         (lambda table: table.drop("w3_neg"), "found no 'w3_neg' in"),
         (lambda table: table.rename({"n_pos": "N_POS"}), "found no 'n_pos' in"),
         (lambda table: table.with_columns(n_pos=pl.lit(value=True)), "'n_pos' of type Boolean"),
         (lambda table: table.with_columns(pl.col("score").cast(pl.String)), "'score' of type Str"),
-        (lambda _: counts(16).with_columns(score=0.1), "found 'score' beside 'bins'"),
+        (lambda _: counts(16).with_columns(score=0.1), "found 'score' and 'bins'"),
         (lambda _: pl.DataFrame(), "found no 'score' in"),
     ],
 )

@@ -121,7 +121,7 @@ def test_weights_that_add_up_to_the_rows_are_weights() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"bins": pl.lit(0)}, "in column 'bins' how many there are, 16 or more and .*; found 0"),
+        ({"bins": pl.lit(0)}, "the number of bins in column 'bins', .*; found 0"),
         (
             {"score_low": pl.col("score_high"), "score_high": pl.col("score_low")},
             "the lowest of a bin first; found 0.45 to 0.3",

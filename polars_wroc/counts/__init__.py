@@ -1,1 +1,1 @@
-"""Counts of rows by score, which add up."""
+"""Counts of rows by score or score bin, which can be merged."""

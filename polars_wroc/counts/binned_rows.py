@@ -1,4 +1,4 @@
-"""Rows of a class that share a bin of scores, pooled into one."""
+"""Pool the rows of a class that share a score bin into one row."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import aggregate, join_on_keys
 
-# How many pairs may be left in bins.
+# The proportion of pairs that may stay within bins, and that of each bin.
 _ALLOWED, _PAIRS, _ALL = "__allowed", "__pairs", "_all"
 
 
 def pool_in_bins(
     rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]] | None = None
 ) -> Rows:
-    """Let all rows of a class in one bin be one row, unless scores are not to be binned.
+    """Pool the rows of a class that share a score bin, if there is a binning.
 
-    A tolerance holds for the groups that the keys make, or each of the ``groupings`` of them.
+    A tolerance holds for the groups of the keys, or for those of each of the ``groupings``.
     """
     if not binning:
         return rows
@@ -39,43 +39,43 @@ def pool_in_bins(
         msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
         raise ValueError(msg)
     if binning.tolerance is None:
-        state = _binned(rows, binning, binning.parts)
+        counts = _binned(rows, binning, binning.parts)
     else:
         groups = rows.group_keys
         ways = [groups] if groupings is None else groupings
-        state = _divide(rows, binning, ways)
-    return rows_from_counts(check_labels(state, rows.keys), rows.keys, rows.model_keys)
+        counts = _divide(rows, binning, ways)
+    return rows_from_counts(check_labels(counts, rows.keys), rows.keys, rows.model_keys)
 
 
 def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Add up rows in bins that are the same in all groups."""
-    state = add_up_in_bins(rows, binning, parts)
-    return with_common_score(state, rows.model_keys, binning.number(pl.col(LOW), parts))
+    counts = add_up_in_bins(rows, binning, parts)
+    return with_common_score(counts, rows.model_keys, binning.number(pl.col(LOW), parts))
 
 
 def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) -> pl.LazyFrame:
-    """Add up in bins, and more finely where the AUC of a group would not be sure enough.
+    """Add up rows in bins, which are divided where the bounds of a group's AUC would be too wide.
 
-    The bins with the most pairs are divided into finer ones, and of those again some into
-    scores, until the pairs left within bins are at most the tolerance of all pairs. What is
-    divided in one group is so in all: they can be added up.
+    The bins with the most pairs are divided into finer ones, and the finer ones with the most
+    pairs into single scores, until the pairs left within bins are at most the tolerance times
+    all pairs. A bin is divided in all groups or in none, so that groups can be added up.
     """
     on = [*rows.model_keys, _BIN]
     ways = [[*grouping, *rows.model_keys] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
     allowed: list[pl.LazyFrame] = []
     for parts in (binning.parts, binning.finer_parts):
-        # Computed once: sums may differ in the last digits, and a bin is divided or it is not.
+        # Computed once: sums that differ in the last digits could divide a bin in one place only.
         number = binning.number(pl.col(LOW), parts).alias(_BIN)
-        state = _binned(rows, binning, parts).with_columns(number).cache()
+        counts = _binned(rows, binning, parts).with_columns(number).cache()
         if not allowed:
-            allowed = [_allowed(state, way, binning) for way in ways]
+            allowed = [_allowed(counts, way, binning) for way in ways]
         divided = pl.concat(
-            _too_many_pairs(state, way, most).select(on)
+            _too_many_pairs(counts, way, most).select(on)
             for way, most in zip(ways, allowed, strict=True)
         )
         divided = divided.unique().cache()
-        kept.append(state.join(divided, on=on, how="anti").drop(_BIN))
+        kept.append(counts.join(divided, on=on, how="anti").drop(_BIN))
         numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(_BIN))
         left = numbered.join(divided, on=on, how="semi").drop(_BIN)
         rows = replace(rows, frame=left)
@@ -85,21 +85,21 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
     return pl.concat([*kept, scores])
 
 
-def _allowed(state: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:
-    """Weigh both classes, and say what share of the pairs may be left in bins after a round."""
+def _allowed(counts: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:
+    """Add up the weight of both classes, with the proportion of pairs allowed within bins."""
     assert binning.tolerance is not None
     totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
     allowed = pl.lit(binning.tolerance / 2).alias(_ALLOWED)
-    return aggregate(state, keys, totals).with_columns(allowed)
+    return aggregate(counts, keys, totals).with_columns(allowed)
 
 
 def _too_many_pairs(
-    state: pl.LazyFrame, keys: Sequence[str], allowed: pl.LazyFrame
+    counts: pl.LazyFrame, keys: Sequence[str], allowed: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """Keep the bins with the most pairs: all the others have no more than what is allowed."""
+    """Keep the bins with the most pairs, so that the others have at most the allowed pairs."""
     several = pl.col(SCORE) < pl.col(SCORE_HIGH)
-    sums = state.filter(several).group_by(*keys, _BIN).agg(pl.col("w_pos", "w_neg").sum())
-    # Shares, since products of weights may be more or less than a number.
+    sums = counts.filter(several).group_by(*keys, _BIN).agg(pl.col("w_pos", "w_neg").sum())
+    # Proportions, since products of weights may overflow or underflow.
     shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
     pairs = pl.col(_PAIRS)
     within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)

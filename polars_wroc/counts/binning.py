@@ -1,8 +1,8 @@
-"""Bins of scores whose edges do not depend on the data, so that counts in them add up.
+"""Bins of scores whose edges do not depend on the data, so that counts in bins add up.
 
 A float64 is a power of two and a fraction. Each range between two powers of two is cut into
-equal parts, so that a bin is narrow where scores are small, whatever their scale. From a half
-to one the parts are those of ``1 - score``: there a probability is as precise as near 0.
+equal parts, so that bins are narrower where scores are smaller, whatever their scale. From a half
+to one ``1 - score`` is cut instead, so that bins near 1 are as narrow as those near 0.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import polars as pl
 from polars_wroc.inputs import arguments
 
 DEFAULT_BINS = 4096
-# Halvings of a probability, from either end, that a number of bins is meant for.
+# A number of bins is divided over so many ranges between powers of two.
 _HALVINGS = 16
-# Bits of the fraction of a float64. Numbers of bins outgrow an integer when told by all of them.
+# Bits of the fraction of a float64, and the most that bins use: with all, their numbers overflow.
 _FRACTION_BITS, _MOST_BITS = 52, 48
-# How much finer bins are divided, at most: more of them take more memory than scores.
+# A bin is divided into at most 2**8 finer ones; more would take more memory than single scores.
 _FINER_BITS = 8
-# What the bounds of an AUC are apart, about, where a probability has so many bins.
+# Width of the bounds of an AUC times the number of bins, about, for probabilities.
 _WIDTH_TIMES_BINS = 4.0
 # The biased exponents of a half and of one.
 _HALF, _ONE = 1022, 1023
@@ -29,11 +29,11 @@ _HALF, _ONE = 1022, 1023
 
 @dataclass(frozen=True)
 class Binning:
-    """How fine the bins are, and how sure the AUC is to be: down to scores where that takes it."""
+    """The number of bins, and the largest width of the AUC's bounds; without both, no bins."""
 
     bins: int | None
     tolerance: float | None = None
-    # Scores at which a bin begins whatever the others do.
+    # Scores at which a bin always begins.
     cuts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -49,21 +49,21 @@ class Binning:
 
     @property
     def parts(self) -> int:
-        """Into how many parts a range between powers of two is cut: itself a power of two."""
+        """The number of parts of a range between powers of two: itself a power of two."""
         bins = DEFAULT_BINS if self.bins is None else self.bins
         return 1 << min(math.ceil(math.log2(max(bins / _HALVINGS, 1))), _MOST_BITS)
 
     @property
     def finer_parts(self) -> int:
-        """Into how many parts it is cut where those are too wide for the tolerance."""
+        """The number of parts where the usual ones are too wide for the tolerance."""
         width = _WIDTH_TIMES_BINS / bins_of(self.parts)
-        # Half of the tolerance is for what is not divided.
+        # Half of the tolerance is for the bins that are not divided.
         excess = 2 * width / max(self.tolerance or 0, width / (1 << _FINER_BITS))
         finer = min(max(math.ceil(math.log2(excess)), 1), _FINER_BITS)
         return min(self.parts << finer, 1 << _MOST_BITS)
 
     def number(self, score: pl.Expr, parts: int) -> pl.Expr:
-        """Number the bin of each score between these cuts."""
+        """Number the bin of each score, given the parts of a range between powers of two."""
         number = score_bin(score, parts)
         if not self.cuts:
             return number
@@ -72,17 +72,17 @@ class Binning:
 
 
 def bins_of(parts: int) -> int:
-    """Say how many bins a probability has so."""
+    """Return the number of bins that so many parts make."""
     return parts * _HALVINGS
 
 
 def parts_of(bins: pl.Expr) -> pl.Expr:
-    """Turn such numbers of bins back."""
+    """Return the number of parts that make so many bins."""
     return bins // _HALVINGS
 
 
 def is_number_of_bins(bins: pl.Expr) -> pl.Expr:
-    """Say whether numbers are some that `Binning` takes: powers of two."""
+    """Whether a number of bins is one that `Binning` makes: a power of two."""
     return bins.is_between(bins_of(1), bins_of(1 << _MOST_BITS)) & ((bins & (bins - 1)) == 0)
 
 
@@ -90,7 +90,7 @@ def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
     """Number the bin of each score: Int64, null for null, and rising with the score."""
     value = score.cast(pl.Float64)
     folded = pl.when(value.is_between(0.5, 1.0)).then(1 - value).otherwise(value)
-    # Of the size alone, the bits of a float64 are in the order of the numbers.
+    # Without the sign, the bits of float64 numbers sort like the numbers.
     width = (1 << _FRACTION_BITS) // (pl.lit(parts, pl.Int64) if isinstance(parts, int) else parts)
     size = folded.abs().reinterpret(dtype=pl.Int64) // width
     half, one = _HALF * parts, _ONE * parts

@@ -1,8 +1,8 @@
-"""What must hold in every row of a table of counts, whoever wrote it: one list of rules.
+"""The rules that every row of a table of counts must follow.
 
 Sums of powers of n positive weights bound each other: ``w**2 / n <= w2 <= w**2`` and
-``w2**2 / w <= w3 <= w2**1.5`` (Cauchy-Schwarz, and powers of a sum). What was summed in any order
-and merged from any parts keeps to that but for rounding, which grows with the number of terms.
+``w2**2 / w <= w3 <= w2**1.5`` (Cauchy-Schwarz, and powers of a sum). That holds for sums in any
+order and merged from any parts, but for rounding, which grows with the number of terms.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.checks import require_at_collect
 
 BINS = "bins"
-# Beyond it a float64 does not tell two numbers of rows apart. Sums of a thousand such fit an Int64.
+# Above it a float64 rounds numbers of rows. A thousand such numbers add up within an Int64.
 _MOST_ROWS = 2**53
-# What rounding may add to or take from the sum of that many squares too small for all their digits.
+# Rounding error of a sum of that many squares which are too small for all their digits.
 _TINY = _MOST_ROWS * (sys.float_info.min * sys.float_info.epsilon)
 _ROW, _BROKEN, _TIMES = "__row", "__broken", "__times"
 
 
 class Rule(NamedTuple):
-    """What holds, how a message says so, and which columns it shows where it does not."""
+    """A condition, its text in a message, and the columns that the message shows."""
 
     holds: pl.Expr
     text: str
@@ -36,10 +36,10 @@ class Rule(NamedTuple):
 
 
 def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bool) -> pl.LazyFrame:
-    """Let counts through in the types that they are worked with, and raise at collect for others.
+    """Cast counts to their working types, and raise at collect for a row that breaks a rule.
 
-    A filter, since columns that a result does not need are dropped with what would check them.
-    Where a score of a group may be there only ``once``, several tables are not one.
+    The check is a filter, since a column that a result does not need would be dropped with its
+    check. ``once`` requires that each group has each score once, unlike in stacked tables.
     """
     schema = frame.collect_schema()
     rules = _rules(argument, binned=BINS in schema, once=once)
@@ -52,18 +52,18 @@ def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bo
     numbered = frame.with_row_index(_ROW)
     if once:
         numbered = numbered.with_columns(pl.len().over(same).alias(_TIMES))
-    # Of the first row alone, so that a message is the same however the rows are divided.
+    # Only the first such row, so that the message does not depend on how the rows are divided.
     first = broken.is_not_null().cum_sum() == 1
     marked = numbered.with_columns(pl.when(first).then(broken).alias(_BROKEN))
-    sentence = _sentence(rules, [name for name in keys if _is_shown(schema[name])])
-    kept = marked.filter(require_at_collect(pl.col(_BROKEN).is_null(), sentence))
+    message = _message(rules, [name for name in keys if _is_shown(schema[name])])
+    kept = marked.filter(require_at_collect(pl.col(_BROKEN).is_null(), message))
     types = {name: _whole(name) for name in (*COUNTS, *names)}
     types |= {name: _float(name) for side in CLASSES for name in _sums(side)}
     return kept.select(types.get(name, pl.col(name)) for name in schema)
 
 
 def _rules(argument: str, *, binned: bool, once: bool) -> list[Rule]:
-    """List the rules, the plainest first: a message names the first one that is broken."""
+    """List the rules, the simplest first: a message names the first one that is broken."""
     rows = pl.sum_horizontal(_whole(name).cast(pl.Float64) for name in COUNTS)
     in_all = Rule(
         rows.cum_sum() <= _MOST_ROWS,
@@ -89,7 +89,7 @@ def _of_types() -> list[Rule]:
     ]
     for side in CLASSES:
         for power, name in enumerate(_sums(side), 1):
-            # Sums of powers may be more than a number where those of weights are not.
+            # Sums of powers may overflow where those of weights do not.
             most = sys.float_info.max if power == 1 else float("inf")
             text = f"hold numbers that are finite and zero or more in column '{name}'"
             rules.append(Rule(_float(name).is_between(0.0, most), text, f"{{{name}}}"))
@@ -124,10 +124,10 @@ def _of_scores(*, binned: bool) -> list[Rule]:
         *rules,
         Rule(
             legal,
-            f"hold in column '{BINS}' how many there are, 16 or more and 16 times a power of two",
+            f"hold the number of bins in column '{BINS}', 16 times a power of two",
             f"{{{BINS}}}",
         ),
-        # Of a number that is none the other bin is not known either.
+        # With an invalid number of bins, the bin of a score is unknown.
         Rule(
             same | ~legal,
             f"hold scores of one bin in columns '{LOW}' and '{HIGH}'",
@@ -146,9 +146,9 @@ def _of_class(side: str) -> list[Rule]:
     count, names = f"n_{side}", _sums(side)
     n = _whole(count).cast(pl.Float64)
     w, w2, w3 = (_float(name) for name in names)
-    # Of sums of n terms, and a few products.
+    # Of sums of n terms and a few products.
     rounding = 1 + (n + 4) * (8 * sys.float_info.epsilon)
-    # Products, which hold where there are no rows as well; beyond all numbers both sides are.
+    # As products they also hold without rows, and where both sides overflow.
     squares = ((w2 + _TINY) * n * rounding >= w * w) & (w2 <= w * w * rounding + _TINY)
     most = w2.sqrt() * w2 * rounding + _TINY
     cubes = ((w3 + _TINY) * w * rounding >= w2 * w2) & (w3 <= most)
@@ -173,20 +173,20 @@ def _of_class(side: str) -> list[Rule]:
     ]
 
 
-def _sentence(rules: Sequence[Rule], keys: Sequence[str]) -> pl.Expr:
-    """Say which rule a row breaks, with what, and which row it is; null where it breaks none."""
-    said = pl.coalesce(
+def _message(rules: Sequence[Rule], keys: Sequence[str]) -> pl.Expr:
+    """Name the rule that a row breaks, its values and the row; null where it breaks none."""
+    broken = pl.coalesce(
         pl.when(pl.col(_BROKEN) == number).then(pl.lit(rule.text) + _filled(rule.found))
         for number, rule in enumerate(rules)
     )
     place = pl.lit(" in row ") + _text(_ROW) + pl.lit(" (counted from 0)")
     for name in keys:
         place += pl.lit(f", {_one_line(name)} ") + _text(name)
-    return said + place + pl.lit(", score ") + _text(LOW)
+    return broken + place + pl.lit(", score ") + _text(LOW)
 
 
 def _filled(template: str) -> pl.Expr:
-    """Put the values of columns in the place of their names."""
+    """Replace the names of columns by their values."""
     parts = [
         part
         for text, name, *_ in Formatter().parse(template)
@@ -196,13 +196,13 @@ def _filled(template: str) -> pl.Expr:
 
 
 def _text(name: str) -> pl.Expr:
-    """Write a value where a rule is broken, and nowhere else: that takes long for many rows."""
+    """Write a value as text, only where a rule is broken: many texts take long."""
     value = pl.when(pl.col(_BROKEN).is_not_null()).then(pl.col(name))
     return _one_line_of(value.cast(pl.String)).fill_null("null")
 
 
 def _one_line_of(value: pl.Expr) -> pl.Expr:
-    # A quote would end the sentence in the engine's message.
+    # A quote would end the text inside the engine's message.
     return value.str.replace_all(r'["\p{Cc}]', " ").str.slice(0, 60)
 
 

@@ -1,4 +1,4 @@
-"""Tables of counts by score, in and out: checked and laid out here and nowhere else."""
+"""Tables of counts by score: made from rows, merged, and checked when users pass them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
 
 @dataclass(frozen=True)
 class CountTable(RowSource):
-    """Counts by score: keys, the range of scores, sums, and of bins how many these are."""
+    """Counts by score: keys, lowest and highest score, sums and, if binned, the number of bins."""
 
     frame: pl.LazyFrame
     keys: list[str]
@@ -42,28 +42,28 @@ class CountTable(RowSource):
     model_keys: list[str] = field(default_factory=list)
 
     def rows(self, by: dict[str, pl.Expr]) -> Rows:
-        """Turn the counts into rows of groups that are made of theirs; models stay apart."""
+        """Turn the counts into rows, grouped by expressions of their keys and by model."""
         models = [key for key in self.keys if key == MODEL]
-        keys, together = [*by, *models], _together(binned=self.binned)
-        beside = [BINS] if self.binned else []
+        keys, number = [*by, *models], _bin_number(binned=self.binned)
+        bins = [BINS] if self.binned else []
         groups = [expression.alias(name) for name, expression in by.items()]
-        parts = self.frame.select(*groups, *models, *beside, LOW, HIGH, *SUMS)
+        parts = self.frame.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
         if self.binned:
-            # Tables of different bins may have been stacked.
+            # Tables with different numbers of bins may have been stacked.
             parts = parts.with_columns(pl.col(BINS).min())
-        added = with_common_score(add_up(parts, [*keys, *beside], together), models, together)
+        added = with_common_score(add_up(parts, [*keys, *bins], number), models, number)
         return rows_from_counts(added, keys, models, binned=self.binned)
 
     def multiplicity(self) -> pl.Expr:
-        """Add up the rows that are counted."""
+        """Return the number of rows that are counted."""
         return pl.sum_horizontal(COUNTS)
 
     def table(self) -> pl.LazyFrame:
-        """Lay out the counts as users see them."""
+        """Return the counts as users see them."""
         last = [*(False for _ in self.keys), True]
-        model_keys = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
+        in_order = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
         scores = [BINS, LOW, HIGH] if self.binned else [pl.col(LOW).alias("score")]
-        return model_keys.select(
+        return in_order.select(
             *(pl.col(key).cast(pl.String) if key in self.model_keys else key for key in self.keys),
             *scores,
             *SUMS,
@@ -80,18 +80,18 @@ def count(rows: Rows, binning: Binning) -> CountTable:
     return CountTable(check_labels(added, rows.keys), rows.keys, bool(binning), rows.model_keys)
 
 
-def merge(states: Sequence[CountTable], bins: int | None) -> CountTable:
-    """Add up states of the same groups, in the widest bins that there are or are asked for."""
-    binned = bins is not None or any(state.binned for state in states)
-    alike = frames_alike("counts", [state.frame for state in states], LOW, HIGH)
+def merge(tables: Sequence[CountTable], bins: int | None) -> CountTable:
+    """Add up tables of the same groups, in the widest of their bins and ``bins``."""
+    binned = bins is not None or any(table.binned for table in tables)
+    alike = frames_alike("counts", [table.frame for table in tables], LOW, HIGH)
     parts = pl.concat(alike, how="diagonal_relaxed")
-    keys = states[0].keys
+    keys = tables[0].keys
     if binned:
-        asked = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
+        requested = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
-        parts = parts.with_columns(pl.min_horizontal(*widest, asked).alias(BINS))
-    beside = [BINS] if binned else []
-    return CountTable(add_up(parts, [*keys, *beside], _together(binned=binned)), keys, binned)
+        parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
+    by = [*keys, BINS] if binned else keys
+    return CountTable(add_up(parts, by, _bin_number(binned=binned)), keys, binned)
 
 
 def read_count_tables(
@@ -100,16 +100,16 @@ def read_count_tables(
     names: Sequence[str] | None = None,
     stacked: Sequence[str] = (),
 ) -> list[CountTable]:
-    """Check tables of counts, and that they are of the same groups; they may have names.
+    """Check tables of counts, which may have names, and that they have the same groups.
 
-    What has one of the names of those that are ``stacked`` may be several tables.
+    A table whose name is among the ``stacked`` may hold several tables.
     """
     if not isinstance(frames, Sequence) or not frames:
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     named = zip(frames, names or [""] * len(frames), strict=True)
-    states = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
-    check_same_keys(argument, states, names)
-    return states
+    tables = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
+    check_same_keys(argument, tables, names)
+    return tables
 
 
 def check_same_keys(
@@ -132,7 +132,7 @@ def check_same_keys(
 def read_count_table(
     argument: str, frame: pl.DataFrame | pl.LazyFrame, *, once: bool = True
 ) -> CountTable:
-    """Check that a table is one of counts."""
+    """Check that a frame is a table of counts."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         reject_type(argument, "be a table of `score_counts`", frame)
     schema = frame.lazy().collect_schema()
@@ -146,16 +146,16 @@ def read_count_table(
     keys = [name for name in schema if name not in STATE_COLUMNS]
     _check_names(argument, schema, binned=binned)
     counts = checked(argument, frame.lazy().select(*keys, *scores, *SUMS), keys, once=once)
-    # Frames are checked once and for all, plans whenever they run.
+    # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
     return CountTable(collect(counts).lazy() if eager else counts, keys, binned)
 
 
 def _check_names(argument: str, schema: pl.Schema, *, binned: bool) -> None:
-    """Check that columns beside those of the counts can be groups."""
+    """Check that the columns that are not of the counts can be groups."""
     for name in schema:
         if name in (_EXACT if binned else _BINNED):
-            found = f"{name!r} beside {BINS if binned else 'score'!r}"
+            found = f"{name!r} and {BINS if binned else 'score'!r}"
             msg = f"`{argument}` must be by score or in bins; found {found} in {[*schema]}"
             raise ValueError(msg)
         if name.startswith("__"):
@@ -163,8 +163,8 @@ def _check_names(argument: str, schema: pl.Schema, *, binned: bool) -> None:
             raise ValueError(msg)
 
 
-def _together(*, binned: bool) -> pl.Expr:
-    """Number what is added up."""
+def _bin_number(*, binned: bool) -> pl.Expr:
+    """Number the bin of each row; a score is its own number."""
     low = pl.col(LOW)
     return score_bin(low, parts_of(pl.col(BINS))) if binned else low
 
@@ -175,13 +175,13 @@ def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
 
 
 def is_counts(frame: object) -> bool:
-    """Whether counts stand for the rows of a frame."""
+    """Whether a frame holds counts instead of rows."""
     return isinstance(frame, CountTable)
 
 
 def bins_of_counts(frame: object) -> int | None:
-    """Say in how many bins counts are; None for those by score and for rows."""
+    """Return the number of bins of counts; None for counts by score and for rows."""
     if not isinstance(frame, CountTable) or not frame.binned:
         return None
-    found: int | None = collect(frame.frame.select(pl.col(BINS).min())).item()
-    return found
+    bins: int | None = collect(frame.frame.select(pl.col(BINS).min())).item()
+    return bins

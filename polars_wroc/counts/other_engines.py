@@ -1,7 +1,7 @@
 """Counts by score of frames of other engines, which group and add up their rows themselves.
 
-The rows are grouped by what label and score hold, whatever that is. What it means, and whether it
-is allowed, is decided on the groups, where it is decided for rows of Polars frames.
+The other engine groups by the values of label and score as they are. Their meaning and validity
+are checked on the groups, by the same code as for rows of Polars frames.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from polars_wroc.inputs.score_types import frames_alike
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-# A weight that must not be summed, since it is null or not allowed; zero for all others.
+# A weight that is null or invalid and must not be summed; zero for all others.
 _UNSUMMED = "__unsummed"
 
 
@@ -91,7 +91,7 @@ def _require_names(argument: str, value: Any) -> None:
 
 
 def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
-    """Tell the types as far as they are known before the rows are; the others may be any."""
+    """Return the types; Null stands for those that are unknown before the rows are."""
     types = native.collect_schema().to_polars()
     return pl.Schema(
         {name: pl.Null() if t in (pl.Unknown, pl.Object) else t for name, t in types.items()}
@@ -101,7 +101,7 @@ def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
 def _count(
     native: nw.LazyFrame[Any], keys: Sequence[str], label: str, score: str, weight: str | None
 ) -> pl.DataFrame:
-    """Add up the rows that have the same keys, label and score, where they are."""
+    """Have the engine add up the rows that have the same keys, label and score."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     named = nw.col(ROW_WEIGHT)
@@ -122,14 +122,14 @@ def _count(
     sums = nw.col(ROW_WEIGHT, ROW_SQUARES, ROW_CUBES).sum()
     by = [*(_key(i) for i in range(len(keys))), LABEL, SCORE, _UNSUMMED]
     counted = groups.group_by(by).agg(nw.len().alias(ROW_COUNT), sums).collect("polars")
-    here: pl.DataFrame = counted.to_native()
-    return here
+    in_polars: pl.DataFrame = counted.to_native()
+    return in_polars
 
 
 def _observe(
     counted: pl.DataFrame, keys: Sequence[str], names: dict[str, str | None], pos_label: object
 ) -> pl.LazyFrame:
-    """Check what the groups hold, as if each was one row of their common weight."""
+    """Check each group of rows, as if it was one row with the weight of all."""
     unsummed = pl.col(_UNSUMMED)
     frame = counted.lazy().with_columns(
         pl.when(unsummed == 0).then(ROW_WEIGHT).otherwise(unsummed).alias(ROW_WEIGHT),

@@ -1,4 +1,4 @@
-"""The mergeable state as a table: counts by score, from rows and from other counts."""
+"""Tables of counts by score: from rows, and merged from other counts."""
 
 from __future__ import annotations
 
@@ -53,35 +53,35 @@ def score_counts(
     pos_label: object = None,
     bins: int | None = None,
 ) -> pl.DataFrame | pl.LazyFrame:
-    """Count rows and add up their weights by score: a state that adds up with others.
+    """Count rows and add up their weights by score, in a table that can be merged with others.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; or a frame of another engine that
-        `Narwhals <https://narwhals-dev.github.io/narwhals>`_ has: a relation of DuckDB, a table of
-        Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a table of
-        PyArrow. That engine groups and adds up its rows itself, in one query for each score column,
-        and only the groups leave it.
+        `Narwhals <https://narwhals-dev.github.io/narwhals>`_ supports: a relation of DuckDB, a
+        table of Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a
+        table of PyArrow. That engine groups and adds up its rows itself, in one query for each
+        score column, and only the groups are transferred.
     label, score, weight, by, pos_label
-        As for `summary`; names of columns only, where the frame is not of Polars.
+        As for `summary`; only names of columns if the frame is not a Polars frame.
     bins
-        Instead of each distinct score, count bins of scores: about so many for probabilities,
-        and more for scores that span more powers of two. Their edges do not depend on the data:
-        each range between two powers of two is cut into equal parts, and from 0.5 to 1 that is
-        done with ``1 - score``.
+        Count bins of scores instead of distinct scores: about this many for probabilities, at
+        least 16, and more for scores that span more powers of two. Bin edges do not depend on the
+        data: each range between two powers of two is cut into equal parts, and from 0.5 to 1
+        ``1 - score`` is cut instead.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        Of the kind of the frame; a DataFrame for one that is not of Polars.
+        Of the same kind as the frame; a DataFrame if that is not a Polars frame.
         One row per group (and model) and distinct score or bin that has a row, sorted by the
         ``by`` columns, then by descending score; the missing rows of a group come last, with a
-        null score. After the ``by`` columns (and ``model``) come ``score``, in the type of the
-        score, or with ``bins`` the number of bins that was taken, at least what was asked for
-        (``bins``, Int64), and the lowest and highest score of the bin
-        (``score_low, score_high``). Then come ``n_pos, n_neg, n_missing`` (Int64 rows) and
-        ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
+        null score. After the ``by`` columns (and ``model``) comes ``score``, in the type of the
+        score, or with ``bins`` the number of bins used, at least the number given
+        (``bins``, Int64), and the lowest and highest score in the bin
+        (``score_low, score_high``). Then come ``n_pos, n_neg, n_missing`` (Int64 numbers of rows)
+        and ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
         class, of their squares and of their cubes).
 
     Raises
@@ -91,11 +91,11 @@ def score_counts(
 
     Notes
     -----
-    States add up with `merge_counts`, in any order and any number; `from_counts` gives the
-    tables. What is exact by score is exact again; from bins an AUC has bounds.
+    `merge_counts` adds up tables of counts, in any order and number; `from_counts` computes results
+    from them. From counts by score they are exact; from bins an AUC has bounds.
 
-    Other engines group by score even with ``bins``: bins have the same edges everywhere because
-    they are made here. pandas has no null apart from NaN in its older types: both are missing.
+    Other engines group by score even with ``bins``: the bins are made by Polars, so that their
+    edges are the same for all engines. In the older types of pandas NaN is null: both are missing.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def score_counts(
 
 
 def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT:
-    """Add up states of parts of the data to the state of the whole.
+    """Add up counts of parts of the data to the counts of the whole.
 
     Parameters
     ----------
@@ -137,15 +137,16 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        As from `score_counts` on all the rows at once, but with the models in alphabetical order;
-        sums may differ in the last digits.
+        The result of `score_counts` for all rows at once, but with the models in alphabetical
+        order; sums may differ in the last digits.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is no state, for states of different groups, and for ``bins`` below 16.
+        For something that is not a table of counts, for different groups, and for ``bins`` below
+        16.
     polars.exceptions.InvalidOperationError
-        For counts that no rows have: see `from_counts`. At collect, if these are LazyFrames.
+        For counts that are impossible: see `from_counts`. At collect, if these are LazyFrames.
 
     Examples
     --------
@@ -167,5 +168,5 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     └───────┴───────┴───────┘
     """
     Binning(bins)
-    states = read_count_tables("counts", counts)
-    return like_input(counts[0], merge(states, bins).table())
+    tables = read_count_tables("counts", counts)
+    return like_input(counts[0], merge(tables, bins).table())

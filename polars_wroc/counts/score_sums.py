@@ -1,7 +1,7 @@
-"""Counts of rows by score: sums that add up, and rows that stand for as many as they count.
+"""Sums by score or bin: from rows to counts, and from counts back to rows.
 
-A state has one row per group and distinct score, or bin of scores, with the sums over its rows
-that everything else is made of. States of any parts of the data add up to that of the whole.
+Counts have one row per group and distinct score, or bin of scores, with the sums that all results
+are computed from. Counts of any parts of the data add up to those of the whole.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
 _ZEROS, _MINUSES = "__zeros", "__minuses"
 
 
-def pooled_rows(rows: Rows, together: pl.Expr) -> Rows:
-    """Let the rows of a class that have the same number, of a bin of scores, be one row."""
+def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
+    """Pool the rows of a class that share a bin."""
     weight, score = pl.col(WEIGHT), pl.col(SCORE)
     labels = [ZERO_LABEL] if ZERO_LABEL in rows.frame.collect_schema() else []
-    # Fewer sums than for both classes side by side, over all rows.
+    # A row for each class takes fewer sums over all rows than columns for both.
     sums = rows.frame.select(
         *rows.keys,
         *labels,
-        together.alias(_BIN),
+        bin_number.alias(_BIN),
         (weight > 0).alias(_POSITIVE),
         score,
         score.alias(SCORE_HIGH),
@@ -58,7 +58,7 @@ def pooled_rows(rows: Rows, together: pl.Expr) -> Rows:
     added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
         score.min(),
         pl.col(SCORE_HIGH).max(),
-        # Missing rows have none, which a sum would turn into 0.
+        # Null for missing rows, where a sum would be 0.
         pl.when(pl.col(_POSITIVE).first().is_not_null()).then(weight.sum()),
         pl.col(ROW_SQUARES, ROW_CUBES, ROW_COUNT).sum(),
     )
@@ -66,12 +66,12 @@ def pooled_rows(rows: Rows, together: pl.Expr) -> Rows:
 
 
 def row_sums(rows: Rows) -> pl.LazyFrame:
-    """Lay out what each row adds to the state."""
+    """Return the sums that each row adds to the counts."""
     weight, number = pl.col(WEIGHT), rows.multiplicity
-    tallies = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
+    classes = dict(zip(COUNTS, (weight > 0, weight < 0, weight.is_null()), strict=True))
     if ZERO_LABEL in rows.frame.collect_schema():
         zero = pl.col(ZERO_LABEL)
-        tallies |= {_ZEROS: (weight < 0) & zero, _MINUSES: (weight < 0) & ~zero}
+        classes |= {_ZEROS: (weight < 0) & zero, _MINUSES: (weight < 0) & ~zero}
     signed = (weight, rows.signed_squares, rows.signed_cubes)
     powers = [part for each in signed for part in class_weights(each.fill_null(0.0))]
     return rows.frame.select(
@@ -80,49 +80,49 @@ def row_sums(rows: Rows) -> pl.LazyFrame:
         pl.col(SCORE_HIGH if rows.binned else SCORE).alias(HIGH),
         *(
             pl.when(of_class).then(number).otherwise(0).alias(name)
-            for name, of_class in tallies.items()
+            for name, of_class in classes.items()
         ),
         *(power.alias(name) for name, power in zip(WEIGHT_SUMS, powers, strict=True)),
     )
 
 
-def add_up(parts: pl.LazyFrame, keys: Sequence[str], together: pl.Expr) -> pl.LazyFrame:
-    """Add up what has the same number: a score, or that of a bin."""
+def add_up(parts: pl.LazyFrame, keys: Sequence[str], bin_number: pl.Expr) -> pl.LazyFrame:
+    """Add up the rows with the same keys and bin; a score may be its own bin."""
     names = parts.collect_schema().names()
     sums = [pl.col(name).sum() for name in names if name not in (*keys, LOW, HIGH)]
-    added = parts.group_by(*keys, together.alias(_BIN)).agg(
+    added = parts.group_by(*keys, bin_number.alias(_BIN)).agg(
         pl.col(LOW).min(), pl.col(HIGH).max(), *sums
     )
     return added.select(names)
 
 
-def check_labels(state: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Let a state through unless some group has both 0 and -1 as its negative label."""
-    if _ZEROS not in state.collect_schema():
-        return state
+def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Raise at collect if a group has both 0 and -1 as its negative label."""
+    if _ZEROS not in counts.collect_schema():
+        return counts
     checked = unless_mixed(pl.col(_ZEROS).sum() > 0, pl.col(_MINUSES).sum() > 0)
-    return state.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
+    return counts.with_columns(w_neg=pl.col("w_neg") + over(checked, keys)).drop(_ZEROS, _MINUSES)
 
 
 def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
-    """Lay out the state of rows in bins."""
+    """Count rows in bins."""
     numbers = (binning.number(pl.col(score), parts) for score in (SCORE, LOW))
     return add_up(row_sums(pooled_rows(rows, next(numbers))), rows.keys, next(numbers))
 
 
 def with_common_score(
-    state: pl.LazyFrame, models: Sequence[str], together: pl.Expr
+    counts: pl.LazyFrame, models: Sequence[str], bin_number: pl.Expr
 ) -> pl.LazyFrame:
-    """Give a bin the same scores in all groups of a model: they can be added up and compared."""
-    of_bin = [*(pl.col(name) for name in models), together]
+    """Give a bin the same scores in all groups of a model, so that groups can be combined."""
+    of_bin = [*(pl.col(name) for name in models), bin_number]
     low, high = pl.col(LOW).min(), pl.col(HIGH).max()
-    return state.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
+    return counts.with_columns(low.over(of_bin).alias(SCORE), high.over(of_bin).alias(SCORE_HIGH))
 
 
 def rows_from_counts(
     table: pl.LazyFrame, keys: list[str], model_keys: list[str], *, binned: bool = True
 ) -> Rows:
-    """Turn counts into rows, one for each class that a score or bin has rows of."""
+    """Turn counts into rows: one for each class with rows at a score or in a bin."""
 
     def row(sign: int, count: str, *sums: str) -> pl.Expr:
         weight, squares, cubes = (pl.col(name) for name in sums)
@@ -137,8 +137,8 @@ def rows_from_counts(
         row(sign, f"n_{side}", *(f"{power}_{side}" for power in ("w", "w2", "w3")))
         for side, sign in zip(CLASSES, (1, -1), strict=True)
     ]
-    nothing = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, ROW_SQUARES, ROW_CUBES)]
-    missing = pl.struct(*nothing, pl.col("n_missing").alias(ROW_COUNT))
+    nulls = [pl.lit(None, pl.Float64).alias(name) for name in (WEIGHT, ROW_SQUARES, ROW_CUBES)]
+    missing = pl.struct(*nulls, pl.col("n_missing").alias(ROW_COUNT))
     several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
     scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
     in_lists = table.select(*keys, *scores, pl.concat_list(*sides, missing).alias(_ROWS))
