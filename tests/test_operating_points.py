@@ -293,8 +293,8 @@ def test_empty_frame_gives_no_groups(common: bool) -> None:
     ("options", "message"),
     [
         ({}, "found none"),
-        ({"criterion": "youden", "max_fpr": 0.1}, "just one of"),
-        ({"min_tpr": 0.5, "max_fpr": 0.1}, "just one of"),
+        ({"criterion": "youden", "max_fpr": 0.1}, "exactly one of"),
+        ({"min_tpr": 0.5, "max_fpr": 0.1}, "exactly one of"),
         ({"criterion": "best"}, "criterion"),
         ({"criterion": "cost"}, "cost_fn"),
         ({"criterion": "cost", "cost_fn": -1, "cost_fp": 1}, "cost_fn"),

@@ -1,1 +1,1 @@
-"""Metrics of decisions at a threshold, and the choice of one."""
+"""Metrics at a threshold, and rules that choose a threshold."""

@@ -1,4 +1,4 @@
-"""The confusion matrix at a threshold: the metrics that follow from it, and how sure they are."""
+"""The metrics of a confusion matrix at a threshold, and confidence intervals of its rates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "hi
 # The sums of the squared weights in each cell.
 SQUARES = ("__tp_squares", "__fp_squares", "__fn_squares", "__tn_squares")
 
-# Each rate that is a share: the cells that it counts, and the others.
+# Each rate that is a proportion: the cells in its numerator, and its other cells.
 SHARES = {
     "selection_rate": (("tp", "fp"), ("fn", "tn")),
     "tpr": (("tp",), ("fn",)),
@@ -67,7 +67,7 @@ SHARES = {
 def parts_of(
     rate: str, weight_type: WeightType, field: Fields, name: Callable[[str], str] = str
 ) -> tuple[WeightedCount, WeightedCount]:
-    """Weigh what a rate counts, and the others, from cells that may go by another ``name``."""
+    """Return the weight in the numerator of a rate and its other weight; ``name`` renames cells."""
     squares = dict(zip(CELLS, CELLS if weight_type == "frequency" else SQUARES, strict=True))
     counted, others = (
         reduce(
@@ -80,11 +80,11 @@ def parts_of(
 
 @dataclass(frozen=True)
 class ThresholdMetrics:
-    """Which metrics to give: all of them, and intervals of the rates if there is a level.
+    """Options of the metrics: with a level there are confidence intervals of the rates too.
 
     They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
     `SQUARES` for intervals. With a ``prevalence`` they are those of a population that has it,
-    as if the rows of each class had been weighted to it; the cells stay those of the data.
+    as if the classes had been weighted to it; the cells remain those of the data.
     """
 
     level: float | None
@@ -105,14 +105,14 @@ class ThresholdMetrics:
 
     @property
     def steps(self) -> list[Step]:
-        """From cells to metrics."""
+        """Steps from cells to metrics."""
         limits: list[Step] = []
         if self.level is not None:
             limits = [*Proportions(self._shares, self.level).steps, self._limits]
         return [self._in_population, *limits, _metrics]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
-        """Weigh both classes to the prevalence, so that all weights add up to what they did."""
+        """Weight both classes to the prevalence, without changing the total weight."""
         pos = neg = pl.lit(1.0)
         if self.prevalence is not None:
             total = field(POSITIVES) + field(NEGATIVES)
@@ -122,7 +122,7 @@ class ThresholdMetrics:
         return {_meant(name): field(name) * factor for name, factor in columns.items()}
 
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
-        # In another population only the rates of the classes are those of the rows.
+        # With another prevalence only tpr and fpr can be computed from the rows directly.
         rates = _RATES if self.prevalence is None else ("tpr", "fpr")
         return {rate: parts_of(rate, self.weight_type, field) for rate in rates}
 
@@ -138,7 +138,7 @@ class ThresholdMetrics:
 
 
 def _meant(name: str) -> str:
-    """Name a weight in the population that the metrics are for."""
+    """Name a weight in the population with the given prevalence."""
     return f"__meant_{name}"
 
 
@@ -156,7 +156,7 @@ def metrics_at_threshold(
     positives: pl.Expr,
     negatives: pl.Expr,
 ) -> dict[str, pl.Expr]:
-    """Write every metric of a confusion matrix, once."""
+    """Return every metric of a confusion matrix."""
     selected, total = tp + fp, positives + negatives
     tpr, fpr = ratio(tp, positives), ratio(fp, negatives)
     tnr, fnr = ratio(tn, negatives), ratio(fn, positives)

@@ -1,4 +1,4 @@
-"""The threshold that a rule chooses, and the metrics there."""
+"""The threshold chosen by a rule, with the metrics at it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def operating_point(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Threshold that a rule chooses among the scores, with the metrics there.
+    """Threshold chosen by a rule, with the metrics at it.
 
     Parameters
     ----------
@@ -47,37 +47,37 @@ def operating_point(
         As for `roc_auc`.
     criterion
         ``"youden"``: largest tpr - fpr. ``"closest_topleft"``: closest to (0, 1), which has no
-        ground in decision theory. ``"accuracy"``: fewest errors, by weight. ``"cost"``: least
+        basis in decision theory. ``"accuracy"``: least weight of errors. ``"cost"``: lowest
         expected cost, with ``cost_fn`` and ``cost_fp``.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive; only their ratio matters. With one
-        of them, from 0 to 1, the other is what it lacks to 1.
+        Costs of a false negative and of a false positive; only their ratio matters. If only one
+        is given, it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Share of positives in the population that the decision is for, for the cost; the metrics
-        are then for that population too. None takes that of the data.
+        Prevalence in the population that the decision is for, with ``criterion="cost"`` only; the
+        metrics are then those of that population too. None takes the prevalence of the data.
     max_fpr, min_tpr, max_selection_rate
         Instead of a criterion: the largest tpr with at most this fpr, the smallest fpr with
-        at least this tpr, or the lowest threshold that selects at most this share.
+        at least this tpr, or the lowest threshold with at most this selection rate.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``operating_point``, with the fields of
-        `confusion_matrix`. Of several thresholds that are equally good it is the highest; it
-        is +inf where predicting nothing positive is best. All fields are null where a class
-        has no weight, but for ``"accuracy"``, ``max_selection_rate`` and the cost without
-        ``prevalence``, which need rows only.
+        `confusion_matrix`. Of equally good thresholds it is the highest, and +inf where
+        predicting nothing positive is best. All fields are null where a class has no weight;
+        ``"accuracy"``, ``max_selection_rate`` and the cost without ``prevalence`` need only one
+        class.
 
     Raises
     ------
     ValueError
-        Unless just one rule is given, or for a cost or rate out of range; else as for
+        Unless exactly one rule is given, or for a cost or rate out of range; else as for
         `roc_auc`.
 
     Notes
     -----
-    A threshold chosen on the rows that it is then measured on looks better than it is. All
-    cuts are searched, predicting nothing positive included [1]_ [2]_.
+    The metrics of a threshold are optimistic on the rows that it was chosen on. All thresholds
+    are searched, including the one that predicts nothing positive [1]_ [2]_.
 
     References
     ----------
@@ -133,26 +133,27 @@ def operating_points(
     level: float | None = None,
     weight_type: WeightType = "probability",
 ) -> FrameT:
-    """Threshold that a rule chooses for each group, or for all of them, with the metrics there.
+    """Threshold chosen by a rule per group, or one for all groups, with the metrics at it.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         The rule: see `operating_point`.
     common
-        Choose one threshold on all rows, for each score, and measure every group there.
+        Choose one threshold on all rows, for each score, and measure every group at it.
     level, weight_type
-        For intervals of the rates, as if the threshold had been given: see `confusion_matrix`.
+        For confidence intervals of the rates, which treat the threshold as given: see
+        `confusion_matrix`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come the columns
-        of `threshold_metrics`. They are null where the rule has nothing to choose from.
+        of `threshold_metrics`. They are null where no threshold satisfies the rule.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Rules that choose a threshold: what they allow, and what they want most of.
+"""Rules that choose a threshold: which points they allow, and which of these is best.
 
-A rule is written over one point of the confusion curve, the origin included, and says how good
-it is. Of points that are equally good the one with the highest threshold is taken.
+A rule is a formula of one point of the confusion curve, the origin included, that measures how
+good it is. Of equally good points the one with the highest threshold is chosen.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Measure: TypeAlias = Callable[[Point], pl.Expr]
 
 @dataclass(frozen=True)
 class Rule:
-    """Among the points ``allowed``, the largest ``first``, and of those the largest ``second``.
+    """Choose the ``allowed`` point with the largest ``first``, then the largest ``second``.
 
-    All measures are rates, or as large as rates. ``known`` says for which curves there is a
-    choice at all.
+    All measures are rates, or of the size of rates. ``known`` says for which curves the measures
+    are defined.
     """
 
     first: Measure
@@ -71,7 +71,7 @@ def choose_rule(
     min_tpr: float | None = None,
     max_selection_rate: float | None = None,
 ) -> Rule:
-    """Read the arguments of an operating point, of which one must choose the rule."""
+    """Read the arguments of an operating point, exactly one of which must choose the rule."""
     if criterion != "cost":
         for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
             if value is not None:
@@ -84,8 +84,8 @@ def choose_rule(
     if len(given) != 1:
         found = " and ".join(f"`{name}`" for name in given) or "none"
         msg = (
-            "just one of `criterion`, `max_fpr`, `min_tpr` and `max_selection_rate` must be given; "
-            f"found {found}"
+            "exactly one of `criterion`, `max_fpr`, `min_tpr` and `max_selection_rate` must be "
+            f"given; found {found}"
         )
         raise ValueError(msg)
     if criterion is not None:
@@ -98,7 +98,7 @@ def choose_rule(
 
 
 def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | None:
-    """Read the arguments of a threshold that is given, or that a rule chooses, or neither."""
+    """Read a threshold that is given or chosen by a rule; None without either."""
     if threshold is None:
         return choose_rule(**rule) if rule else None
     if rule:
@@ -117,7 +117,7 @@ def _any(point: Point) -> pl.Expr:
 
 
 def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
-    """Expected cost of a decision, negated, or that without what all points have in common."""
+    """The rule of the lowest expected cost, up to terms that all points have in common."""
 
     def gain(point: Point) -> pl.Expr:
         if prevalence is None:

@@ -1,4 +1,4 @@
-"""Search the thresholds of a curve for the one that a rule wants, and measure groups there."""
+"""Choose a threshold of a curve by a rule, and compute confusion matrices at thresholds."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _THRESHOLD, _SELECTS = "__threshold", "__selects"
 
 
 def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
-    """Reduce each group to the cells of the point that the rule chooses."""
+    """Return the cells of each group at the point that the rule chooses."""
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
     best = partial(_is_best, over=rows.keys)
-    # Models are text in an arranged result, and sort as such in what follows.
+    # Results have models as text, which sorts in another order than the model keys.
     curve = curve_frame(replace(rows, model_keys=[]))
     for step in _ranking_steps(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
@@ -48,9 +48,9 @@ def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     """Reduce each list of rows to a list of one struct with the cells that the rule chooses."""
     field = pl.element().struct.field
-    # A row without weight must not lend its score as a threshold.
-    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
-    cumulated = cumulated_list(there, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
+    # The score of a row without weight is not a threshold.
+    weighted = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
+    cumulated = cumulated_list(weighted, [SCORE]).list.eval(pl.element().filter(field(ENDS_TIE)))
     curve = {"threshold": field(SCORE).cast(pl.Float64), "tp": field(TP), "fp": field(FP)}
     curve[MOVED] = is_moved(field(SCORE))
     origin = {"threshold": pl.lit(math.inf), "tp": pl.lit(0.0), "fp": pl.lit(0.0)}
@@ -65,7 +65,7 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
 
 
 def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
-    """Lay out the one threshold of each model: a given one, or what a rule chooses for all."""
+    """Return one threshold for each model: a given one, or the one chosen on all rows."""
     models = rows.model_keys
     if not isinstance(choice, Rule):
         given = {_THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
@@ -75,24 +75,24 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
 
 
 def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Keep of chosen points what `confusion_at` needs to find them again."""
+    """Keep the columns of chosen points that `confusion_at` needs."""
     return cells.select(
         *keys,
         pl.col("threshold").alias(_THRESHOLD),
-        # There the threshold is +inf, and so may be a score.
+        # At the origin the threshold is +inf, as a score may be, but no row is selected.
         ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
     )
 
 
 def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Reduce each group to its cells at a threshold, with their squares.
+    """Return the cells of each group at a threshold, with their squares.
 
-    ``thresholds`` has one for each value of the keys that it has, or one for all rows.
+    ``thresholds`` has a row for each value of its keys, or one row for all.
     """
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
     joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
     joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
-    # Not the checked weight, whose check of a whole group would not stream.
+    # The unchecked weight, since a check of a whole group does not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = at_least(pl.col(SCORE), pl.col(_THRESHOLD)) & pl.col(_SELECTS)
     sums = {POSITIVES: positive, NEGATIVES: negative}
@@ -100,15 +100,15 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
         (CELLS, (positive, negative)),
         (SQUARES, class_weights(rows.signed_squares)),
     ):
-        decided = [weight * of for of in (predicted, ~predicted) for weight in weights]
-        sums |= dict(zip(names, decided, strict=True))
+        by_cell = [weight * where for where in (predicted, ~predicted) for weight in weights]
+        sums |= dict(zip(names, by_cell, strict=True))
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
     cells |= {name: cell(cells[name]) for name in CELLS}
-    there = pl.col(WEIGHT).is_not_null()
-    cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & there))
-    cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & there))
+    complete = pl.col(WEIGHT).is_not_null()
+    cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & complete))
+    cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & complete))
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
@@ -116,7 +116,7 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
-    """Tell the points that are best from the others."""
+    """Steps that mark the best points."""
     known = rule.known(point)
     if rule.allowed is not None:
         known &= rule.allowed(point)
@@ -132,14 +132,14 @@ def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr])
 
 
 def _is_best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
-    """Whether a point is as good as any but for rounding."""
+    """Whether a point is one of the best, up to rounding."""
     most = measure.max()
     good = measure >= (most.over(over) if over else most) - TOLERANCE
     return good.fill_null(value=False)
 
 
 def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
-    """Aggregate to the cells at the highest of the chosen thresholds, where least is selected."""
+    """Aggregate to the cells at the highest of the best thresholds, with the fewest selected."""
     chosen = field(_CHOSEN)
     tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
     positives, negatives = point.positives.max(), point.negatives.max()
@@ -156,10 +156,10 @@ def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
 
 
 def _unless_moved(field: Fields, chosen: dict[str, pl.Expr]) -> dict[str, pl.Expr]:
-    # The first has the highest threshold.
+    # The first of the best points has the highest threshold.
     moved = field(MOVED).filter(field(_CHOSEN)).first()
     return {"threshold": unless_moved(chosen["threshold"], moved)}
 
 
-# Rows that are predicted positive and negative, beside the cells that weigh them.
+# Numbers of rows predicted positive and negative; the cells are weights.
 ROWS_SELECTED, ROWS_REJECTED = "__rows_selected", "__rows_rejected"

@@ -1,4 +1,4 @@
-"""The confusion matrix at a threshold and the metrics that follow from it."""
+"""Confusion matrices and their metrics at given thresholds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def confusion_matrix(
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
-        Column name or numeric expression; higher means more positive.
+        Column name or numeric expression; higher means more likely positive.
     threshold
         A number, or an expression with one value per group.
     weight
@@ -49,42 +49,41 @@ def confusion_matrix(
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
     prevalence
-        Share of positives in the population that the metrics are for, strictly between 0 and
-        1, where the data were sampled by class; None takes that of the data. The cells stay
-        those of the data.
+        Prevalence in the population that the metrics are for, strictly between 0 and 1, if the
+        data were sampled by class; None takes the prevalence of the data. The cells remain those
+        of the data.
     level
-        Confidence level of intervals for the rates; None leaves them out. Where the squares of
-        the weights are too small or too large for a number, the limits are null.
+        Level of confidence intervals for the rates; None leaves them out. The limits are null
+        where the squares of the weights overflow or underflow.
     weight_type
-        What a weight means to them: see `roc_auc_ci`.
+        Meaning of the weights for these intervals: see `roc_auc_ci`.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
-        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they are more than a number;
+        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they overflow;
         ``tpr``, ``fpr``, ``tnr``, ``fnr``, ``ppv``, ``npv``, ``selection_rate``, ``accuracy``,
         ``balanced_accuracy``, ``f1``, ``mcc``, ``youden`` (tpr - fpr), ``lift`` (ppv over
         prevalence), ``prevalence``, ``zero_one_loss``, ``fdr`` (1 - ppv), ``for`` (1 - npv, the
         false omission rate), ``markedness`` (ppv + npv - 1), ``f2``, ``jaccard``, ``lr_pos``
-        (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``, which takes the threshold for a
+        (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``, which treats the threshold as a
         probability [2]_ and is null for one outside [0, 1). With ``level`` also ``tpr_low``,
         ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and
-        ``accuracy``. A rate with nothing to divide by is null; with a null or NaN threshold all
-        fields are.
+        ``accuracy``. A rate whose denominator is 0 is null; with a null or NaN threshold all
+        fields are null.
 
     Raises
     ------
     TypeError, ValueError
-        For an argument of the wrong kind, when the expression is built or planned.
+        For an invalid argument, when the expression is built or planned.
     polars.exceptions.InvalidOperationError
-        At collect, for labels or weights that are not allowed or a threshold that varies
-        inside a group.
+        At collect, for invalid labels or weights or a threshold that varies within a group.
 
     Notes
     -----
-    The intervals are Wilson's [1]_, with the effective number of rows where there are weights.
-    They take the threshold as given, not as chosen on the same rows.
+    The intervals are Wilson's [1]_, with the effective sample size where there are weights.
+    They treat the threshold as given, not as chosen on the same rows.
 
     References
     ----------
@@ -133,25 +132,27 @@ def threshold_metrics(
     level: float | None = None,
     weight_type: WeightType = "probability",
 ) -> FrameT:
-    """Metrics at each threshold asked for, per group.
+    """Confusion matrix and its metrics at each threshold, per group.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
     thresholds
-        Numbers; None for every point of the confusion curve, its origin at +inf included.
+        One or several numbers; None for every point of the confusion curve, including its origin
+        at +inf.
     prevalence, level, weight_type
-        The population that is meant, and intervals of the rates: see `confusion_matrix`.
+        Prevalence in the target population, and confidence intervals of the rates: see
+        `confusion_matrix`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and threshold, sorted by the ``by`` columns, then by descending
         threshold. After the ``by`` columns (and ``model``) come the fields of
-        `confusion_matrix` as Float64 columns. A rate with nothing to divide by is null.
+        `confusion_matrix` as Float64 columns. A rate whose denominator is 0 is null.
 
     Raises
     ------
