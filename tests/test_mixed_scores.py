@@ -21,7 +21,7 @@ from polars_wroc.thresholds.search import common_threshold, confusion_at
 BIG = 2**53 + 1
 MIXED = (
     r"^`score` must not mix types that round its values; column 'i' of type {} "
-    r"stands beside column 'f' of type Float64; found 9007199254740993$"
+    r"is mixed with column 'f' of type Float64; found 9007199254740993$"
 )
 
 
@@ -94,7 +94,7 @@ def test_parts_of_several_types_are_not_rounded() -> None:
     parts = [whole, whole.with_columns(i=pl.col("f"))]
     rule = (
         r"^`{}` must not mix types that round its values; the score in number 1 of type Int64 "
-        r"stands beside the score in number 2 of type Float64; found 900719925474099[35]$"
+        r"is mixed with the score in number 2 of type Float64; found 900719925474099[35]$"
     )
     with pytest.raises(pl.exceptions.InvalidOperationError, match=rule.format("frames")):
         wroc.summary_in_ranges(parts, "y", "i")
@@ -143,7 +143,7 @@ def test_decimals_keep_every_digit(engine: Engine) -> None:
 
 def test_decimals_beside_floats_are_not_rounded() -> None:
     frame = decimals(pl.Decimal(38, 20))
-    found = r"column 'd' of type Decimal.* beside column 'f' .*; found 0\.12345678901234567890$"
+    found = r"column 'd' of type Decimal.* mixed with column 'f' .*; found 0\.12345678901234567890$"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
         wroc.summary(frame, "y", ["d", "f"])
     short = frame.with_columns(pl.col("d").round(15))
@@ -186,7 +186,7 @@ def test_whole_numbers_reach_thresholds_exactly(
 
 def test_a_threshold_that_no_float_is_raises() -> None:
     frame = rows(BIG - 1, pl.Int64())
-    found = "must be a number that a float holds as it is; found 9007199254740993$"
+    found = "must be a number that a float holds exactly; found 9007199254740993$"
     with pytest.raises(ValueError, match=f"^`threshold` {found}"):
         wroc.confusion_matrix("y", "i", threshold=BIG)
     with pytest.raises(ValueError, match=f"^`thresholds` {found}"):
@@ -196,7 +196,7 @@ def test_a_threshold_that_no_float_is_raises() -> None:
 
 
 def test_thresholds_among_whole_numbers_that_no_float_is_raise() -> None:
-    found = r"^`score` must not mix types .*; the score of type Int64 stands beside `thresholds`"
+    found = r"^`score` must not mix types .*; the score of type Int64 is mixed with `thresholds`"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
         wroc.threshold_metrics(rows(BIG - 1, pl.Int64()), "y", "i", thresholds=[1.0])
 
@@ -218,7 +218,7 @@ def test_a_chosen_threshold_is_the_score_itself(
     found = choose(frame).collect(engine=engine)
     assert found["threshold"].item() == BIG - 1
     assert found.select("tp", "fp").row(0) == (4, 2)
-    rule = "^`score` must be a number that a float holds where it is chosen for a threshold"
+    rule = "^`score` must be a number that a float holds where it is chosen as threshold"
     with pytest.raises(pl.exceptions.InvalidOperationError, match="must be a number that a float"):
         choose(frame.with_columns(pl.col("i") + 1)).collect(engine=engine)
     with pytest.raises(pl.exceptions.InvalidOperationError, match=rule):
@@ -230,6 +230,6 @@ def test_whole_numbers_of_another_engine_keep_every_digit() -> None:
     relation = duckdb.from_arrow(arrow).select("y, CAST(i AS HUGEINT) AS i, f")
     counts = wroc.score_counts(relation, "y", "i")
     assert [int(score) - BIG for score in counts["score"]] == [2, 1, 0, -1]
-    found = "^`score` must not mix types .*; column 'i' .* stands beside column 'f' of type Float64"
+    found = "^`score` must not mix types .*; column 'i' .* is mixed with column 'f' of type Float64"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
         wroc.score_counts(relation, "y", ["f", "i"])

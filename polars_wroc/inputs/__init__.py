@@ -1,1 +1,1 @@
-"""What the caller passes, read and checked."""
+"""Reading and checking of what the caller passes."""

@@ -1,4 +1,4 @@
-"""Options that are numbers, rates or words: checked here and nowhere else."""
+"""Checks of arguments that are numbers, rates or words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NoReturn, TypeAlias, get_args
 
-# How much of a value a message shows.
+# The most characters of a value that a message shows.
 _LONGEST = 60
 
 
@@ -37,7 +37,7 @@ def number(
     except OverflowError:
         held = math.inf
     if held != value:
-        msg = f"`{argument}` must be a number that a float holds as it is; found {value!r}"
+        msg = f"`{argument}` must be a number that a float holds exactly; found {value!r}"
         raise ValueError(msg)
     return held
 
@@ -72,7 +72,7 @@ def rate_range(argument: str, value: object) -> tuple[float, float]:
 
 
 def whole_number(argument: str, value: object, *, low: int) -> int:
-    """Check a number of things."""
+    """Check a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
         reject_type(argument, "be a whole number", value)
     if value < low:
@@ -96,7 +96,7 @@ def flag(argument: str, value: object) -> None:
 
 
 def check_text(argument: str, value: str) -> None:
-    """Check a text that the engine must take."""
+    """Check that a text can be written in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -111,7 +111,7 @@ def reject_type(argument: str, rule: str, value: object) -> NoReturn:
 
 
 def shown(value: object) -> str:
-    """Write a value as a message shows it: in one line that is not long."""
+    """Write a value for a message, in one short line."""
     found = " ".join(repr(value).split())
     return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
 
@@ -120,5 +120,5 @@ WeightType: TypeAlias = Literal["probability", "frequency"]
 
 
 def check_weight_type(weight_type: WeightType) -> None:
-    """Check what a weight is said to mean."""
+    """Check the meaning of the weights."""
     option("weight_type", weight_type, get_args(WeightType))

@@ -1,14 +1,14 @@
-"""Label, score, weight and group columns: parsed and checked here and nowhere else.
+"""Label, score and weight columns: read and checked, and turned into scores and signed weights.
 
-Whatever the caller names becomes two expressions. The *score* is null where the row is
-missing. The *signed weight* is the row's weight, positive for a positive row and negative
-for a negative one, and null where the row is missing. Beside these two, where they are needed,
-stand which zeros are labels, the row's cluster, and of a row that stands for several how many
-these are, the sums of powers of their weights and the range of their scores.
+Label, score and weight become two expressions. The *score* is null where the row is missing. The
+*signed weight* is the row's weight, positive for a positive row and negative for a negative one,
+and null where the row is missing. Where needed there are more columns: whether the label is 0, the
+row's cluster, and for a row that represents several their number, the sums of powers of their
+weights and the range of their scores.
 
-A bad type raises when the plan is built. A bad value raises when the plan runs, and does
-so without a Python callback: the sentence is cast to a number, which fails, and only the
-offending rows carry a sentence.
+A wrong type raises when the plan is built. A wrong value raises when the plan runs, without a
+Python callback: the message is cast to a number, which fails, and only invalid rows have a
+message.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ ROW_WEIGHT = "__weight"
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
-# Two decimals of so many digits are never the same float.
+# Different decimals of at most so many digits are different floats.
 FLOAT_DIGITS = 15
-# Of a row that stands for several: how many, and the sums of their squared and cubed weights.
+# Of a row that represents several: their number, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
-# The highest score of the rows in its bin, of which it has the lowest, in any group, and whether
-# those of its own group have several scores.
+# The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
+# rows in the bin of its own group have several scores.
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
 
 
 class Typed(NamedTuple):
-    """One argument: its expression, the type of its values and how messages call it."""
+    """An argument: its expression, data type and name in messages."""
 
     argument: str
     column: pl.Expr
@@ -75,13 +75,13 @@ class Observations:
 
     @property
     def signed_weight(self) -> pl.Expr:
-        """The signed weight with the check that needs a whole group."""
+        """The signed weight, with the check of the labels of a whole group."""
         check = self.label_check
         return self.weight if check is None else self.weight + check
 
 
 def check_positives(pos_label: object, *, found: bool) -> None:
-    """Refuse a positive label that no row has, where all rows are seen."""
+    """Raise for a positive label that no row has."""
     if pos_label is not None and not found:
         msg = (
             "`pos_label` must be the label of a row with a score and a weight; "
@@ -91,13 +91,13 @@ def check_positives(pos_label: object, *, found: bool) -> None:
 
 
 def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
-    """Check the types, and say how rows become scores and signed weights."""
+    """Check the types, and return the score and the signed weight as expressions."""
     positive, negative, zero = _classes(label, pos_label, weight)
     value = numeric(score)
     missing = value.is_null()
     if score.dtype.is_float():
         missing = missing | value.is_nan()
-    # Factors, since the engine may skip a branch, and with it the check of a value there.
+    # A product, since the engine may skip a branch together with the check of its values.
     one = pl.lit(1, pl.Int8)
     side = pl.when(positive).then(one).when(negative).then(-one)
     signed = pl.when(~missing).then(one) * side
@@ -109,7 +109,7 @@ def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) ->
 def _classes(
     label: Typed, pos_label: Any, weight: Typed | None
 ) -> tuple[pl.Expr, pl.Expr, pl.Expr | None]:
-    """Which rows are positive, which negative, and which labels are written as 0."""
+    """Return which rows are positive, which are negative, and which labels are 0."""
     column, dtype = label.column, label.dtype
     rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
     if pos_label is not None:
@@ -123,7 +123,7 @@ def _classes(
         raise TypeError(msg)
     allowed = (column == 0) | (column == 1) | (column == -1)
     if weight is not None:
-        # A row of weight zero is not there, whatever its label.
+        # Rows of weight zero are ignored, whatever their label.
         allowed |= weight.column.eq_missing(0)
     checked = _checked(column.cast(pl.Float64), ~allowed, rule, label)
     zero = None if dtype.is_unsigned_integer() else column == 0
@@ -131,7 +131,7 @@ def _classes(
 
 
 def _pos_label(label: Typed, pos_label: object) -> pl.Series:
-    """Read the positive label as the label's type has it."""
+    """Return the positive label in the data type of the label."""
     if label.dtype == pl.Object:
         msg = f"`label` must hold values that can be compared; found {label}"
         raise TypeError(msg)
@@ -153,9 +153,9 @@ def numeric(typed: Typed) -> pl.Expr:
 
 
 def number_type(dtype: pl.DataType) -> pl.DataType:
-    """Choose the type that numbers of a type are worked with."""
+    """Choose the data type that numbers of a type are computed with."""
     few_digits = isinstance(dtype, pl.Decimal) and dtype.precision <= FLOAT_DIGITS
-    # Others keep their type, so that large numbers are not rounded into ties.
+    # Others keep their type, so that rounding makes no ties of large numbers.
     if dtype == pl.Null or dtype.is_float() or few_digits:
         return pl.Float64()
     return dtype
@@ -168,13 +168,13 @@ def _weights(weight: Typed) -> pl.Expr:
 
 
 def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
-    """Let the value through where it is good, and raise at collect where it is bad."""
+    """Return the value where it is valid, and raise at collect where it is not."""
     found = pl.when(bad).then(value).cast(pl.String)
-    sentence = pl.lit(f"{_MARK}{rule}; {typed.shown} holds ") + found
-    return _raise(sentence).fill_null(value)
+    message = pl.lit(f"{_MARK}{rule}; {typed.shown} holds ") + found
+    return _raise(message).fill_null(value)
 
 
 def shown_as(column: pl.Expr) -> str:
-    """Say how messages call a column."""
+    """Name a column for messages."""
     names = column.meta.root_names()
     return f"column '{names[0]}'" if len(names) == 1 else "the expression"

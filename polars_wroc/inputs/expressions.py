@@ -1,4 +1,4 @@
-"""What an expression is given: columns, selections and expressions of the caller's."""
+"""Arguments of the functions that return expressions: columns, selectors and expressions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.plans.checks import require_at_collect
 
-_BESIDE = "__beside"
+_PLACEHOLDER = "__placeholder"
 
 
 def from_expressions(
@@ -35,8 +35,8 @@ def from_expressions(
 ) -> pl.Expr:
     """Build an expression on the list of a group's rows, once the columns' types are known.
 
-    ``build`` gets a list of structs with `SCORE`, `WEIGHT` and the columns ``beside`` them,
-    one for each row. A missing row has weight zero and whatever score it has.
+    ``build`` gets a list of structs, one for each row, with `SCORE`, `WEIGHT` and the ``carried``
+    columns. A missing row has weight zero and any score.
     """
     columns = [one_column("label", label), one_column("score", score)]
     if weight is not None:
@@ -57,7 +57,7 @@ def as_column(argument: str, value: IntoColumn) -> pl.Expr:
 
 
 def check_name(argument: str, name: str) -> None:
-    """Refuse names that Polars takes for patterns, of columns that have them too."""
+    """Raise for names that Polars takes for patterns, even if a column has such a name."""
     if name == "*" or (name.startswith("^") and name.endswith("$")):
         msg = f"`{argument}` must be the name of a column; found the pattern {name!r}"
         raise ValueError(msg)
@@ -65,19 +65,19 @@ def check_name(argument: str, name: str) -> None:
 
 
 def one_column(argument: str, value: IntoColumn) -> pl.Expr:
-    """Read an argument of an expression; what a selection holds is known with the frame."""
+    """Read an argument that is one column; the columns of a selector are known with the frame."""
     column = as_column(argument, value)
     if not column.meta.has_multiple_outputs():
         return column
     # A struct must not be empty.
-    selected = pl.struct(pl.lit(0).alias(_BESIDE), column)
+    selected = pl.struct(pl.lit(0).alias(_PLACEHOLDER), column)
     return pl.pipe_with_dtype([selected], partial(_only, argument=argument))
 
 
 def _only(columns: list[tuple[pl.Expr, pl.DataType]], *, argument: str) -> pl.Expr:
     ((selected, dtype),) = columns
     assert isinstance(dtype, pl.Struct)
-    names = [field.name for field in dtype.fields if field.name != _BESIDE]
+    names = [field.name for field in dtype.fields if field.name != _PLACEHOLDER]
     require_one(argument, names)
     return selected.struct.field(names[0])
 
@@ -91,7 +91,7 @@ def require_one(argument: str, names: Sequence[str]) -> None:
 
 
 def cluster_column(value: IntoColumn) -> pl.Expr:
-    """Read the cluster of an expression, which may be of any type but one that only Python has."""
+    """Read the cluster of an expression: a column of any type but Object."""
 
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((column, dtype),) = columns
@@ -113,20 +113,20 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
 
 
 def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:
-    """Raise at collect for an expression that has more or fewer values than there are rows."""
+    """Raise at collect for an expression that does not have one value for each row."""
     if _keeps_length(column):
         return column
     found = column.len()
-    sentence = f"`{argument}` must have one value for each row"
-    fits = require_at_collect(found == rows, sentence, pl.format("{} for {} rows", found, rows))
-    # As many as rows in any case: columns of different lengths raise before the check does.
+    rule = f"`{argument}` must have one value for each row"
+    fits = require_at_collect(found == rows, rule, pl.format("{} for {} rows", found, rows))
+    # Of the length of the rows in any case: other lengths would raise before this check.
     return pl.when(fits).then(column.gather(pl.int_range(rows), null_on_oob=True))
 
 
 def _of_one_length(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
-    """Check the label, the score and the weight of an expression by one that has all rows.
+    """Check that label, score and weight have the length of one that is a plain column.
 
-    Where all of them are filtered, that is how rows are chosen.
+    If none is, all may be filtered in the same way, and nothing is checked.
     """
     whole = next((column for column in columns if column.meta.is_column()), None)
     if whole is None:
@@ -139,16 +139,16 @@ def _of_one_length(columns: Sequence[pl.Expr]) -> list[pl.Expr]:
 
 
 def _keeps_length(column: pl.Expr) -> bool:
-    """Whether an expression has a value for each row, or one for all, as far as can be told."""
+    """Whether an expression is known to have a value for each row, or one for all."""
     try:
         return column.meta.is_length_preserving() or column.meta.is_scalar()
     except pl.exceptions.PolarsError:
-        # It depends on the types of the frame.
+        # Unknown without the types of the frame.
         return True
 
 
 def refuse_objects(argument: str, name: str, dtype: pl.DataType) -> None:
-    """Raise for a column of values that only Python knows."""
+    """Raise for a column of Python objects."""
     if dtype == pl.Object:
         msg = f"`{argument}` must not hold Python objects; found {name} of type Object"
         raise TypeError(msg)
@@ -166,7 +166,7 @@ def _build(
         Typed(argument, column, dtype, shown_as(column))
         for argument, (column, dtype) in zip(arguments, columns, strict=False)
     ]
-    # As fields of one list the columns are evaluated once, however often they are mentioned.
+    # As fields of one list the columns are evaluated once, however often they are used.
     named = {arguments[one.argument]: one.column for one in typed} | carried
     raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
     typed = [

@@ -1,4 +1,4 @@
-"""From what the caller names to checked rows of a frame."""
+"""Arguments of the functions that take a frame: read and turned into checked rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from polars_wroc.inputs.score_types import in_one_type
 
 
 def require_groups(by: object, rule: str = "name the groups to compare") -> None:
-    """Check that the argument ``by`` is there; what it names is checked with the frame."""
+    """Check that ``by`` is given; its columns are checked with the frame."""
     if by is None:
         reject_type("by", rule, by)
 
@@ -47,11 +47,11 @@ def read_rows(
     cluster: IntoColumn | None = None,
     each_a_cluster: bool = False,
 ) -> Rows:
-    """Check the arguments against the frame's schema and lay out its rows.
+    """Check the arguments against the frame's schema and return its rows.
 
-    Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
-    are the names that a group column must not take. Where the frame holds counts a row stands
-    for several. ``each_a_cluster`` numbers the rows, the same in all models.
+    A LazyFrame is not collected; only its schema is resolved. ``result_columns`` are names that a
+    group column must not have. If the frame holds counts, a row may represent several.
+    ``each_a_cluster`` makes each row a cluster, with the same number in all models.
     """
     if isinstance(frame, RowSource):
         return _read_counts(frame, by, result_columns)
@@ -76,7 +76,7 @@ def read_rows(
             column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
-    observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
+    observed = selected.select(*keys, seen.score.alias(SCORE), *_other_columns(columns, seen))
     return Rows(observed, keys, [MODEL] if columns.several else [])
 
 
@@ -98,9 +98,9 @@ def read_paired_rows(
     result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
 ) -> tuple[Rows, list[str]]:
-    """Lay out the rows with their scores side by side, and name the models.
+    """Return the rows with a column for each score, and the names of the models.
 
-    The scores are in the columns `score_column`. A row that lacks one of them is missing.
+    The scores are in the columns `score_column`. A row with any score missing is missing.
     """
     columns = _read(frame, label, score, weight, by, cluster, result_columns)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
@@ -112,7 +112,7 @@ def read_paired_rows(
     scores = [
         pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
     ]
-    observed = columns.frame.select(*columns.keys, *scores, *_beside(columns, first))
+    observed = columns.frame.select(*columns.keys, *scores, *_other_columns(columns, first))
     return Rows(observed, columns.keys), columns.models
 
 
@@ -123,30 +123,30 @@ def missing_values(
     weight: IntoColumn | None,
     by: IntoColumns,
 ) -> pl.LazyFrame:
-    """Count the rows that lack a value, a NaN score included: one row with a column for each.
+    """Count the missing values of each column, NaN scores included, in one row.
 
-    Counts tell this of groups only.
+    Counts have them for groups only.
     """
     if isinstance(frame, RowSource):
         keys = _named_keys(by, frame.frame.select(frame.keys))
         rows_of = frame.multiplicity()
-        lacking = {name: rows_of.filter(key.is_null()).sum() for name, key in keys.items()}
-        return frame.frame.select(**lacking)
+        missing = {name: rows_of.filter(key.is_null()).sum() for name, key in keys.items()}
+        return frame.frame.select(**missing)
     columns = _read(frame, label, score, weight, by, None, ())
     counted = {LABEL: columns.label.column.null_count()}
     for name, typed in zip(columns.models, columns.scores, strict=True):
-        counted[name] = _lacks_score(typed).sum()
+        counted[name] = _has_no_score(typed).sum()
     if columns.weight is not None:
         counted[ROW_WEIGHT] = columns.weight.column.null_count()
-    # A score that is an attribute too lacks more than nulls.
+    # Not again for a score that is an attribute too, which may have NaN.
     counted |= {key: pl.col(key).null_count() for key in columns.keys if key not in counted}
     return columns.frame.select(count.cast(pl.Int64).alias(n) for n, count in counted.items())
 
 
 def model_names(models: Sequence[str]) -> pl.Expr:
-    """Name the models after a column of names of score columns."""
-    # By code: a branch for each name would hold all rows once for each model. Not replace_strict,
-    # which the streaming engine hands to the other one.
+    """Replace the names of score columns by the names of the models."""
+    # By code: a branch for each name would hold all rows once for each model, and the streaming
+    # engine does not run replace_strict.
     columns = pl.Enum([score_column(i) for i in range(len(models))])
     return pl.col(MODEL).cast(columns).cat.physical().cat.to(pl.Enum(models)).alias(MODEL)
 
@@ -157,7 +157,7 @@ def score_column(model: int) -> str:
 
 
 class _Columns(NamedTuple):
-    """What the arguments name, as columns of one frame without the rows of weight zero."""
+    """The columns of the arguments in one frame, without the rows of weight zero."""
 
     frame: pl.LazyFrame
     keys: list[str]
@@ -206,7 +206,7 @@ def _read(
         *(typed.column.alias(name) for name, typed in named.items()),
     )
     if weight is not None:
-        # As if the row were not there, whatever else it holds.
+        # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
     return _Columns(
@@ -222,23 +222,23 @@ def _read(
 
 
 def _numbered(columns: _Columns) -> _Columns:
-    """Number the rows by what they hold, in whatever order they come."""
-    missing = pl.all_horizontal(_lacks_score(typed) for typed in columns.scores)
+    """Number the rows in the order of their values, whatever order they come in."""
+    missing = pl.all_horizontal(_has_no_score(typed) for typed in columns.scores)
     for typed in (columns.label, columns.weight):
         if typed is not None:
             missing |= typed.column.is_null()
-    # Missing rows come last, as if they were not there. Those that are alike may be exchanged.
+    # Missing rows come last, so that they change no number. Equal rows may be exchanged.
     ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
     return columns._replace(frame=ordered.with_row_index(CLUSTER), clustered=True)
 
 
-def _lacks_score(typed: Typed) -> pl.Expr:
+def _has_no_score(typed: Typed) -> pl.Expr:
     missing = typed.column.is_null()
     return missing | typed.column.is_nan() if typed.dtype.is_float() else missing
 
 
-def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
-    """What stands beside the keys and scores of checked rows."""
+def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
+    """Return the columns of checked rows that are not keys or scores."""
     carried = [seen.weight.alias(WEIGHT)]
     if seen.zero_label is not None:
         carried.append(seen.zero_label.alias(ZERO_LABEL))
@@ -268,7 +268,7 @@ def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
 
 
 def require_texts(rows: Rows) -> None:
-    """Check that groups can be named: the types of their values have texts."""
+    """Check that the values of groups can be written as text."""
     for name, dtype in rows.frame.select(rows.keys).collect_schema().items():
         if dtype.is_nested() or dtype in (pl.Duration, pl.Binary):
             msg = (

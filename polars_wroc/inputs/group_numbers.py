@@ -1,7 +1,7 @@
-"""Groups by number, and how many things a table may set out on.
+"""Numbers for groups, and limits on how many groups or pairs a function takes.
 
-What takes the rows once for each group, or has a row for each pair, grows with the square of
-what is asked for. It has a limit that the caller can raise, and ends with a sentence beyond it.
+Time and memory may grow with the square of the number of groups. Such functions have a limit that
+the caller can raise, and end with a message beyond it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GROUP = "__group"
 
 @dataclass(frozen=True)
 class Limit:
-    """An ``argument`` with the largest number of ``things`` that the ``makers`` may give."""
+    """The ``most`` ``things`` that ``makers`` may give, and the ``argument`` that sets it."""
 
     argument: str
     most: int
@@ -34,13 +34,13 @@ class Limit:
         arguments.whole_number(self.argument, self.most, low=1)
 
     def check(self, found: int) -> None:
-        """Raise for a number that is known beforehand."""
+        """Raise for a number that is known when the plan is built."""
         if found > self.most:
             msg = f"{self._rule}; found {self._found.format(found, found)}"
             raise ValueError(msg)
 
     def holds(self, found: pl.Expr) -> pl.Expr:
-        """True where a number is not beyond the limit; an error at collect where it is."""
+        """True for a number within the limit; an error at collect for a larger one."""
         return require_at_collect(
             found <= self.most, self._rule, pl.format(self._found, found, found)
         )
@@ -54,12 +54,13 @@ class Limit:
         return f"{{}}: ask for fewer, or pass {self.argument}={{}}"
 
 
-def numbered_groups(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
-    """Number the groups in their order; none where there are not ``few``."""
-    names = rows.frame.select(rows.group_keys).unique().filter(few).sort(rows.group_keys)
+def numbered_groups(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
+    """Number the groups in their order; none if there are more than the limit."""
+    groups = rows.frame.select(rows.group_keys).unique()
+    names = groups.filter(within_limit).sort(rows.group_keys)
     return names.with_row_index(GROUP)
 
 
 def with_numbers(frame: pl.LazyFrame, names: pl.LazyFrame, groups: Sequence[str]) -> pl.LazyFrame:
-    """Put the number of its group in the place of a row's keys."""
+    """Replace the keys of a row by the number of its group."""
     return join_on_keys(frame, names, groups, how="inner").drop(groups)

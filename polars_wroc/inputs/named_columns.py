@@ -1,4 +1,4 @@
-"""What an argument names in a frame: its columns, one or several, and their types."""
+"""Columns that an argument names in a frame, one or several, with their data types."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
                 msg = f"`{argument}` must not name a column twice; found {name!r} twice"
                 raise ValueError(msg)
             check_name(argument, name)
-            # A selection may select more of a frame that has more columns.
+            # A selector may select more columns from a later frame.
             columns[name] = pl.col(name) if column.meta.is_column_selection() else column
     return columns
 
 
 def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
-    """Write -0.0 as 0.0 and all NaN with the same bits, which are the same group."""
+    """Write -0.0 as 0.0 and every NaN with the same bits, so that each is one group."""
     (dtype,) = frame.select(key).collect_schema().dtypes()
     if not dtype.is_float():
         return key
@@ -49,7 +49,7 @@ def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
 
 
 def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
-    """Check that an argument is one column of a frame, and tell its type."""
+    """Check that an argument is one column of a frame, and return it with its type."""
     schema = _schema(frame, argument, column)
     require_one(argument, schema.names())
     of_rows = of_length(argument, column, pl.len())

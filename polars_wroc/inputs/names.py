@@ -1,4 +1,4 @@
-"""Names of columns that results have and groups must not take."""
+"""Names of columns and segments that several modules share."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ MISSING = "(missing)"
 
 MODEL = "model"
 
-# The segment of everybody, and the attribute that it stands for.
+# The segment of all rows, and its attribute.
 OVERALL = "overall"

@@ -1,4 +1,4 @@
-"""The checked rows of a frame, and results on their way back: what every table starts from."""
+"""The checked rows of a frame, from which every result is computed."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
 
 class RowSource(ABC):
-    """What stands for the rows of a frame, with fewer rows of its own."""
+    """A frame whose rows each represent several, such as a table of counts."""
 
     frame: pl.LazyFrame
     keys: list[str]
 
     @abstractmethod
     def rows(self, by: dict[str, pl.Expr]) -> Rows:
-        """Lay out rows of groups that are made of its keys; models stay apart."""
+        """Return its rows, grouped by expressions of its keys and by model."""
 
     @abstractmethod
     def multiplicity(self) -> pl.Expr:
-        """Say for how many rows each row of the frame stands, the missing ones included."""
+        """Return how many rows each row of the frame represents, missing ones included."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
 
-    Rows of weight zero are gone; missing rows are there with a null score and weight. One row may
-    stand for `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers
-    of their weights, and in a bin for those that score up to `SCORE_HIGH`, if they have
-    `SEVERAL_SCORES` at all.
+    Rows of weight zero are dropped; missing rows have a null score and weight. A row may represent
+    `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
+    weights. In a bin these have scores up to `SCORE_HIGH`, and `SEVERAL_SCORES` says whether they
+    differ.
     """
 
     frame: pl.LazyFrame
@@ -72,32 +72,32 @@ class Rows:
 
     @property
     def counted(self) -> bool:
-        """Whether a row may stand for several."""
+        """Whether a row may represent several."""
         return ROW_COUNT in self.frame.collect_schema()
 
     @property
     def binned(self) -> bool:
-        """Whether a row may stand for rows of several scores."""
+        """Whether a row may represent rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
 
     def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
-        """Let the rows through, unless a bin has scores on both sides of a threshold."""
+        """Raise at collect if a bin has scores on both sides of a threshold."""
         frame = self.frame
         if not self.binned:
             return self
         low, high = pl.col(SCORE), pl.col(SCORE_HIGH)
         for threshold in thresholds:
-            apart = ((low >= threshold) | (high < threshold)).fill_null(value=True)
+            outside = ((low >= threshold) | (high < threshold)).fill_null(value=True)
             found = pl.format("{} in one from {} to {}", threshold, low, high)
             checked = require_at_collect(
-                apart, f"`{argument}` must not be inside a bin of scores", found
+                outside, f"`{argument}` must not be inside a bin of scores", found
             )
             frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
         return replace(self, frame=frame)
 
     @property
     def signed_squares(self) -> pl.Expr:
-        """The squared weights, negative those of negative rows."""
+        """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
         if self.counted:
             return pl.when(weight > 0).then(ROW_SQUARES).when(weight < 0).then(-pl.col(ROW_SQUARES))
@@ -105,7 +105,7 @@ class Rows:
 
     @property
     def signed_cubes(self) -> pl.Expr:
-        """The cubed weights, negative those of negative rows."""
+        """The cubed weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
         if self.counted:
             return pl.when(weight > 0).then(ROW_CUBES).when(weight < 0).then(-pl.col(ROW_CUBES))
@@ -113,14 +113,14 @@ class Rows:
 
     @property
     def multiplicity(self) -> pl.Expr:
-        """For how many a row stands, in a type whose sums go beyond four billion."""
+        """How many rows a row represents, as Int64, whose sums can exceed four billion."""
         return pl.col(ROW_COUNT) if self.counted else pl.lit(1, pl.Int64)
 
-    def count_where(self, these: pl.Expr) -> pl.Expr:
-        """Count the rows of which something holds."""
+    def count_where(self, condition: pl.Expr) -> pl.Expr:
+        """Count the rows for which a condition holds."""
         if self.counted:
-            return pl.when(these).then(ROW_COUNT).otherwise(0).sum()
-        return these.sum().cast(pl.Int64)
+            return pl.when(condition).then(ROW_COUNT).otherwise(0).sum()
+        return condition.sum().cast(pl.Int64)
 
     def class_counts(self) -> dict[str, pl.Expr]:
         """Count the rows of each class."""
@@ -128,7 +128,7 @@ class Rows:
         return {"n_pos": self.count_where(weight > 0), "n_neg": self.count_where(weight < 0)}
 
     def regrouped(self, groups: Sequence[str]) -> Rows:
-        """Divide the same rows by other keys, and by those in order as before."""
+        """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
 
     def key_values(self) -> pl.LazyFrame:
@@ -138,7 +138,7 @@ class Rows:
     def sorted_by_keys(self, result: pl.LazyFrame) -> pl.LazyFrame:
         """Sort a result by the keys, keeping the order inside a group.
 
-        The last thing that is done to it: models are text thereafter, and sort as such.
+        The last step of a result: it turns models into text, which sorts in another order.
         """
         if not self.keys:
             return result

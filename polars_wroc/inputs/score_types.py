@@ -1,7 +1,7 @@
-"""Scores of several types in one column: in a type that holds the values of all of them.
+"""Scores of several data types in one column, in a type that holds all their values.
 
-A float has 53 bits for the digits of a number. Whole numbers and decimals with more would be
-rounded, and scores that differ would tie.
+A float has 53 bits for the digits of a number. Whole numbers and decimals with more digits would
+be rounded, and different scores would tie.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 from polars_wroc.inputs.columns import FLOAT_DIGITS, Typed, number_type, numeric
 from polars_wroc.plans.checks import require_at_collect
 
-# Of the smallest type that has room for any float beside whole numbers.
+# Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()
 
 
@@ -28,10 +28,10 @@ def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
     for score, dtype in zip(scores, types, strict=True):
         value = numeric(score)
         if dtype != common:
-            beside = next(other for other, t in zip(scores, types, strict=True) if t != dtype)
+            another = next(other for other, t in zip(scores, types, strict=True) if t != dtype)
             rule = (
                 f"`{score.argument}` must not mix types that round its values; "
-                f"{score} stands beside {beside}"
+                f"{score} is mixed with {another}"
             )
             held = require_at_collect(_held(value, dtype, common), rule, value)
             value = pl.when(held).then(value.cast(common, strict=False))
@@ -47,7 +47,7 @@ def frames_alike(
 ) -> list[pl.LazyFrame]:
     """Cast the scores of several frames, in these columns of each, to one type.
 
-    ``shown`` is how messages call the frames' scores.
+    ``shown`` names the frames' scores in messages.
     """
     names = shown or [f"the score in number {number}" for number in range(1, len(frames) + 1)]
     schemas = [frame.collect_schema() for frame in frames]
@@ -63,7 +63,7 @@ def frames_alike(
 
 
 def beside_thresholds(score: Typed) -> pl.Expr:
-    """Cast a score to the type of thresholds, and raise at collect for one that this moves."""
+    """Cast a score to the type of thresholds, and raise at collect for one that this changes."""
     if score.dtype.is_decimal():
         return score.column.cast(pl.Float64)
     thresholds = Typed(score.argument, pl.lit(0.0), pl.Float64(), "`thresholds`")
@@ -71,9 +71,9 @@ def beside_thresholds(score: Typed) -> pl.Expr:
 
 
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
-    """Whether a score of any type reaches a threshold, which is a float: exact for whole numbers.
+    """Whether a score of any type is at least a threshold, a float; exact for whole numbers.
 
-    A decimal is as large as the float that is nearest to it.
+    A decimal is compared as the nearest float.
     """
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
@@ -81,7 +81,7 @@ def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
         near = value.cast(pl.Float64)
         if not dtype.is_integer():
             return near >= threshold
-        # The engine compares with the float that a whole number is rounded to.
+        # The engine would round a whole number to a float before comparing.
         both = (each.cast(_WHOLE, strict=False) for each in (value, threshold))
         reached = pl.when(near == threshold).then(next(both) >= next(both))
         return reached.fill_null(near >= threshold)
@@ -90,7 +90,7 @@ def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
 
 
 def is_moved(score: pl.Expr) -> pl.Expr:
-    """Whether the float nearest to a score is another whole number."""
+    """Whether rounding a score to a float makes it another whole number."""
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((value, dtype),) = columns
@@ -103,15 +103,15 @@ def is_moved(score: pl.Expr) -> pl.Expr:
 
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
-    """Let a threshold that was chosen through, unless it is another number than the score."""
-    rule = "`score` must be a number that a float holds where it is chosen for a threshold"
+    """Raise at collect for a chosen threshold that is not exactly the score."""
+    rule = "`score` must be a number that a float holds where it is chosen as threshold"
     return pl.when(require_at_collect(~moved.fill_null(value=False), rule, threshold)).then(
         threshold
     )
 
 
 def _held(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
-    """Whether a type has room for a value of another."""
+    """Whether a type can hold a value of another type."""
     if common.is_float() and dtype.is_decimal():
         digits = value.cast(pl.String).str.replace_all(r"[-.]", "").str.strip_chars_start("0")
         return (digits.str.strip_chars_end("0").str.len_bytes() <= FLOAT_DIGITS).fill_null(

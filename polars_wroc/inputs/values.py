@@ -1,4 +1,4 @@
-"""Single values as values of a column's type: exactly, or not at all."""
+"""Conversion of single values to the data type of a column, exact or refused."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-# From here on a float stands for several whole numbers.
+# From here on several whole numbers round to the same float.
 _WHOLE_FLOATS = 2.0**53
-# More digits than any type of whole numbers has.
+# More digits than any integer type has.
 _DIGITS = 40
 _REFUSED = (TypeError, ValueError, ArithmeticError, RuntimeError, pl.exceptions.PolarsError)
 
 
 def exact(value: object, dtype: pl.DataType) -> pl.Series | None:
-    """Return a value as the only one of a Series of the type; None if the type has no such value.
+    """Return a value as a Series of one in the type; None if the type has no such value.
 
-    A float is what it is written as: 0.1 is the 0.1 of any type of floats or decimals.
+    A float is read as it is written: 0.1 is the 0.1 of any float or decimal type.
     """
     if isinstance(value, pl.Series | pl.Expr):
         return None
@@ -31,10 +31,10 @@ def exact(value: object, dtype: pl.DataType) -> pl.Series | None:
 
 
 def literal(held: pl.Series) -> pl.Expr:
-    """Write the value that `exact` found as an expression."""
+    """Return the value that `exact` returned as an expression."""
     dtype = held.dtype
     if dtype.is_temporal():
-        # Python's own have no nanoseconds.
+        # Python's types have no nanoseconds.
         physical = held.to_physical()
         return pl.lit(physical.item(), physical.dtype).cast(dtype)
     typed = dtype.is_numeric() or isinstance(dtype, pl.Enum)
@@ -42,7 +42,7 @@ def literal(held: pl.Series) -> pl.Expr:
 
 
 def from_text(text: str, dtype: pl.DataType) -> object:
-    """Read a text as a value of a type; None if it is none."""
+    """Read a text as a value of a type; None if it is not one."""
     value: object = None
     with suppress(ValueError, InvalidOperation):
         if dtype == pl.Boolean:
@@ -62,7 +62,7 @@ def from_text(text: str, dtype: pl.DataType) -> object:
 
 
 def _in_microseconds(text: str) -> str:
-    """Let a time through, unless digits of it would be dropped."""
+    """Raise for a time with more digits than microseconds."""
     if re.search(r"[.,]\d{7}", text):
         msg = "digits beyond microseconds"
         raise ValueError(msg)
@@ -70,7 +70,7 @@ def _in_microseconds(text: str) -> str:
 
 
 def _held(value: object, dtype: pl.DataType) -> pl.Series | None:
-    # Not by way of a Series, in which a Decimal has a limited number of digits.
+    # A Decimal is not put into a Series, which limits its digits.
     given = pl.Series([0 if isinstance(value, Decimal) else value])
     if dtype.is_numeric():
         number = value if isinstance(value, Decimal) else given.item()
@@ -92,7 +92,7 @@ def _is_text(dtype: pl.DataType) -> bool:
 
 
 def _moment(given: pl.Series, dtype: pl.Datetime) -> pl.Series | None:
-    """Return the same moment in another zone; a time without a zone is no moment in one."""
+    """Return the same time in another zone; None if only one of them has a zone."""
     naive = isinstance(given.dtype, pl.Datetime) and given.dtype.time_zone is None
     if naive != (dtype.time_zone is None):
         return None
@@ -116,7 +116,7 @@ def _number(value: float | Decimal, dtype: pl.DataType) -> pl.Series | None:
 
 
 def _float(number: float, dtype: pl.DataType, meant: list[Decimal]) -> pl.Series | None:
-    """Round a number to a type of floats, if it is one of these or written as one."""
+    """Round a number to a float type, if the result equals what is ``meant`` or is written so."""
     held = pl.Series([number], dtype=pl.Float64).cast(dtype)
     found = held.cast(pl.Float64).item()
     if not all(each.is_finite() for each in meant):
