@@ -1,10 +1,10 @@
 """Weighted ROC analysis as Polars queries.
 
-Expressions such as `roc_auc`, `partial_auc` and `operating_point` are one value per context, in
-``select``, ``group_by().agg()`` and ``over``. Functions such as `summary`, `roc_curve` and `audit`
-take a DataFrame or LazyFrame and give a table of the same kind, with a row per group, or per
-group and threshold. Charts such as `roc_chart` take those tables. Importing the package
-registers the same names as ``.wroc`` on expressions and frames.
+Expressions such as `roc_auc`, `partial_auc` and `operating_point` give one value per group in
+``select``, ``group_by().agg()`` and ``over``. Functions such as `summary` and `roc_curve` take a
+DataFrame or LazyFrame and return a table of the same kind, with a row per group, or per group and
+threshold; `audit` compares the groups of several columns. Charts such as `roc_chart` take these
+tables. Importing the package registers the functions as ``.wroc`` on expressions and frames.
 """
 
 from polars_wroc import early_interruption as _early_interruption  # noqa: F401  (comes first)

@@ -1,4 +1,4 @@
-"""``python -m polars_wroc``."""
+"""The command, run as ``python -m polars_wroc``."""
 
 from __future__ import annotations
 

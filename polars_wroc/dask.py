@@ -1,10 +1,10 @@
 """Counts and summaries on a cluster of Dask workers; needs ``polars-wroc[dask]``.
 
 The functions take a `distributed.Client` and parts of the data, which the workers read: one
-LazyFrame or file for each task. Polars works with all cores that it sees, so a worker should have
-one thread (``threads_per_worker=1``) and, where several share a machine, its share of the cores in
-the environment variable ``POLARS_MAX_THREADS`` before it starts. A worker that dies costs the time
-to do its tasks again on another, not a number.
+LazyFrame or file for each task. Polars uses all cores that it sees, so a worker should have one
+thread (``threads_per_worker=1``). If several workers share a machine, set the environment variable
+``POLARS_MAX_THREADS`` to each worker's number of cores before it starts. If a worker dies, its
+tasks run again on another; the results do not change.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ Parts: TypeAlias = Part | Sequence[Part]
 
 __all__ = ["score_counts", "summary"]
 
-# How many results are added up by one task.
+# The number of results that one task adds up.
 _AT_ONCE = 8
 
 
-# Workers that know how large their results are can move them to disk in time.
+# Workers that know the size of their results can move them to disk in time.
 sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))
 
 
@@ -70,15 +70,15 @@ def score_counts(
     pos_label: object = None,
     bins: int | None = None,
 ) -> pl.DataFrame:
-    """Count rows by score on the workers, for all tables that `from_counts` has.
+    """Count rows by score on the workers, for all results of `from_counts`.
 
     Parameters
     ----------
     client
         A `distributed.Client`.
     parts
-        Parts of the data, each a task: LazyFrames that the workers can read, names of files and
-        globs, of which each file is a part, or small DataFrames.
+        Parts of the data, one task each: LazyFrames that the workers can read, names of files or
+        globs, with one part for each file, or small DataFrames.
     label, score, weight, by, pos_label, bins
         As for `polars_wroc.score_counts`. Without ``bins`` all distinct scores of a group must
         fit into the memory of one worker and of the client.
@@ -86,9 +86,9 @@ def score_counts(
     Returns
     -------
     pl.DataFrame
-        What `polars_wroc.score_counts` gives for all rows. ``from_counts(...)`` of it has
-        ``summary``, ``audit`` with its report, curves and the others; those are exact without
-        ``bins``, and with them come with bounds of the AUC.
+        The result of `polars_wroc.score_counts` for all rows. Pass it to `from_counts` for
+        ``summary``, ``audit`` with its report, curves and others. These are exact without
+        ``bins``; with them the AUC has bounds.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def summary(
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> pl.DataFrame:
-    """`summary` on a cluster, exactly, with no more than a range of scores on any worker.
+    """`summary` on a cluster, exactly, with a task for each range of scores.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ def summary(
     label, score, weight, by, pos_label, level, method, weight_type
         As for `polars_wroc.summary`.
     rows_per_range
-        About how many rows a task sorts. The more ranges, the more workers have something to do.
+        About how many rows a task sorts. More ranges keep more workers busy.
 
     Returns
     -------
     pl.DataFrame
-        What `polars_wroc.summary` gives for all rows; numbers may differ in the last digits.
+        The result of `polars_wroc.summary` for all rows; numbers may differ in the last digits.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def summary(
     Notes
     -----
     The method is that of `summary_in_ranges`. Workers read each part twice: to count it in bins,
-    and to divide it into ranges. A worker should hold one part, and one range, several times.
+    and to divide it into ranges. A worker needs memory for several times one part and one range.
 
     Examples
     --------
@@ -193,8 +193,8 @@ def summary(
     arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     keys = rows[0].keys
-    tallies = client.map(_tally, rows, pure=False)
-    counts = _add_up(client, add_bin_counts, tallies, keys)
+    counted = client.map(_count, rows, pure=False)
+    counts = _add_up(client, add_bin_counts, counted, keys)
     ranges = cut_ranges(counts, keys, rows_per_range)
     unknown = [each for each in ranges if each.known is None]
     measured = _measure_all(client, rows, unknown, interval)
@@ -216,7 +216,7 @@ def _measure_all(
     return [
         client.submit(
             _measure,
-            # Only what is of the range goes to the worker that measures it.
+            # Only the rows of the range go to the worker that measures it.
             [client.submit(operator.getitem, part, number, pure=False) for part in divided],
             each,
             parts[0].keys,
@@ -227,12 +227,12 @@ def _measure_all(
     ]
 
 
-def _tally(part: Rows) -> pl.DataFrame:
+def _count(part: Rows) -> pl.DataFrame:
     return collect(count_in_bins(part))
 
 
 def _divide(part: Rows, spans: Sequence[Span]) -> list[pl.DataFrame]:
-    """Read a part once, and lay out its rows in each range."""
+    """Read a part once, and return its rows in each range."""
     read = replace(part, frame=collect(part.frame).lazy())
     return [collect(span.of(read).frame) for span in spans]
 
@@ -247,7 +247,7 @@ def _measure(
 def _add_up(
     client: Client, add: Callable[..., pl.DataFrame], tables: list[Future[Any]], *arguments: Any
 ) -> pl.DataFrame:
-    """Add tables up on the workers, a few at a time, and fetch the last one."""
+    """Add up tables on the workers, a few at a time, and fetch the result."""
     while len(tables) > 1:
         tables = [
             client.submit(add, tables[first : first + _AT_ONCE], *arguments, pure=False)
@@ -263,7 +263,7 @@ def _check(client: Client) -> None:
 
 
 def _frames(parts: Parts) -> list[pl.LazyFrame]:
-    """Lay out each part as a plan, of files one plan each."""
+    """Turn each part into a LazyFrame; each file is one part."""
     listed = [parts] if isinstance(parts, Part) else parts
     if not isinstance(listed, Sequence) or not listed:
         arguments.reject_type("parts", "be one or several LazyFrames or names of files", parts)

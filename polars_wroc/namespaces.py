@@ -1,4 +1,4 @@
-"""The ``.wroc`` namespaces: an index of the functions, with the frame or score filled in."""
+"""The ``.wroc`` namespaces of expressions and frames, and the methods of `Counts`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from polars_wroc.thresholds.threshold_metrics import confusion_matrix, threshold
 def described(
     method: Callable[..., Any], function: Callable[..., Any], filled_in: Collection[str]
 ) -> Callable[..., Any]:
-    """Give a method the name, the documentation and the other arguments of its function."""
+    """Give a method the name, documentation and remaining arguments of its function."""
     update_wrapper(method, function)
     own = inspect.signature(function)
     receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -77,7 +77,7 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pl.api.register_expr_namespace("wroc")
 class ExprNamespace:
-    """Metrics of the score that this is called on."""
+    """Metrics of the score that the namespace belongs to."""
 
     def __init__(self, score: pl.Expr) -> None:
         self._score = score
@@ -144,7 +144,7 @@ class LazyFrameNamespace(_FrameNamespace):
     """Tables from a LazyFrame, as LazyFrames: only ``audit`` computes anything."""
 
 
-# What rows are needed for, or what the counts say themselves.
+# Arguments that need single rows, or that the counts determine.
 _NOT_OF_COUNTS = ("frame", "label", "score", "weight", "pos_label", "cluster", "tolerance")
 
 
@@ -155,21 +155,21 @@ def _of_counts(function: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError as error:
             msg = f"Counts.{function.__name__}() {error}"
             raise TypeError(msg) from None
-        # Counts do not tell the names of the columns that they were made of.
+        # Placeholders: counts do not have the names of the columns that they were made from.
         table = function(self._state, "label", "score", weight="weight", **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
-    # Bins of a calibration are others.
+    # The ``bins`` of a calibration are another argument, which stays.
     binned = "tolerance" in inspect.signature(function).parameters
     return described(method, function, [*_NOT_OF_COUNTS, *(["bins"] if binned else [])])
 
 
 class Counts:
-    """Counts by score and all that follows from them.
+    """Counts by score, with the functions that can be computed from them as methods.
 
-    Each method is the function of its name with counts for rows: it takes the same options but
-    for the columns, and ``by`` names groups of the counts, all or some of them. Tables are of the
-    kind that the counts are.
+    Each method is the function of the same name for counts instead of rows. It takes the same
+    options except for columns; ``by`` names some or all group columns of the counts. The tables
+    are DataFrames or LazyFrames like the counts.
     """
 
     def __init__(self, state: CountTable, *, eager: bool) -> None:
@@ -200,45 +200,46 @@ class Counts:
 
 
 def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
-    """Take counts by score for the rows that they were made of.
+    """Compute curves, metrics and audits from counts by score instead of rows.
 
     Parameters
     ----------
     counts
-        A result of `score_counts` or `merge_counts`, perhaps read back from a file.
+        A result of `score_counts` or `merge_counts`, which may have been saved to a file.
 
     Returns
     -------
     Counts
-        Methods that have the names, options and columns of the functions for rows: ``summary``,
+        Methods with the names, options and result columns of the functions for rows: ``summary``,
         ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need
-        no single row. They take no columns, and ``by`` names groups that the counts have, or is
-        a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a mean would be
-        taken over rows of counts. Models come in alphabetical order. Counts by score give what
-        the rows give. From bins the points of curves are exact but few, and rows in one bin count
-        as ties: ``summary``, ``roc_curve`` and ``audit`` say with certainty, but for rounding, what
-        ``auc_low, auc_high`` an AUC is between. Intervals of gaps in AUC are wider by what bins may
-        hide, and a gap is tested only where its sign is certain. Other tables are those of the
-        binned scores; a calibration needs counts by score.
+        no single row. They take no label, score or weight columns. ``by`` names group columns of
+        the counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or
+        a mean would be taken over the rows of the counts. Models are in alphabetical order. Counts
+        by score give the same results as the rows. From bins the points of curves are exact but
+        few, and rows in one bin are ties: ``summary``, ``roc_curve`` and ``audit`` give bounds
+        ``auc_low, auc_high`` of the exact AUC, which hold but for rounding. Confidence intervals of
+        AUC gaps are widened by the possible error of the bins, and a gap is tested only where its
+        sign is certain. Other tables are those of the binned scores; calibration needs counts by
+        score.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is no table of counts.
+        For something that is not a table of counts.
     polars.exceptions.InvalidOperationError
-        For counts that no rows have, at once for a DataFrame and at collect for a LazyFrame: see
+        For counts that are impossible, at once for a DataFrame and at collect for a LazyFrame: see
         the notes.
 
     Notes
     -----
-    The table is checked whole, whatever is asked for, and a message names the first row that
-    breaks a rule. Counts are whole numbers, 2**53 in all at most; a class has weights where it has
-    rows. The sums of weights, of their squares and of their cubes bound each other, as sums over n
+    The whole table is always checked, and a message names the first row that breaks a rule. Counts
+    are whole numbers that add up to at most 2**53; a class has weight exactly where it has rows.
+    The sums of weights, of their squares and of their cubes bound each other, as sums over n
     positive weights do: ``w**2 / n <= w2 <= w**2`` and ``w2**2 / w <= w3 <= w2**1.5``, but for the
-    rounding of n terms. The lowest and the highest score of a bin are in one bin of ``bins``, and
-    a group has each score or bin once. Counts of other rows are counts too: a check cannot know
-    that a row was moved to another group or to another free score, or was left out, nor that
-    weights were changed to others that are possible.
+    rounding of n terms. The lowest and the highest score of a row are in the same one of
+    the ``bins``, and a group has each score or bin once. Changes that give possible counts of other
+    rows cannot be detected: a row moved to another group or score, a row left out, or other
+    weights.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Files in, lazily, and files out, whole or not at all."""
+"""Reading files lazily, and writing files completely or not at all."""

@@ -1,15 +1,15 @@
-"""What a message may say of an error: one line, without the credentials of a cloud address."""
+"""Error messages in one line, without the credentials of cloud addresses."""
 
 from __future__ import annotations
 
 import re
 
-# Formats of files, which the engine names by the end of an address only.
+# Suffixes of files: the engine may name only the end of an address.
 _FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|ndjson|jsonl)"
 # Where an address ends inside a sentence.
 _END = r"(?=[)\]>,;:.'\"]*(?:\s|$))"
 _ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*)://(\S+?){_END}", re.IGNORECASE)
-# A password may hold any sign, so that it ends with the last @ in front of another address.
+# A password may hold any character, so it ends with the last @ before another address.
 _PASSWORD = re.compile(
     r"(?<=://)[^\s/@:[]*:(?!\d+(?:[/?#\s)\]>,;:.'\"]|$))(?:(?!://)[^\n])*@", re.IGNORECASE
 )
@@ -18,24 +18,24 @@ _SECRET = re.compile(
     r"\b((?:x-(?:amz|goog)-[\w-]+|awsaccesskeyid|signature|sig|token|access_token)=)[^\s&'\"),]+",
     re.IGNORECASE,
 )
-# Here a container stands before the @.
+# In these addresses the part before the @ is a container, not a user.
 _CONTAINERS = ("abfs", "abfss", "adl", "wasb", "wasbs")
 
 
 def first_line(error: BaseException) -> str:
-    """Say in one line what went wrong."""
+    """Return the first line of an error's message."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def one_line(text: str) -> str:
-    """Write a message in one line that holds no credentials."""
+    """Write a message in one line without credentials."""
     return without_credentials(" ".join(text.split("\n")).replace("\r", " "))
 
 
 def without_credentials(text: str) -> str:
-    """Leave out of cloud addresses in a text the user, the password, the query and the fragment.
+    """Remove the user, password, query and fragment from the cloud addresses in a text.
 
-    A signed address has its signature in the query.
+    The query may hold the signature of a signed address.
     """
     text = _ADDRESS.sub(_bare, _PASSWORD.sub("", text))
     text = _QUERY.sub(r"\1", text)

@@ -1,4 +1,4 @@
-"""Files out, whole or not at all."""
+"""Writing of files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from polars_wroc.inputs.arguments import check_text, reject_type
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")
 
-# What is being written, under names that nobody else looks for.
+# Files that are being written, under temporary names.
 _partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
 def write(path: str | Path, save: Callable[[Path], object]) -> None:
-    """Let ``save`` write a file beside the target, then put it in the target's place."""
+    """Let ``save`` write a temporary file in the same folder, then move it to the target."""
     target = Path(path).resolve()
     remove_abandoned(target.parent)
     try:
@@ -53,13 +53,13 @@ def _write_part(part: Path, target: Path, save: Callable[[Path], object]) -> Non
 
 
 def discard_partial() -> None:
-    """Remove what is not written to its end."""
+    """Remove files that are not completely written."""
     for part in [*_partial]:
         part.unlink(missing_ok=True)
 
 
 def _code(error: Exception) -> int | None:
-    """Return the number of the system's error, which Polars tells in words."""
+    """Return the number of the system's error, which Polars gives in its message."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -72,7 +72,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
     savers: dict[str, Callable[[Path], object]] = {
         ".parquet": table.write_parquet,
         ".csv": lambda part: not_run(table).write_csv(part),
-        # Where a disk is full, Polars says nothing of it.
+        # Not with Polars, which does not raise when the disk is full.
         ".json": lambda part: part.write_text(json_of(table), encoding="utf-8"),
     }
     check_target(path, TABLE_SUFFIXES)
@@ -85,25 +85,25 @@ def json_of(table: pl.DataFrame) -> str:
 
 
 def rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Lay out the rows of a table for JSON."""
+    """Return the rows of a table as values for JSON."""
     rows = table.iter_rows(named=True)
     return [{name: in_json(value) for name, value in row.items()} for row in rows]
 
 
 def in_json(value: Any) -> Any:
-    """Write as text what JSON has no number for."""
+    """Write as text a number that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 
 def text_of(value: Any) -> str:
-    """Write as text what JSON has no type for."""
+    """Write as text a value of a type that JSON does not have."""
     return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
 
 
 def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:
-    """Write the result of a plan, exactly, without holding it where that can be."""
+    """Write the result of a plan exactly, without holding it in memory if the format allows."""
     sinks: dict[str, Callable[[Path], object]] = {
         ".parquet": plan.sink_parquet,
         ".csv": plan.sink_csv,
@@ -158,7 +158,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _check_name(path: Path) -> None:
-    """Let the file system say whether it takes such a name: each has its own limit."""
+    """Have the file system check a name, since each has its own limits."""
     try:
         path.lstat()
     except ValueError:

@@ -1,9 +1,9 @@
-"""Temporary files and folders that can be told from those of a process that was killed.
+"""Temporary files and folders, and removal of those that a killed process left.
 
-Each has a name that nothing else has, and a lock that its process holds for as long as it lives:
-the system takes the lock back however the process ends. What has such a name and the same owner
-is removed if nobody holds it. Another computer on a shared folder may not see the lock, so what
-was made under another start of the system has to be untouched for a month besides.
+Each has a unique name and a lock that its process holds while it runs; the system releases the
+lock however the process ends. A file or folder with such a name and the same owner is removed if
+no process holds it. Another computer on a shared folder may not see the lock, so files from
+another computer or an earlier start of the system must also be unchanged for a month.
 
 Where the system has no such locks, nothing is removed.
 """
@@ -30,20 +30,20 @@ if sys.platform != "win32":
 
 
 _NAME = re.compile(r"\.polars-wroc-([0-9a-f]{12})-[0-9a-f]{32}(\.\w+)?")
-# One for all containers of a system: they see the same locks.
+# The same in all containers of a system, which see the same locks.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _MONTH = 30 * 24 * 3600
 _ATTEMPTS = 100
 
 
 def new_name(suffix: str) -> str:
-    """Make a name that nothing else has, as long as all others."""
+    """Make a unique name; all have the same length."""
     return f".polars-wroc-{_boot()}-{uuid4().hex}{suffix}"
 
 
 @contextmanager
 def temporary(parent: Path, suffix: str = "", *, folder: bool = False) -> Iterator[Path]:
-    """Make an empty file or folder that is held meanwhile; to remove it is up to the caller."""
+    """Make an empty file or folder and hold its lock; the caller removes it."""
     for _ in range(_ATTEMPTS):
         path = parent / new_name(suffix)
         if folder:
@@ -51,7 +51,7 @@ def temporary(parent: Path, suffix: str = "", *, folder: bool = False) -> Iterat
         else:
             path.touch(exist_ok=False)
         with _held(path, or_free=True) as mine:
-            # Before it was held, another process may have taken it for abandoned.
+            # Before it was locked, another process may have removed it as abandoned.
             if mine:
                 yield path
                 return
@@ -60,7 +60,7 @@ def temporary(parent: Path, suffix: str = "", *, folder: bool = False) -> Iterat
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove what dead processes of this user left in a folder; nothing where locks are unknown."""
+    """Remove what dead processes of this user left in a folder; nothing without file locks."""
     if sys.platform == "win32":
         return
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
@@ -87,9 +87,9 @@ def _remove_unless_held(path: Path, *, same_boot: bool) -> None:
 
 @contextmanager
 def _held(path: Path, *, or_free: bool) -> Iterator[bool]:
-    """Hold a path, if no other process does and it is still there.
+    """Lock a path, if no other process does and it still exists; yield whether it is locked.
 
-    Where locks are unknown it counts as held if that is said to be enough.
+    Without file locks it yields ``or_free``.
     """
     if sys.platform == "win32":
         yield or_free
@@ -112,7 +112,7 @@ def _lock(number: int, *, or_free: bool) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # A file system that cannot lock: whoever looks for what is abandoned cannot either.
+        # A file system without locks, on which nothing is removed as abandoned either.
         return or_free
     return True
 
@@ -127,7 +127,7 @@ def _is(path: Path, number: int) -> bool:
 
 @cache
 def _boot() -> str:
-    """Name this start of the system, or where that cannot be known this computer."""
+    """Name this start of the system, or this computer if that is unknown."""
     try:
         start = _BOOT.read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Files in, lazily: which ones the caller names, and one frame of them."""
+"""Reading of files: the files that names, globs and folders mean, scanned as one LazyFrame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import polars as pl
 from polars_wroc.files.messages import first_line, one_line, without_credentials
 from polars_wroc.inputs.arguments import check_text
 
-# Columns that came later than the first file are no reason to refuse it.
+# Files may have columns that the first one does not have.
 _scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": _scan_parquet,
@@ -28,11 +28,11 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".ndjson": pl.scan_ndjson,
     ".jsonl": pl.scan_ndjson,
 }
-# Without rows these formats have no types either, and they do not say how many rows they have.
+# Without rows these formats have no data types, and they do not store their number of rows.
 _UNTYPED = (".csv", ".ndjson", ".jsonl")
 _IN_FOLDERS = (".parquet", ".pq")
 _LONGEST = 255
-# What of an address says who may read a file, and not which file it is.
+# Query parameters that give access to a file and do not identify it.
 _SIGNATURE = re.compile(
     r"x-(amz|goog)-.*|(aws|google)access(key)?id|signature|expires|(access_)?token|sig|s[eprstv]|"
     r"spr|sip|srt|sdd|sk[estv]|sk[ot]id",
@@ -50,7 +50,7 @@ def scan(sources: Sequence[str], argument: str = "files") -> pl.LazyFrame:
         frame.collect_schema()
         empty = suffix in _UNTYPED and frame.head(1).collect().is_empty()
     except (OSError, pl.exceptions.PolarsError) as error:
-        # The engine's own words may hold credentials.
+        # The engine's message may hold credentials.
         raise ValueError(unreadable(sources, error, argument)) from None
     if empty:
         msg = f"`{argument}` must hold rows; found none in {_listed(sources)}"
@@ -59,9 +59,9 @@ def scan(sources: Sequence[str], argument: str = "files") -> pl.LazyFrame:
 
 
 def each_file(sources: Sequence[str], argument: str = "files") -> list[str]:
-    """List the files that names, globs and folders stand for, if they are there and different.
+    """List the files that names, globs and folders mean, and check that they exist and differ.
 
-    A cloud address is not looked into.
+    Cloud addresses are returned as they are.
     """
     found = [(file, source) for source in sources for file in _files_of(source, argument)]
     seen: dict[object, str] = {}
@@ -77,7 +77,7 @@ def each_file(sources: Sequence[str], argument: str = "files") -> list[str]:
 
 
 def format_of(sources: Sequence[str], argument: str = "files") -> str:
-    """Return the suffix of files, if they are of one format."""
+    """Return the suffix of files, which must be of one format."""
     suffixes = {_suffix(source, argument) for source in sources}
     if len(suffixes) > 1:
         msg = f"`{argument}` must be of one format; found {', '.join(sorted(suffixes))}"
@@ -87,18 +87,18 @@ def format_of(sources: Sequence[str], argument: str = "files") -> str:
 
 
 def unreadable(sources: Sequence[str], error: Exception, argument: str = "files") -> str:
-    """Say that files cannot be read."""
+    """Return the message that files cannot be read."""
     found = f"{_listed(sources)}: {without_credentials(first_line(error))}"
     return f"`{argument}` must be readable; found {found}"
 
 
 def say_rows(sources: Sequence[str]) -> bool:
-    """Whether files say how many rows they have, so that this need not be counted."""
+    """Whether files store their number of rows, so that it need not be counted."""
     return not any(_suffix(source, "files") in _UNTYPED for source in sources)
 
 
 def reads(source: str, target: Path) -> bool:
-    """Whether a source, which may be a folder or a pattern, holds the target."""
+    """Whether a source, which may be a folder or a pattern, includes the target."""
     local = _local(source)
     if is_address(local):
         return False
@@ -113,7 +113,7 @@ def _plan(
 ) -> pl.LazyFrame:
     folder = _local(sources[0])
     if len(sources) == 1 and _has_keys(folder, files):
-        # The engine makes columns of folders like day=1, if it is shown where they begin.
+        # Given the top folder, the engine makes columns of folders like day=1.
         named = _plain(folder)
         return scan_files(named, glob=False, hive_partitioning=True, hidden_file_prefix=".")
     return scan_files([_as_pattern(file, scan_files) for file in files])
@@ -126,12 +126,12 @@ def _has_keys(folder: str, files: Sequence[str]) -> bool:
 
 
 def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
-    """Name a file so that the engine, which takes all names for patterns, reads no other one."""
+    """Name a file so that the engine, which takes all names for patterns, reads only this one."""
     if not is_address(file):
         return escape(_plain(file))
     if _is_web(file) or escape(file) == file:
         return file
-    # In a cloud the engine works with regular expressions, of which only * is made a pattern.
+    # For cloud files the engine makes regular expressions, in which it translates only *.
     exactly = re.sub(r"[][*?]", lambda sign: f"[\\x{ord(sign[0]):X}]", file)
     try:
         scan_files([exactly]).collect_schema()
@@ -141,7 +141,7 @@ def _as_pattern(file: str, scan_files: Callable[..., pl.LazyFrame]) -> str:
 
 
 def _plain(file: str) -> str:
-    """Name a file in the working folder so that its name cannot be a home or a protocol."""
+    """Name a file so that a first ``~`` or ``:`` is not read as a home folder or protocol."""
     return f"./{file}" if file.startswith("~") or ":" in file.partition("/")[0] else file
 
 
@@ -165,13 +165,13 @@ def _files_of(source: str, argument: str) -> list[str]:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Find the files that a pattern stands for."""
+    """Find the files that match a pattern."""
     found = glob(pattern, recursive=True)  # noqa: PTH207  (patterns with folders in front)
     return sorted(match for match in found if not _is_folder(match))
 
 
 def _in_folder(folder: str, argument: str) -> list[str]:
-    """List the Parquet files of a folder and of those in it."""
+    """List the Parquet files of a folder and its subfolders."""
     found = [path for path in _walk(folder, argument) if path.suffix.lower() in _SCANS]
     files = [path for path in found if path.suffix.lower() in _IN_FOLDERS]
     if not files or len(files) < len(found):
@@ -186,7 +186,7 @@ def _in_folder(folder: str, argument: str) -> list[str]:
 
 
 def _walk(folder: str, argument: str) -> Iterator[Path]:
-    """Go through the files below a folder, but for hidden ones, and its links."""
+    """List the files below a folder, following links, without hidden files."""
 
     def refuse(error: OSError) -> None:
         raise ValueError(unreadable([folder], error, argument)) from error
@@ -202,7 +202,7 @@ def _walk(folder: str, argument: str) -> Iterator[Path]:
 
 
 def _check_file(file: str, argument: str) -> None:
-    """Refuse what is not there, has no end, or cannot be named."""
+    """Raise if a file does not exist, is a pipe or device, or cannot be named."""
     check_text(argument, file)
     status = _status(file, argument)
     if status is None:
@@ -214,7 +214,7 @@ def _check_file(file: str, argument: str) -> None:
 
 
 def _status(file: str, argument: str) -> os.stat_result | None:
-    """Ask the system about a file; None if there is none."""
+    """Return the status of a file; None if it does not exist."""
     try:
         return Path(file).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -226,7 +226,7 @@ def _status(file: str, argument: str) -> os.stat_result | None:
 
 
 def _identity(file: str) -> object:
-    """Say what two names of one file have in common."""
+    """Return a value that is the same for all names of one file."""
     if not is_address(file):
         status = Path(file).stat()
         return (status.st_dev, status.st_ino) if status.st_ino else Path(file).resolve()
@@ -244,7 +244,7 @@ def _suffix(source: str, argument: str) -> str:
     path = _local(source)
     if not is_address(path) and _is_folder(path):
         return ".parquet"
-    # What follows a question mark is for the server; elsewhere it is a part of the name.
+    # In web addresses a question mark begins the query; elsewhere it is part of the name.
     name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
     suffix = Path(name).suffix.lower()
     if suffix not in _SCANS:
@@ -254,18 +254,18 @@ def _suffix(source: str, argument: str) -> str:
 
 
 def _local(source: str) -> str:
-    """Name a file of this machine without the protocol that it may be named with."""
+    """Remove the protocol ``file://`` from the name of a local file."""
     found = re.fullmatch(r"file://(?:localhost)?(/.*)", source, re.IGNORECASE | re.DOTALL)
     return unquote(found[1]) if found else source
 
 
 def _is_folder(path: str) -> bool:
-    # Not that of a Path, which raises where the system takes no such name.
+    # Not Path.is_dir, which raises for names that the system refuses.
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def is_address(source: str) -> bool:
-    """Say whether a source is not a name in the file system: a pattern there is one source."""
+    """Whether a source is a web or cloud address, which may be a pattern."""
     return "://" in source
 
 
@@ -278,6 +278,6 @@ def _listed(sources: Sequence[str]) -> str:
 
 
 def _shown(source: str) -> str:
-    """Write a name as a message shows it."""
+    """Write a name for a message."""
     bare = without_credentials(source)
     return bare if len(bare) <= _LONGEST else f"{bare[:60]}..."
