@@ -85,10 +85,10 @@ def brier_score(
 
 def _brier(rows: pl.Expr) -> pl.Expr:
     field = pl.element().struct.field
-    there = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
+    weighted = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
     score = probability("score", field(SCORE).cast(pl.Float64))
     point = as_struct({SCORE: score, TP: field(TP), FP: field(FP)})
-    points = cumulated_list(there, [SCORE]).list.eval(point.filter(field(ENDS_TIE)))
+    points = cumulated_list(weighted, [SCORE]).list.eval(point.filter(field(ENDS_TIE)))
     curve = list_curve()
     # As columns, since each of the losses uses them several times.
     named = points.list.eval(

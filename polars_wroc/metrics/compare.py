@@ -92,8 +92,9 @@ def compare(
         of the scores. After the ``by`` columns come ``model_a, model_b`` (String), the Float64
         columns ``auc_a, auc_b, difference`` (a minus b), ``se, ci_low, ci_high, z, p_value,
         p_adjusted``, and ``n, n_missing`` (Int64 numbers of rows used and left out). The AUCs and
-        all that depends on them are null where a class has no weight. Where the difference has no
-        variance, interval and ``z`` are null, and the p-value is 1 if there is no difference.
+        all that depends on them are null where a class has no weight. Where the variance of the
+        difference is 0 or unknown, ``ci_low, ci_high, z`` and ``p_value`` are null, but the
+        p-value is 1 if difference and variance are both 0.
 
     Raises
     ------

@@ -37,7 +37,7 @@ from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_c
 _BINNING = Binning(None)
 _PARTS = _BINNING.parts
 _BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows", "__known"
-# Scores with a bin of their own need no second pass where they have this share of a range's rows.
+# Scores with their own bin need no second pass if they have this proportion of a range's rows.
 _WORTH_KNOWING = 1 / 8
 # A range with this many times the rows it should have has few distinct scores.
 _TOO_MANY = 2
@@ -129,8 +129,8 @@ def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -
                 known=numbered.filter(of_range).select(counts.columns) if known else None,
             )
         )
-    nothing = _around(weights, keys).clear()
-    return ranges or [ScoreRange(Span(None, None), nothing, nothing, counts)]
+    no_weights = _around(weights, keys).clear()
+    return ranges or [ScoreRange(Span(None, None), no_weights, no_weights, counts)]
 
 
 def together(frames: Sequence[pl.LazyFrame], keys: list[str]) -> Rows:
