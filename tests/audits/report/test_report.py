@@ -19,7 +19,7 @@ import polars_wroc as wroc
 from polars_wroc.audits.report.figures import gap_specs
 from polars_wroc.charts.labels import GapMetric
 
-PATIENTS = Path(__file__).parents[1] / "notebooks" / "data" / "diabetes.parquet"
+PATIENTS = Path(__file__).parents[3] / "notebooks" / "data" / "diabetes.parquet"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 import polars_wroc as wroc
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 # Of the order in which the rows come, nothing may be left in the page.
 AUDIT = """
 import sys

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from plans import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_HULLS
 from polars.testing import assert_frame_equal
 from processes import PLAIN
+from queries import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_HULLS
 
 import polars_wroc as wroc
 

@@ -35,7 +35,7 @@ def counting(
     (folder / "out" / "x.parquet").write_bytes(b"of yesterday")
     memory = {"POLARS_OOC_MEMORY_BUDGET_MB": "50"}
     call = ["counts", str(rows), "--label", "y", "--score", "s", "--by", "g"]
-    script = [str(Path(__file__).with_name("held_up.py")), point, str(folder)]
+    script = [str(Path(__file__).parents[1] / "held_up.py"), point, str(folder)]
     with subprocess.Popen(  # noqa: S603  (our own code)
         [sys.executable, *script, *call, "-o", str(folder / "out" / "x.parquet")],
         env={**PLAIN, "TMPDIR": str(folder / "spilled"), **memory, **variables},

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 import pytest
-from plans import TABLES
 from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from processes import PLAIN
+from queries import TABLES
 
 import polars_wroc as wroc
 
