@@ -17,7 +17,6 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.stats.distributions import two_sided_p_value
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -530,16 +529,3 @@ def test_bad_values_are_refused_at_collect(models: pl.DataFrame) -> None:
     mixed = pl.int_range(pl.len()) % 3 - 1
     with pytest.raises(InvalidOperationError, match=r"^`label` must hold 0 and 1 or -1 and 1"):
         wroc.compare(models, mixed, ["a", "b"])
-
-
-def test_two_sided_p_value_is_the_normal_one() -> None:
-    z = np.concatenate([np.linspace(-37, 37, 20_001), np.geomspace(1e-12, 37, 2_000)])
-    found = pl.select(two_sided_p_value(pl.lit(pl.Series(z)))).to_series()
-    assert found.to_numpy() == pytest.approx(2 * stats.norm.sf(np.abs(z)), rel=1e-12, abs=0)
-
-
-def test_two_sided_p_value_at_its_ends() -> None:
-    z = pl.Series([0.0, -0.0, float("inf"), -float("inf"), None])
-    found = pl.select(two_sided_p_value(pl.lit(z))).to_series().to_list()
-    assert found[:2] == pytest.approx([1.0, 1.0], rel=1e-15)
-    assert found[2:] == [0.0, 0.0, None]

@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
-from polars_wroc.stats.distributions import student_quantile
 
 Floats = npt.NDArray[np.float64]
 COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]
@@ -238,13 +237,6 @@ def test_weights_of_very_different_sizes() -> None:
         }
     )
     assert interval(frame, "w")["se"] ** 2 == pytest.approx(weighted_variance(frame), rel=1e-9)
-
-
-@pytest.mark.parametrize("probability", [0.75, 0.9, 0.95, 0.975, 0.995, 0.9995])
-def test_student_quantile(probability: float) -> None:
-    df = 1 / np.linspace(1e-6, 1.0, 2_001)
-    found = pl.select(student_quantile(probability, pl.lit(pl.Series(df)))).to_series()
-    assert found.to_numpy() == pytest.approx(stats.t.ppf(probability, df), rel=1e-10)
 
 
 @pytest.mark.parametrize(
