@@ -13,6 +13,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -289,14 +290,14 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
 CROSSED = ("two crossed", "three crossed", "nearly everybody", "one class", "clusters", "limit")
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", sweep(CALLS, fast={"scores", "clusters", "limit"}))
 def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> None:
     label, score, by, options = CALLS[name]
     assert_sums_up(rows, label, score, by, **options, intersections=name in CROSSED)
 
 
 @pytest.mark.parametrize(
-    ("reference", "score"), [("rest", ["s", "t"]), ("overall", "s"), ("best", ["s", "t"])]
+    ("reference", "score"), sweep([("rest", ["s", "t"]), ("overall", "s"), ("best", ["s", "t"])])
 )
 def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
     by = ["g", "most"]
@@ -326,7 +327,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
 
 
 # Two scores in one audit are two cases for the price of one.
-@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 @settings(max_examples=1, phases=[Phase.explicit, Phase.generate])
 @given(frame=frames())
 def test_tables_of_few_rows(frame: pl.DataFrame, reference: str) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.segment_findings import calibration_findings, score_findings
@@ -45,7 +46,7 @@ def test_means_and_wilson_s_interval_by_definition(data: pl.DataFrame) -> None:
         assert tuple(row[name] for name in names) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str | None) -> None:
     result = wroc.audit(data.lazy(), "y", "p", by=["g", "h"], weight=weight, intersections=True)
     found = result.calibration
@@ -58,6 +59,7 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
         assert_frame_equal(rows, expected.select(rows.columns), abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_only_scores_that_may_be_probabilities_are_in_it(data: pl.DataFrame) -> None:
     both = wroc.audit(data, "y", ["p", "rating"], by="g").calibration
     alone = wroc.audit(data, "y", "p", by="g").calibration

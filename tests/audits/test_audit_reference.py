@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.gap_findings import gap_findings, verdict
@@ -39,8 +40,8 @@ def rows() -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("score", ["s", ["s", "t"]])
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("score", sweep(["s", ["s", "t"]]))
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_gaps_are_those_of_each_attribute_by_itself(
     rows: pl.DataFrame, score: Any, weight: str | None
 ) -> None:
@@ -65,7 +66,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         assert_frame_equal(gaps, expected, abs_tol=1e-10, rel_tol=1e-8)
 
 
-@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+@pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> None:
     rows = rows.with_columns(w=pl.col("w").ceil())
     options: Any = {"weight": "w", "weight_type": weight_type, "adjust": "none"}
@@ -100,6 +101,7 @@ def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
     )
 
 
+@pytest.mark.slow
 def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path) -> None:
     found = wroc.audit(rows, "y", "s", by=["sex", "site"], reference={"sex": "m"}, threshold=0.7)
     assert found.settings["reference"] == {"sex": "m"}
@@ -170,6 +172,7 @@ def assert_same_tables(text: str, audit: wroc.Audit) -> None:
                 assert row[key] == close
 
 
+@pytest.mark.slow
 def test_command_line_names_segments(
     rows: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -68,6 +69,7 @@ def test_crossed_attributes_come_last_in_the_order_of_their_values(rows: pl.Data
     assert names(audit.segments)[-8:] == [(f"age{CROSS}size", name) for name in expected]
 
 
+@pytest.mark.slow
 def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None:
     frame = pl.DataFrame(
         {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
@@ -84,6 +86,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
         assert extremes == ("2", "10")
 
 
+@pytest.mark.slow
 def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
     eager, lazy = (
@@ -157,7 +160,7 @@ def test_rows_of_weight_zero_lack_nothing(rows: pl.DataFrame) -> None:
     assert lacking(frame, "y", "s", weight="w", by="g") == [("y", 0), ("s", 0), ("w", 0), ("g", 0)]
 
 
-@pytest.mark.parametrize(("column", "count"), [("y", 3), ("s", 5), ("w", 4)])
+@pytest.mark.parametrize(("column", "count"), sweep([("y", 3), ("s", 5), ("w", 4)]))
 def test_column_that_is_an_attribute_too_is_counted_once(
     rows: pl.DataFrame, column: str, count: int
 ) -> None:

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from chromium import DRAWN, Chromium
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.charts import segments_threshold_chart
@@ -91,7 +92,7 @@ def cells_of(page: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", sweep(CHOICES, fast=2))
 def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     judged: pl.DataFrame, name: str
 ) -> None:
@@ -166,7 +167,7 @@ def test_threshold_does_not_come_with_a_rule(judged: pl.DataFrame, name: str) ->
 # Pages.
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", sweep(CHOICES))
 def test_page_says_which_threshold_and_why(
     judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_page_says_which_threshold_and_why(
         ] in cells_of(page)
 
 
+@pytest.mark.slow
 def test_page_without_a_threshold_has_sliders_only(judged: pl.DataFrame, tmp_path: Path) -> None:
     result = wroc.audit(judged, "y", "s", by="g")
     page = report(result, tmp_path)
@@ -227,7 +229,7 @@ def test_numbers_beside_the_slider_are_those_of_all_rows() -> None:
     assert shown.select("tp", "fp").row(-1) == result.segments.select("tp", "fp").row(0)
 
 
-@pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
+@pytest.mark.parametrize("score", sweep([[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]]))
 def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
     result = wroc.audit(data, "y", "s", by="g", max_fpr=0)
@@ -250,7 +252,9 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 # One criterion for all of them, as they have one flag.
-@pytest.mark.parametrize("name", [name for name in CHOICES if name not in ("accuracy", "youden")])
+@pytest.mark.parametrize(
+    "name", sweep([name for name in CHOICES if name not in ("accuracy", "youden")])
+)
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +267,7 @@ def test_command_measures_the_same(
     assert_frame_equal(found, result.segments, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_command_prints_decisions(
     file: str, judged: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

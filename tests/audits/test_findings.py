@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.gap_findings import gap_findings, verdict
@@ -85,10 +86,12 @@ def test_verdict_counts_what_is_found(data: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize(
     ("adjust", "how", "name"),
-    [
-        ("bh", "adjusted for their number by Benjamini and Hochberg's method", "adjusted p"),
-        ("none", "p-values not adjusted for their number", "; p "),
-    ],
+    sweep(
+        [
+            ("bh", "adjusted for their number by Benjamini and Hochberg's method", "adjusted p"),
+            ("none", "p-values not adjusted for their number", "; p "),
+        ]
+    ),
 )
 def test_sentences_say_how_p_values_are_adjusted(
     data: pl.DataFrame, adjust: Any, how: str, name: str
@@ -117,6 +120,7 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     assert nothing == "Nothing could be tested by all."
 
 
+@pytest.mark.slow
 def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     two = data.filter(pl.col("g") != "c")
     # A segment whose rows lack a score is none to compare.
@@ -148,7 +152,7 @@ def test_verdict_of_clusters_says_why_nothing_is_tested(data: pl.DataFrame) -> N
     assert untested_findings(result.segments, result.gaps, result.settings) == []
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     result = wroc.audit(data, "y", "s", by="g", reference=reference)
     assert untested_findings(result.segments, result.gaps, result.settings) == []
@@ -189,7 +193,7 @@ def test_coarse_bins_are_why_nothing_is_tested() -> None:
     assert verdict(result.gaps, result.settings).endswith(reason)
 
 
-@pytest.mark.parametrize(("threshold", "whom"), [(99.0, "nobody"), (-99.0, "everybody")])
+@pytest.mark.parametrize(("threshold", "whom"), sweep([(99.0, "nobody"), (-99.0, "everybody")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, whom: str) -> None:
     result = wroc.audit(data, "y", "s", by="g", threshold=threshold)
     (text,) = decision_findings(result.segments)
@@ -199,6 +203,7 @@ def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, wh
     assert decision_findings(wroc.audit(data, "y", "s", by="g", threshold=0.5).segments) == []
 
 
+@pytest.mark.slow
 def test_sentences_that_are_left_out_are_counted(data: pl.DataFrame) -> None:
     names = [f"h{number}" for number in range(10)]
     others = [((pl.int_range(pl.len()) // 10 + n) % 3).alias(name) for n, name in enumerate(names)]

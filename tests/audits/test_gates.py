@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.gap_findings import gap_findings, verdict
@@ -140,7 +141,7 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     assert gap_findings(nobody.gaps, nobody.settings) == []
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_gaps_of_an_audit_are_those_of_each_attribute(
     unequal: pl.DataFrame, reference: Any
 ) -> None:
@@ -179,7 +180,9 @@ def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> No
     assert gate.judge(audit) == ([], ["g, d"])
 
 
-@pytest.mark.parametrize(("metric", "threshold", "least"), [("ppv", 2.9, 20), ("npv", -1.6, 25)])
+@pytest.mark.parametrize(
+    ("metric", "threshold", "least"), sweep([("ppv", 2.9, 20), ("npv", -1.6, 25)])
+)
 def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     unequal: pl.DataFrame, metric: str, threshold: float, least: int
 ) -> None:
@@ -206,6 +209,7 @@ def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> Non
         read_gate("demographic_parity_ratio<0.8", decides=True).judge(result)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_what_no_gate_judges(
     unequal: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,7 +260,7 @@ def test_gates_and_tests_need_rows_enough_on_both_sides(unequal: pl.DataFrame) -
     assert read_gate("auc>0", decides=True).judge(result).not_judged == ["g, b"]
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best", {"g": "b"}])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best", {"g": "b"}]))
 def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> None:
     rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
     result = wroc.audit(rows, "y", "s", by="g", threshold=1, reference=reference)
@@ -278,6 +282,7 @@ def test_gate_on_an_auc_judges_the_reference_too(unequal: pl.DataFrame) -> None:
     assert [failure[-1] for failure in failures] == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_gates_on_fairness_name_the_segments_that_are_left_out(unequal: pl.DataFrame) -> None:
     rows = pl.concat([unequal, unequal.head(25).with_columns(g=pl.lit("few"))])
     result = wroc.audit(rows, "y", "s", by="g", threshold=1)

@@ -99,6 +99,7 @@ def test_facet_has_a_panel_for_each_value() -> None:
     assert names == [["0"], ["1"], ["0"]]
 
 
+@pytest.mark.slow
 def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> None:
     audit = wroc.audit(audited(), "y", ["s", "t"], by=["g", "h"], weight="w")
     panels = drawn_panels(wroc.auc_chart(audit.segments))

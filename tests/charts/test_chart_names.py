@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import Chromium
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.page import _bundle
@@ -75,7 +76,7 @@ def rows(names: dict[str, list[str]]) -> pl.DataFrame:
     return crossed.with_columns(s=pl.Series(score) + pl.col("y"))
 
 
-@pytest.mark.parametrize("number", range(0, len(NAMES), 3))
+@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 3)))
 def test_columns_and_values_of_any_name_are_drawn(
     number: int, tmp_path: Path, chromium: Chromium
 ) -> None:
@@ -139,7 +140,7 @@ def test_columns_and_values_of_any_name_are_drawn(
         }
 
 
-@pytest.mark.parametrize("number", range(0, len(NAMES), 5))
+@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 5)))
 def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chromium) -> None:
     models = (NAMES * 2)[number : number + 5]
     data = rows({"g": ["a", "b"]})

@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.inputs.costs import read_costs
@@ -74,8 +75,8 @@ def shaded_area(points: pl.DataFrame) -> float:
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("costs", COSTS)
-@pytest.mark.parametrize("digits", [1, 9])
+@pytest.mark.parametrize("costs", sweep(COSTS, fast=3))
+@pytest.mark.parametrize("digits", sweep([1, 9]))
 def test_shaded_polygon_is_the_area_of_the_metric(
     costs: dict[str, Any], baseline: Any, digits: int
 ) -> None:
@@ -95,7 +96,7 @@ def test_shaded_polygon_is_the_area_of_the_metric(
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("costs", sweep(COSTS, fast=4))
 def test_numbers_beside_the_curve_are_those_of_the_metric(
     costs: dict[str, Any], baseline: Any
 ) -> None:
@@ -115,7 +116,7 @@ def test_numbers_beside_the_curve_are_those_of_the_metric(
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("costs", [each for each in COSTS if share_of(**each) > 0])
+@pytest.mark.parametrize("costs", sweep([each for each in COSTS if share_of(**each) > 0], fast=3))
 def test_line_runs_across_the_square(costs: dict[str, Any], baseline: str) -> None:
     data = scored(60)
     options: dict[str, Any] = {**costs, "baseline": baseline}
@@ -151,7 +152,7 @@ def test_shading_lies_between_the_curve_and_the_line(baseline: Any) -> None:
     assert (np.isclose(added["tpr"], on_line) | np.isclose(on_line, 0)).all()
 
 
-@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("costs", sweep(COSTS, fast=3))
 def test_diamond_is_the_highest_threshold_of_least_cost(costs: dict[str, Any]) -> None:
     data = scored(120, groups=3, digits=1)
     curve = wroc.roc_curve(data, "y", "s", weight="w", by="g")
@@ -198,7 +199,7 @@ def test_zigzags_that_cross_the_line_at_every_step_still_fit() -> None:
     assert points.height <= 5_000
 
 
-@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("label", sweep([0, 1]))
 @pytest.mark.parametrize("prevalence", [None, 0.3])
 def test_group_of_one_class_has_an_empty_panel(
     label: int, prevalence: float | None, tmp_path: Path

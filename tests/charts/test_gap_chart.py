@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -51,7 +52,9 @@ def texts_of(chart: Any, folder: Path) -> list[str]:
     return [text for text in root.itertext() if text.strip()]
 
 
-@pytest.mark.parametrize("metric", ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"])
+@pytest.mark.parametrize(
+    "metric", sweep(["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"], fast=2)
+)
 def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, metric: Any) -> None:
     for table in (gaps, gaps.lazy()):
         found = drawn(wroc.gap_chart(table, metric=metric))
@@ -62,7 +65,7 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
             assert found[name].to_list() == gaps[name].to_list()
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("level", sweep([0.5, 0.95, 0.999]))
 def test_verdict_is_that_of_the_adjusted_p_value(gaps: pl.DataFrame, level: float) -> None:
     found = drawn(wroc.gap_chart(gaps, metric="tpr", level=level))
     expected = [
@@ -129,6 +132,7 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
             assert all(len(set(scale["range"])) == 2 for scale in scales)
 
 
+@pytest.mark.slow
 def test_groups_make_up_the_segment_and_may_have_panels(rows: pl.DataFrame) -> None:
     table = wroc.group_gaps(rows, "y", "s", by=["g", "h"])
     names = drawn(wroc.gap_chart(table))["__row"].str.replace(r" \(.*", "").to_list()

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.metrics import average_precision_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -124,7 +125,7 @@ def test_curves_of_one_panel_share_the_text_about_their_prevalences() -> None:
     assert [text.partition(":")[0] for text in labels(chart)] == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("share", [0.02, 0.5])
+@pytest.mark.parametrize("share", sweep([0.02, 0.5]))
 def test_large_curves_are_thinned_and_keep_their_average_precision(share: float) -> None:
     data = scored(60_000, groups=4, share=share)
     chart = wroc.pr_chart(pr_table(data, weight="w", by="g"), facet="g")
@@ -151,7 +152,7 @@ def test_drawn_points_are_points_of_the_curve() -> None:
     assert set(points.select(COUNTS).rows()) <= set(table.select(COUNTS).rows())
 
 
-@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("label", sweep([0, 1]))
 def test_group_of_one_class_has_a_panel_and_no_number(label: int, tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, label], "s": [0.5, 0.1, 0.3]})
     chart = wroc.pr_chart(pr_table(data, by="g"), facet="g")
@@ -164,7 +165,7 @@ def test_group_of_one_class_has_a_panel_and_no_number(label: int, tmp_path: Path
     assert {"a", "b"} <= set(texts)
 
 
-@pytest.mark.parametrize("channel", ["color", "facet"])
+@pytest.mark.parametrize("channel", sweep(["color", "facet"]))
 def test_names_that_vega_reads_as_syntax(channel: str, tmp_path: Path) -> None:
     name = "a.b[c]:d"
     table = pr_table(scored(60, groups=2).rename({"g": name}), by=name)
@@ -215,7 +216,7 @@ def test_more_than_five_colours_are_refused() -> None:
         wroc.pr_chart(pr_table(scored(300, groups=6), by="g"))
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("share", sweep([0.02, 0.1, 0.3, 0.9]))
 @pytest.mark.parametrize("good", [False, True])
 def test_labels_stand_clear_of_the_prevalences(share: float, *, good: bool) -> None:
     rng = np.random.default_rng(2)

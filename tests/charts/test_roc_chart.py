@@ -128,6 +128,7 @@ def test_tooltips_hold_the_limits_of_the_band() -> None:
     assert "area" not in [layer["mark"]["type"] for layer in without["layer"]]
 
 
+@pytest.mark.slow
 def test_band_leaves_the_title_of_its_axis_alone(tmp_path: Path) -> None:
     chart = wroc.roc_chart(wroc.roc_curve(scored(30), "y", "s", band="simultaneous"))
     assert {"True positive rate", "False positive rate"} <= set(shown_texts(chart, tmp_path))

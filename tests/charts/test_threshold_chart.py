@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import Chromium
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
@@ -239,7 +240,7 @@ def test_scores_that_are_infinite_stand_beyond_the_slider() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-9, 0.03, 1.0, 37.0, 1e9])
-@pytest.mark.parametrize("shift", [-3.0, 0.0, 2.0])
+@pytest.mark.parametrize("shift", sweep([-3.0, 0.0, 2.0]))
 def test_slider_spans_the_thresholds_in_round_steps(scale: float, shift: float) -> None:
     data = scored(500).with_columns((pl.col("s") + shift) * scale)
     curve = wroc.roc_curve(data, "y", "s")
@@ -276,7 +277,7 @@ def test_slider_starts_where_the_caller_says() -> None:
     assert param(wroc.threshold_chart(curve))["value"] == pytest.approx(finite.median())
 
 
-@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("groups", sweep([1, 4]))
 def test_large_curves_are_thinned_and_exact_at_every_step(groups: int) -> None:
     data = scored(30_000, groups=groups)
     curve = wroc.roc_curve(data, "y", "s", weight="w", by="g")
@@ -299,6 +300,7 @@ def test_large_curves_are_thinned_and_exact_at_every_step(groups: int) -> None:
             )
 
 
+@pytest.mark.slow
 def test_many_large_curves_show_counts_of_points_that_are_drawn() -> None:
     data = scored(20_000, groups=40)
     curve = wroc.roc_curve(data, "y", "s", by="g")

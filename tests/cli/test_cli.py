@@ -66,6 +66,7 @@ def test_audit_as_json_on_standard_output(
     assert_frame_equal(found, expected, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_audit_names_its_files_as_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

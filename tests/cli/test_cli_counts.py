@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli import sources as cli_inputs
@@ -105,7 +106,7 @@ def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> Non
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("more", [[], ["--threshold", "0.5"], ["--criterion", "youden"]])
+@pytest.mark.parametrize("more", sweep([[], ["--threshold", "0.5"], ["--criterion", "youden"]]))
 def test_audit_of_counts_is_that_of_the_rows(
     more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[s
     assert "auc>0.1: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_auc_and_curve_of_counts_are_those_of_the_rows(rows: pl.DataFrame) -> None:
     assert main(["auc", "counts?.parquet", "--counts", "--by", "sex", "-o", "auc.parquet"]) == 0
     expected = wroc.summary(rows, "y", "s", weight="w", by="sex")
@@ -145,7 +147,7 @@ def test_counts_in_wider_bins(rows: pl.DataFrame) -> None:
     assert_frame_equal(pl.read_parquet("auc.parquet"), expected, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("command", ["audit", "auc", "curve"])
+@pytest.mark.parametrize("command", sweep(["audit", "auc", "curve"]))
 @pytest.mark.parametrize("bins", [None, 16])
 def test_bins_of_rows_are_asked_for_only_when_given(
     command: str, bins: int | None, monkeypatch: pytest.MonkeyPatch

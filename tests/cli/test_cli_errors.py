@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from sweeps import sweep
 
 from polars_wroc.cli.main import main
 
@@ -176,7 +177,7 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
 
 
 @pytest.mark.parametrize("command", ["auc", "audit", "counts"])
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("place", sweep([0, 1, 2]))
 @pytest.mark.parametrize("name", ONE_BAD)
 def test_the_one_bad_file_of_several_is_named(
     name: str,
@@ -215,7 +216,7 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
         assert_refused(call, message, folder, capsys)
 
 
-@pytest.mark.parametrize("command", ["auc", "audit", "curve", "counts"])
+@pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts"], fast=2))
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "html"])
 def test_full_disk(
     command: str,

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
+from sweeps import sweep
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 ENTRIES = ["module", "script"]
@@ -59,7 +60,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.parametrize(("number", "code"), sweep(SIGNALS))
 def test_stopped_while_writing(
     number: signal.Signals, code: int, rows: Path, tmp_path: Path
 ) -> None:
@@ -73,7 +74,7 @@ def test_stopped_while_writing(
     assert names(tmp_path) == ["out/x.parquet"]
 
 
-@pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.parametrize(("number", "code"), sweep(SIGNALS))
 @pytest.mark.parametrize("own", [False, True])
 def test_stopped_while_memory_is_short(
     number: signal.Signals, code: int, own: bool, rows: Path, tmp_path: Path
@@ -109,7 +110,7 @@ def test_killed_while_writing_leaves_the_target_as_it_was(rows: Path, tmp_path: 
     assert (tmp_path / "out" / "x.parquet").read_bytes() == b"of yesterday"
 
 
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("own", sweep([False, True]))
 def test_what_a_killed_process_left_is_removed_by_the_next(
     own: bool, rows: Path, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_stopped_while_importing(
     assert process.returncode == code
 
 
+@pytest.mark.slow
 def test_a_program_that_imports_the_package_keeps_its_signals(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     program = tmp_path / "other" / "__main__.py"
@@ -179,6 +181,7 @@ def test_a_program_that_imports_the_package_keeps_its_signals(tmp_path: Path) ->
         subprocess.run([sys.executable, *call], env=PLAIN, cwd=tmp_path, check=True)  # noqa: S603
 
 
+@pytest.mark.slow
 def test_signals_ignored_from_outside_stay_ignored(rows: Path) -> None:
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

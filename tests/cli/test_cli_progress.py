@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
+from sweeps import sweep
 
 from polars_wroc.cli import progress
 from polars_wroc.cli.main import main
@@ -83,7 +84,7 @@ def test_rows_read_are_shown_and_removed(rows: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]]
+    "more", sweep([["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]])
 )
 def test_error_stands_alone(more: list[str], rows: Path) -> None:
     code, printed, shown = on_terminal(["auc", str(rows), "--score", "s", "--by", "g", *more])
@@ -93,12 +94,14 @@ def test_error_stands_alone(more: list[str], rows: Path) -> None:
     assert shown.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_shown_when_not_wanted(rows: Path) -> None:
     code, printed, shown = on_terminal(["auc", str(rows), *COLUMNS, "--by", "g", "--no-progress"])
     assert (code, shown) == (0, "")
     assert "auc" in printed
 
 
+@pytest.mark.slow
 def test_nothing_is_shown_for_short_work(
     rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +111,7 @@ def test_nothing_is_shown_for_short_work(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("terminal", sweep([False, True]))
 def test_nothing_is_watched_without_a_terminal_to_say_it_on(
     terminal: bool, rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -72,7 +73,7 @@ def assert_refused(capsys: pytest.CaptureFixture[str], call: list[str], *said: s
 LIKE_PATTERNS = {"q[1]": "q1", "z*k": "zXk", "b?d": "bad", "[!a]": "b", "e[[]1]": "e[1]"}
 
 
-@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("suffix", sweep(WRITERS, fast=2))
 @pytest.mark.parametrize("name", LIKE_PATTERNS)
 def test_a_name_that_exists_is_that_file(
     name: str, suffix: str, capsys: pytest.CaptureFixture[str]
@@ -330,7 +331,7 @@ LABELS: dict[str, tuple[pl.DataType, Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("engine", sweep(["in-memory", "streaming"]))
 @pytest.mark.parametrize("name", LABELS)
 def test_the_positive_label_is_a_value_of_the_labels_type(
     name: str, engine: Any, capsys: pytest.CaptureFixture[str]
@@ -380,7 +381,9 @@ def test_texts_that_are_no_value_of_the_label(
     assert_refused(capsys, ["auc", "a.parquet", *COLUMNS, "--pos-label", text], said)
 
 
-@pytest.mark.parametrize("output", [[], ["-o", "-"], ["-o", "x.csv"], ["-o", "x.svg"]])
+@pytest.mark.parametrize(
+    "output", sweep([[], ["-o", "-"], ["-o", "x.csv"], ["-o", "x.svg"]], fast=2)
+)
 @pytest.mark.parametrize("command", ["auc", "curve"])
 @pytest.mark.parametrize("by", [[], ["--by", "g"]])
 def test_a_positive_label_that_no_row_has(

@@ -16,6 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
+from sweeps import sweep
 
 from polars_wroc.cli import commands as cli_commands
 from polars_wroc.cli.main import main
@@ -73,7 +74,7 @@ def without_reader(call: list[str], environment: dict[str, str]) -> tuple[int, s
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(("call", "environment"), CALLS)
+@pytest.mark.parametrize(("call", "environment"), sweep(CALLS))
 @pytest.mark.parametrize(("redirected", "said"), [(">/dev/full", FULL), (">&-", CLOSED)])
 @pytest.mark.usefixtures("folder")
 def test_standard_output_that_cannot_be_written(
@@ -85,13 +86,13 @@ def test_standard_output_that_cannot_be_written(
     assert errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(("call", "environment"), CALLS)
+@pytest.mark.parametrize(("call", "environment"), sweep(CALLS, fast=2))
 @pytest.mark.usefixtures("folder")
 def test_standard_output_that_nobody_reads(call: list[str], environment: dict[str, str]) -> None:
     assert without_reader(call, environment) == (0, "")
 
 
-@pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("redirected", sweep(["2>&-", "2>/dev/full", ">&- 2>&- <&-"]))
 @pytest.mark.usefixtures("folder")
 def test_standard_error_that_cannot_be_written(redirected: str) -> None:
     for call, expected in (([*AUC, "-o", "x.csv"], 0), (["auc", "none.csv"], 2), (FAILING, 1)):
@@ -101,7 +102,7 @@ def test_standard_error_that_cannot_be_written(redirected: str) -> None:
         assert errors == ""
 
 
-@pytest.mark.parametrize("output", [[], ["-o", "x.csv"]])
+@pytest.mark.parametrize("output", sweep([[], ["-o", "x.csv"]]))
 def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
     for redirected, said in ((">/dev/full", FULL), (">&-", CLOSED)):
         code, errors = in_shell([*FAILING, *output], redirected, PLAIN)
@@ -122,6 +123,7 @@ def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
     assert "too few rows behind it" in errors
 
 
+@pytest.mark.slow
 def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     (folder / "x.html").write_text("of yesterday")
     # In blocks of 1024 bytes: room for what is read, and not for a page.
@@ -144,11 +146,13 @@ def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "shown"),
-    [
-        ("ascii", ["\\xe9", "\\u0142=", "\\U0001f600", "a"]),
-        ("latin-1", ["é", "\\u0142=", "\\U0001f600", "a"]),
-        ("utf-8", NAMES),
-    ],
+    sweep(
+        [
+            ("ascii", ["\\xe9", "\\u0142=", "\\U0001f600", "a"]),
+            ("latin-1", ["é", "\\u0142=", "\\U0001f600", "a"]),
+            ("utf-8", NAMES),
+        ]
+    ),
 )
 @pytest.mark.usefixtures("folder")
 def test_names_that_the_output_cannot_encode(encoding: str, shown: list[str]) -> None:
@@ -203,7 +207,7 @@ def test_what_nobody_expects_is_one_line(
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("no"), MemoryError(), pl.exceptions.PanicException("index")]
+    "error", sweep([RuntimeError("no"), MemoryError(), pl.exceptions.PanicException("index")])
 )
 @pytest.mark.usefixtures("folder")
 def test_what_nobody_expects_hides_no_gate(
@@ -248,7 +252,7 @@ def test_names_that_are_too_long(
         assert "`path` must not be longer than the file system allows; found a name of " in err
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "html"])
+@pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
 def test_names_as_long_as_can_be(suffix: str, folder: Path) -> None:
     output = f"{'a' * (254 - len(suffix))}.{suffix}"
     assert main([*AUDIT, "-o", output]) == 0

@@ -101,6 +101,7 @@ def test_command_line_reads_a_bucket(
     assert_frame_equal(found, wroc.summary(people, "y", "s", weight="w"), rel_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_signed_addresses_are_read_and_not_told(
     people: pl.DataFrame,
     parts: str,

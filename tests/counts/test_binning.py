@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score, roc_curve
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.counts.binning import Binning, score_bin
@@ -110,7 +111,7 @@ def cases() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    "options", [{"bins": 16}, {"bins": 64}, {"bins": 4096}, {"tolerance": 0.02}]
+    "options", sweep([{"bins": 16}, {"bins": 64}, {"bins": 4096}, {"tolerance": 0.02}])
 )
 def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[str, Any]) -> None:
     exact = wroc.summary(cases, "y", "s", weight="w", by="case")
@@ -135,12 +136,14 @@ def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[st
 
 @pytest.mark.parametrize(
     "area",
-    [
-        {"fpr": (0.0, 0.2)},
-        {"fpr": (0.1, 0.6), "standardize": True},
-        {"tpr": (0.5, 1.0)},
-        {"fpr": (0.0, 0.5), "tpr": (0.5, 1.0)},
-    ],
+    sweep(
+        [
+            {"fpr": (0.0, 0.2)},
+            {"fpr": (0.1, 0.6), "standardize": True},
+            {"tpr": (0.5, 1.0)},
+            {"fpr": (0.0, 0.5), "tpr": (0.5, 1.0)},
+        ]
+    ),
 )
 def test_bounds_of_partial_areas_hold(cases: pl.DataFrame, area: dict[str, Any]) -> None:
     exact = wroc.partial_aucs(cases, "y", "s", weight="w", by="case", **area)
@@ -223,7 +226,7 @@ def test_the_default_is_sure_to_a_thousandth(scores: Callable[[Floats], Floats])
     assert found["auc"] == pytest.approx(wroc.summary(frame, "y", "s")["auc"].item(), abs=1e-5)
 
 
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 0.0])
+@pytest.mark.parametrize("tolerance", sweep([1e-2, 1e-4, 0.0]))
 def test_a_tolerance_is_kept_in_every_segment(tolerance: float) -> None:
     random, rows = np.random.default_rng(6), 3000
     labels = random.random(rows) < 0.3

@@ -13,9 +13,10 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 from conftest import Engine
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -255,7 +256,6 @@ PARTS = st.lists(
 )
 
 
-@settings(max_examples=20)
 @given(
     parts=PARTS,
     bins=st.sampled_from([None, None, 16, 4096, 2**52]),
@@ -282,8 +282,8 @@ def test_honest_counts_are_never_refused(
     wroc.from_counts(wroc.merge_counts([merged], bins=16))
 
 
-@pytest.mark.parametrize("weight", [0.1, 1 / 3, 1.0, 1e-160, 7e102])
-@pytest.mark.parametrize("bins", [None, 16])
+@pytest.mark.parametrize("weight", sweep([0.1, 1 / 3, 1.0, 1e-160, 7e102]))
+@pytest.mark.parametrize("bins", sweep([None, 16]))
 def test_sums_of_many_equal_weights_are_not_refused(weight: float, bins: int | None) -> None:
     many = pl.select(y=pl.int_range(1_000_000) % 2, s=pl.lit(0.5), w=pl.lit(weight))
     state = wroc.score_counts(many, "y", "s", weight="w", bins=bins)
@@ -304,7 +304,6 @@ def allowed(n: int, *sums: float) -> tuple[bool, bool]:
     return verdicts[0], verdicts[1]
 
 
-@settings(max_examples=100)
 @given(
     name=st.sampled_from(MOMENTS),
     factor=st.one_of(st.floats(0.3, 3.0), st.floats(0, 1e6), st.just(1.0)),
@@ -340,7 +339,7 @@ def parquet(table: pl.DataFrame) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("call", [["merge", "-o", "x.parquet"], ["auc", "--counts"]])
+@pytest.mark.parametrize("call", sweep([["merge", "-o", "x.parquet"], ["auc", "--counts"]]))
 @pytest.mark.parametrize(
     ("content", "message"),
     [

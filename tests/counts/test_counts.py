@@ -12,9 +12,10 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -75,7 +76,7 @@ def counts_of(frame: pl.DataFrame, by: list[str], bins: int | None = None) -> pl
     return wroc.score_counts(frame, "y", "s", weight="w", by=by, bins=bins)
 
 
-@pytest.mark.parametrize("score", ["s", SCORES], ids=["score", "models"])
+@pytest.mark.parametrize("score", sweep(["s", SCORES]), ids=["score", "models"])
 @pytest.mark.parametrize(("name", "options", "compares"), TABLES)
 def test_tables_from_counts_are_those_of_the_rows(
     scored: pl.DataFrame, score: str | list[str], name: str, options: dict[str, Any], compares: bool
@@ -88,7 +89,13 @@ def test_tables_from_counts_are_those_of_the_rows(
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"threshold": 0.5}, {"criterion": "youden", "intersections": True, "reference": "best"}],
+    sweep(
+        [
+            {},
+            {"threshold": 0.5},
+            {"criterion": "youden", "intersections": True, "reference": "best"},
+        ]
+    ),
 )
 def test_an_audit_of_counts_is_that_of_the_rows(
     scored: pl.DataFrame, options: dict[str, Any]
@@ -104,6 +111,7 @@ def test_an_audit_of_counts_is_that_of_the_rows(
             assert_frame_equal(getattr(of_counts, name), table, rel_tol=1e-9, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_report_of_counts_opens(scored: pl.DataFrame, tmp_path: Any) -> None:
     counts = wroc.from_counts(counts_of(scored, ["g", "h"]))
     counts.audit(by=["g", "h"], threshold=0.5).save(tmp_path / "report.html")
@@ -140,7 +148,6 @@ def test_a_state_counts_rows_and_sums_powers_of_their_weights(scored: pl.DataFra
         assert group["score"].is_sorted(descending=True)
 
 
-@settings(max_examples=15)
 @given(data=st.data(), bins=st.sampled_from([None, 16, 4096]))
 def test_states_add_up_in_any_way(data: st.DataObject, bins: int | None) -> None:
     random, rows = np.random.default_rng(5), 200
@@ -329,6 +336,7 @@ def test_what_is_no_state_is_refused(
         call(scored)
 
 
+@pytest.mark.slow
 def test_the_report_says_how_sure_binned_aucs_are(scored: pl.DataFrame, tmp_path: Any) -> None:
     for bins, said in ((None, None), (64, "± 0."), (2**60, "exact")):
         page = tmp_path / "report.html"
@@ -338,7 +346,7 @@ def test_the_report_says_how_sure_binned_aucs_are(scored: pl.DataFrame, tmp_path
         assert said is None or said in page.read_text()
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_an_audit_of_counts_says_whether_rows_have_weights(
     scored: pl.DataFrame, weight: str | None
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sqlframe.duckdb import DuckDBSession
@@ -66,7 +66,6 @@ ROWS = st.lists(
 SCHEMA = {"g": pl.String, "y": pl.Int64, "s": pl.Float64, "w": pl.Float64}
 
 
-@settings(max_examples=10)
 @given(rows=ROWS, weighted=st.booleans(), grouped=st.booleans(), bins=st.sampled_from([None, 64]))
 def test_counts_are_those_of_the_polars_frame(
     convert: Convert,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import FRAMES, WEIGHT_TYPES, Pair, Roc, binormal, pointwise, roc_of, true_tpr
 from polars.testing import assert_frame_equal
@@ -62,7 +62,6 @@ def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.sampled_from(KINDS), st.sampled_from(WEIGHT_TYPES), st.floats(0.3, 0.999))
 def test_bands_follow_their_definition(
     frame: pl.DataFrame, kind: Kind, weight_type: Any, level: float
@@ -73,7 +72,6 @@ def test_bands_follow_their_definition(
     assert_follows(table, roc, kind, level)
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.floats(0.05, 0.999))
 def test_simultaneous_band_holds_the_pointwise_one_and_that_the_curve(
     frame: pl.DataFrame, level: float
@@ -86,7 +84,6 @@ def test_simultaneous_band_holds_the_pointwise_one_and_that_the_curve(
     assert (np.diff(ladder, axis=0) >= -1e-12).all()
 
 
-@settings(max_examples=10)
 @given(FRAMES, st.sampled_from(KINDS))
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame, kind: Kind) -> None:
     times = pl.col("w").cast(pl.Int64)

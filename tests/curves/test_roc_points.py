@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import (
     FRAMES,
@@ -57,7 +57,6 @@ def test_worked_example(seven: pl.DataFrame) -> None:
     assert found.row(0) == pytest.approx((0.3, 0.25, 0.034, 1.0), abs=5e-4)
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.lists(RATES, min_size=1, max_size=4), st.sampled_from(WEIGHT_TYPES))
 def test_tpr_at_fpr_follows_its_definition(
     frame: pl.DataFrame, rates: list[float], weight_type: Any
@@ -71,7 +70,6 @@ def test_tpr_at_fpr_follows_its_definition(
     assert table.to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.lists(RATES, min_size=1, max_size=4), st.floats(0.3, 0.999))
 def test_fpr_at_tpr_follows_its_definition(
     frame: pl.DataFrame, rates: list[float], level: float
@@ -86,7 +84,6 @@ def test_fpr_at_tpr_follows_its_definition(
     assert table.to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.lists(RATES, min_size=1, max_size=4))
 def test_exchanged_classes_and_negated_scores_mirror_the_curve(
     frame: pl.DataFrame, rates: list[float]
@@ -100,7 +97,6 @@ def test_exchanged_classes_and_negated_scores_mirror_the_curve(
     assert found.to_numpy() == pytest.approx(1 - expected.select(columns).to_numpy(), abs=1e-9)
 
 
-@settings(max_examples=15)
 @given(FRAMES)
 def test_ends_of_the_curve(frame: pl.DataFrame) -> None:
     """At a rate of 1 the other is certain; at 0 it is what one class has beyond the other."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from processes import PLAIN
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
@@ -40,7 +41,7 @@ def test_what_nobody_holds_is_removed(folder: bool, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json", ".svg"])
+@pytest.mark.parametrize("suffix", sweep([".parquet", ".csv", ".json", ".svg"], fast=2))
 def test_whatever_is_written_is_held_until_its_end(suffix: str, tmp_path: Path) -> None:
     rows = pl.DataFrame({"y": [0, 1] * 40, "s": [k % 7 for k in range(80)], "g": ["a", "b"] * 40})
     target = tmp_path / f"x{suffix}"

@@ -13,6 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest
 from sklearn.metrics import roc_curve
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.groups import abroca_test as permutation
@@ -86,7 +87,7 @@ def test_areas_are_those_of_subgroup_auc(people: pl.DataFrame, engine: Engine) -
         assert area == pytest.approx(distance(y, s, w, inside), abs=1e-12)
 
 
-@pytest.mark.parametrize("group", ["a", "c"])
+@pytest.mark.parametrize("group", sweep(["a", "c"]))
 def test_permutations_are_those_of_numpy(people: pl.DataFrame, group: str) -> None:
     permutations = 600
     expected = by_numpy(people, group, permutations, seed=5)[1:]
@@ -99,7 +100,7 @@ def test_permutations_are_those_of_numpy(people: pl.DataFrame, group: str) -> No
     assert table["p_value"].item() == pytest.approx(share, abs=4 * error + 1 / permutations)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sweep(range(4)))
 def test_few_rows_against_all_permutations(seed: int) -> None:
     random = np.random.default_rng(seed)
     y = np.repeat([True, False], [5, 4])
@@ -121,9 +122,10 @@ def test_few_rows_against_all_permutations(seed: int) -> None:
     assert table.row(0)[1:] == pytest.approx(table.row(1)[1:], abs=1e-12)
 
 
-def test_p_values_are_uniform_where_groups_are_alike() -> None:
+@pytest.mark.parametrize("tables", sweep([40, 250]))
+def test_p_values_are_uniform_where_groups_are_alike(tables: int) -> None:
     p_values = np.array(
-        [measured(alike(seed), permutations=39, seed=seed)["p_value"][0] for seed in range(250)]
+        [measured(alike(seed), permutations=39, seed=seed)["p_value"][0] for seed in range(tables)]
     )
     assert np.allclose(p_values * 40, np.round(p_values * 40))
     assert p_values.min() >= 1 / 40
@@ -161,6 +163,7 @@ def test_a_seed_repeats_the_permutations(people: pl.DataFrame, engine: Engine) -
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_more_rows_than_the_engine_takes_at_once(engine: Engine) -> None:
     frame = alike(1, rows=250_000).with_columns(pl.col("s").round(3))
     plan = wroc.abroca_test(frame.lazy(), "y", "s", weight="w", by="g", permutations=2)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -33,7 +34,7 @@ def crowded() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("reference", ["rest", "overall", "best", "a"])
-@pytest.mark.parametrize("bins", [16, 256, 4096])
+@pytest.mark.parametrize("bins", sweep([16, 256, 4096]))
 def test_intervals_of_gaps_hold_those_of_the_rows(
     crowded: pl.DataFrame, reference: str, bins: int
 ) -> None:

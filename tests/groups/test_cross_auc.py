@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -135,7 +136,7 @@ def test_within_a_group_it_is_the_summary(people: pl.DataFrame, method: Any) -> 
     )
 
 
-@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+@pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_across_groups_it_is_the_summary_of_these_rows(
     people: pl.DataFrame, weight_type: Any
 ) -> None:

@@ -14,6 +14,7 @@ from fairlearn import metrics as fairlearn
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import precision_score, roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -109,7 +110,7 @@ def fair(frame: pl.DataFrame, threshold: float = 0.5, **options: Any) -> pl.Data
     return wroc.fairness(frame, "y", "s", weight="w", by="g", threshold=threshold, **options)
 
 
-@pytest.mark.parametrize("threshold", [-0.5, 0.3, 0.5, 1.1])
+@pytest.mark.parametrize("threshold", sweep([-0.5, 0.3, 0.5, 1.1]))
 def test_values_are_those_of_fairlearn(
     people: pl.DataFrame, threshold: float, engine: Engine
 ) -> None:
@@ -125,7 +126,7 @@ def test_values_are_those_of_fairlearn(
     assert values["max_abroca"] == areas.max()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", sweep(range(5)))
 def test_values_on_few_tied_rows(seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = 60
@@ -230,7 +231,7 @@ def test_a_single_group_is_compared_with_nobody(people: pl.DataFrame) -> None:
     assert set(table.select(pl.exclude("metric")).rows()) == {(None,) * 5}
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, weight: str | None) -> None:
     few = people.head(12).with_columns(g=pl.lit("few"), s=pl.lit(9.0))
     rows = pl.concat([people, few])

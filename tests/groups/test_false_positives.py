@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 from scipy import stats
+from sweeps import sweep
 
 from polars_wroc.groups.group_gaps import GapTests, measure_gaps
 from polars_wroc.inputs.frames import read_rows
@@ -29,7 +30,7 @@ LOW, HIGH = (
 
 @pytest.fixture(
     scope="module",
-    params=[(groups, weight) for groups in (2, 5) for weight in (None, "w")],
+    params=sweep([(groups, weight) for groups in (5, 2) for weight in ("w", None)], tuples=True),
     ids=lambda param: f"{param[0]} groups, weight {param[1]}",
 )
 def p_values(request: pytest.FixtureRequest) -> dict[str, npt.NDArray[np.float64]]:
@@ -81,7 +82,11 @@ def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64
         assert stats.kstest(group, "uniform").pvalue > 1e-3
 
 
-@pytest.fixture(scope="module", params=[(190, 190, 5, 20, 0.95), (600, 600, 30, 30, 0.99)], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=sweep([(190, 190, 5, 20, 0.95), (600, 600, 30, 30, 0.99)], tuples=True),
+    ids=str,
+)
 def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
     """Gaps to everybody of a large and a small group with one AUC, high, in many tables."""
     *sizes, auc = request.param

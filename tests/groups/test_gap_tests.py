@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -45,7 +46,7 @@ def holm(values: Floats) -> list[float]:
     return [float(adjusted[list(order).index(k)]) for k in range(len(values))]
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 @pytest.mark.parametrize("score", ["s", ["s", "t"]])
 def test_two_groups_are_one_test(score: Any, weight: str | None) -> None:
     frame = people({"a": 160, "b": 90})
@@ -57,7 +58,7 @@ def test_two_groups_are_one_test(score: Any, weight: str | None) -> None:
     assert first.select(ADJUSTED).to_numpy().ravel() == pytest.approx(holm(values), abs=1e-14)
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_test_of_rates_of_two_groups_is_that_of_a_table_of_four(reference: str) -> None:
     frame = people({"a": 160, "b": 90})
     gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
@@ -81,7 +82,7 @@ def test_test_of_rates_of_two_groups_is_that_of_a_table_of_four(reference: str) 
         assert gaps[f"{rate}_gap_p_value"].to_list() == pytest.approx([p_value] * 2, abs=1e-12)
 
 
-@pytest.mark.parametrize("adjust", ["bh", "none"])
+@pytest.mark.parametrize("adjust", sweep(["bh", "none"]))
 def test_two_groups_are_one_test_of_other_adjustments(adjust: Any) -> None:
     gaps = wroc.group_gaps(
         people({"a": 160, "b": 90}), "y", "s", by="g", threshold=0.7, adjust=adjust
@@ -92,7 +93,7 @@ def test_two_groups_are_one_test_of_other_adjustments(adjust: Any) -> None:
         assert row == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize("reference", ["overall", "best", "b"])
+@pytest.mark.parametrize("reference", sweep(["overall", "best", "b"]))
 def test_two_groups_with_another_reference_are_not_each_others_rest(reference: str) -> None:
     frame = people({"a": 160, "b": 90})
     gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
@@ -144,12 +145,15 @@ MANY, ONE = {"a": 200, "b": 40, "c": 40}, {"a": 200, "b": 100, "c": 20}
 
 @pytest.mark.parametrize(
     ("sizes", "reference"),
-    [
-        *((sizes, "rest") for sizes in (TWO, FEW, MANY, ONE)),
-        *((sizes, "overall") for sizes in (TWO, MANY)),
-        *((sizes, "a") for sizes in (FEW, ONE)),
-        *((sizes, "b") for sizes in (TWO, FEW, ONE)),
-    ],
+    sweep(
+        [
+            *((sizes, "rest") for sizes in (TWO, FEW, MANY, ONE)),
+            *((sizes, "overall") for sizes in (TWO, MANY)),
+            *((sizes, "a") for sizes in (FEW, ONE)),
+            *((sizes, "b") for sizes in (TWO, FEW, ONE)),
+        ],
+        fast=[(TWO, "rest"), (ONE, "rest"), (MANY, "overall")],
+    ),
 )
 def test_small_groups_and_small_references_are_not_tested(
     sizes: dict[str, int], reference: str
@@ -182,6 +186,7 @@ def test_rows_of_a_class_are_counted_not_weighed() -> None:
     assert gaps.select("g", "auc_gap_p_value").rows() == [("a", None)]
 
 
+@pytest.mark.slow
 def test_groups_without_rows_do_not_make_three_of_two() -> None:
     frame = people({"a": 160, "b": 90})
     empty = people({"c": 40}).with_columns(s=None)
@@ -201,7 +206,7 @@ def test_groups_without_rows_do_not_make_three_of_two() -> None:
 
 @pytest.mark.parametrize(
     ("reference", "min_rows"),
-    [("rest", 20), ("rest", 45), ("overall", 30), ("best", 30), ("a", 20), ("a", 45)],
+    sweep([("rest", 20), ("rest", 45), ("overall", 30), ("best", 30), ("a", 20), ("a", 45)]),
 )
 def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
     random = np.random.default_rng(6)
@@ -221,6 +226,7 @@ def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
     assert 0 < found.select(P_VALUES).count().sum_horizontal().item() < 18
 
 
+@pytest.mark.slow
 def test_small_segments_are_those_of_few_frequencies() -> None:
     random = np.random.default_rng(6)
     frame = people({"a": 60, "b": 30, "c": 16}).with_columns(k=random.integers(1, 5, 106))
@@ -236,7 +242,7 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
     assert_frame_equal(found.fairness.select(values), expected.fairness.select(values))
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_copies_in_clusters_are_measured_but_not_tested(reference: Any) -> None:
     frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")
     copies = pl.concat([frame] * 20)

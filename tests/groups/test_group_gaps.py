@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import special, stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -260,7 +261,6 @@ def models(people: pl.DataFrame) -> pl.DataFrame:
     return people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(second))
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.sampled_from(REFERENCES))
 def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> None:
     assume("b" in frame["g"])
@@ -269,7 +269,6 @@ def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> No
     assert_follows(table, definition(frame, reference))
 
 
-@settings(max_examples=15)
 @given(FRAMES, st.sampled_from(REFERENCES))
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame, reference: str) -> None:
     assume("b" in frame["g"])
@@ -279,7 +278,6 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame, reference: str) -> N
     assert_follows(found, definition(repeated(frame), reference))
 
 
-@settings(max_examples=10)
 @given(FRAMES)
 def test_without_weights_every_row_counts_once(frame: pl.DataFrame) -> None:
     table = wroc.group_gaps(frame, "y", "s", by="g")
@@ -301,7 +299,7 @@ def test_weighted_groups_on_both_engines(
     assert_follows(table, definition(people, reference))
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_groups_of_unequal_size_and_weight(people: pl.DataFrame, reference: str) -> None:
     heavy = {"a": 1.0, "b": 0.1, "c": 1.0, "d": 10.0}
     place = pl.int_range(pl.len()).over("g")
@@ -320,7 +318,7 @@ def test_rest_of_a_group_with_nearly_all_the_weight(people: pl.DataFrame) -> Non
     assert found["auc_gap_se"] == pytest.approx(expected.se, rel=1e-3)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, reference: str) -> None:
     tables = [
         wroc.group_gaps(people, "y", "s", weight=pl.col("w") * k, by="g", reference=reference)
@@ -330,7 +328,7 @@ def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, referenc
     assert_frame_equal(tables[0], tables[2], rel_tol=1e-8)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
     table = wroc.group_gaps(people, "y", "s", level=0.8, **options)
@@ -340,7 +338,7 @@ def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None
     assert_frame_equal(table.drop(limits), at_default.drop(limits))
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
 def test_models_are_compared_each_for_itself(
     models: pl.DataFrame, reference: str, engine: Engine
 ) -> None:
@@ -367,7 +365,7 @@ def test_best_group_may_differ_between_models(models: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(("adjust", "rule"), [("holm", holm), ("bh", hochberg), ("none", list)])
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_p_values_are_adjusted_over_the_whole_table(
     models: pl.DataFrame, reference: str, adjust: Any, rule: Any
 ) -> None:
@@ -386,7 +384,9 @@ def test_adjustments_by_hand() -> None:
     assert hochberg([0.02, 0.4, 0.001, 0.03]) == pytest.approx([0.04, 0.4, 0.004, 0.04])
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best", ("b", 1)])
+@pytest.mark.parametrize(
+    "reference", sweep(["rest", "overall", "best", ("b", 1)], fast=2, tuples=True)
+)
 def test_groups_of_several_columns(people: pl.DataFrame, reference: Any, engine: Engine) -> None:
     frame = people.with_columns(h=pl.int_range(pl.len()) % 3)
     by = ["g", "h"]
@@ -412,7 +412,7 @@ def test_null_group_is_compared_with_a_named_one(nulls: pl.DataFrame) -> None:
     assert_follows(table, expected)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
 def test_group_of_one_class_is_null_and_no_test(people: pl.DataFrame, reference: str) -> None:
     frame = people.filter((pl.col("g") != "c") | pl.col("y"))
     table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
@@ -439,7 +439,7 @@ def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, refere
     assert table.select(GAP).row(0) == (None,) * 6
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_one_row_in_a_class_has_no_interval(people: pl.DataFrame, reference: str) -> None:
     first = pl.int_range(pl.len()).over("g", "y") == 0
     frame = people.filter((pl.col("g") != "c") | ~pl.col("y") | first)
@@ -473,6 +473,7 @@ def test_single_group_is_everybody(people: pl.DataFrame) -> None:
     assert [found[name] for name in GAP[2:]] == [None] * 4
 
 
+@pytest.mark.slow
 def test_gap_to_everybody_is_not_tested_where_the_rest_is_perfect(people: pl.DataFrame) -> None:
     perfect = pl.DataFrame({"g": "z", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
     frame = pl.concat([people.filter(g="a").select("g", "y", "s"), perfect])
@@ -532,7 +533,7 @@ def test_first_of_equally_good_groups_is_the_best() -> None:
     assert table["auc_gap_p_adjusted"].to_list() == [None, 1.0]
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_small_groups_are_measured_but_not_tested(people: pl.DataFrame, reference: str) -> None:
     place = pl.int_range(pl.len()).over("g", "y")
     frame = people.filter((pl.col("g") != "a") | ~pl.col("y") | (place < 9))
@@ -580,7 +581,7 @@ def test_no_gap_where_neither_side_has_a_variance(people: pl.DataFrame) -> None:
         assert [found[name] for name in GAP] == [None] * 6
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "b", "best"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "b", "best"], fast=2))
 def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference: str) -> None:
     tiny = pl.DataFrame({"g": "tiny", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
     frame = pl.concat([people.select("g", "y", "s"), tiny])
@@ -621,6 +622,7 @@ def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
         assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     some = pl.int_range(pl.len()) % 5 == 0
     frame = people.with_columns(s=pl.when(~some).then("s"))
@@ -633,7 +635,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
         assert_follows(tables[0], definition(frame, reference))
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_lazy_frame_gives_a_plan_that_serialises(
     people: pl.DataFrame, reference: str, engine: Engine
 ) -> None:

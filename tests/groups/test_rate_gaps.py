@@ -13,6 +13,7 @@ from fairlearn import metrics as fairlearn
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import precision_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -136,7 +137,7 @@ def by_group(frame: pl.DataFrame) -> Any:
     )
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best", "b"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best", "b"]))
 def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str, engine: Engine) -> None:
     table = gaps(people.lazy(), reference).collect(engine=engine)
     plain = wroc.group_gaps(people, "y", "s", weight="w", by="g", reference=reference)
@@ -163,7 +164,7 @@ def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str, engi
             assert found == (None if known is None else pytest.approx(one - other, abs=1e-12))
 
 
-@pytest.mark.parametrize("reference", ["rest", "b"])
+@pytest.mark.parametrize("reference", sweep(["rest", "b"]))
 @pytest.mark.parametrize("some", [False, True])
 def test_intervals_and_tests_by_hand(people: pl.DataFrame, reference: str, some: bool) -> None:
     place = pl.int_range(pl.len())
@@ -229,7 +230,7 @@ def test_a_group_is_part_of_everybody(people: pl.DataFrame) -> None:
             assert other[f"{rate}_gap_p_value"] == pytest.approx(one[f"{rate}_gap_p_value"])
 
 
-@pytest.mark.parametrize("reference", ["rest", "b"])
+@pytest.mark.parametrize("reference", sweep(["rest", "b"]))
 def test_p_values_are_adjusted_over_the_whole_table(people: pl.DataFrame, reference: str) -> None:
     frame = people.with_columns(r=pl.col("s") + (pl.col("g") == "c").cast(pl.Float64))
     options: dict[str, Any] = {"weight": "w", "by": "g", "threshold": THRESHOLD}
@@ -244,7 +245,7 @@ def test_p_values_are_adjusted_over_the_whole_table(people: pl.DataFrame, refere
     assert min(stepped.values()) < 0.05
 
 
-@pytest.mark.parametrize("reference", ["rest", "b", "c", "d"])
+@pytest.mark.parametrize("reference", sweep(["rest", "b", "c", "d"], fast=2))
 def test_nothing_is_said_of_what_is_undefined(people: pl.DataFrame, reference: str) -> None:
     # Group c has no positives and group d selects nobody.
     frame = people.filter((pl.col("g") != "c") | ~pl.col("y")).with_columns(
@@ -267,7 +268,7 @@ def test_a_single_group_has_no_rest(people: pl.DataFrame) -> None:
         assert [row[f"{rate}{end}"] for end in ENDINGS[1:]] == [None] * 9
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best", "b"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best", "b"]))
 def test_frequencies_are_repeated_rows(people: pl.DataFrame, reference: str) -> None:
     counted = people.with_columns(w=pl.col("w").ceil())
     times = pl.col("w").cast(pl.Int64)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mpmath import mpf, workdps
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -139,7 +140,7 @@ def test_weighted_groups_on_both_engines(people: pl.DataFrame, engine: Engine) -
         assert row["abroca"] == pytest.approx(distance(*curves), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", ["logit-t", "logit", "wald", "newcombe", "conservative"])
+@pytest.mark.parametrize("method", sweep(["logit-t", "logit", "wald", "newcombe", "conservative"]))
 def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -> None:
     options: dict[str, Any] = {"weight": "w", "method": method, "level": 0.9}
     table = wroc.subgroup_auc(people, "y", "s", by="g", **options)
@@ -192,7 +193,7 @@ def test_curves_at_the_two_ends_are_one_apart() -> None:
     assert wroc.subgroup_auc(tied, "y", "s", by="g")["abroca"].to_list() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("power", [-5.0, -1, 0, 1, 2.5, -20])
+@pytest.mark.parametrize("power", sweep([-5.0, -1, 0, 1, 2.5, -20], fast=2))
 def test_means_follow_their_definition(people: pl.DataFrame, power: float) -> None:
     table = wroc.subgroup_auc(people, "y", "s", weight="w", by="g", power=power)
     expected = []
@@ -205,7 +206,9 @@ def test_means_follow_their_definition(people: pl.DataFrame, power: float) -> No
         assert_frame_equal(table, wroc.subgroup_auc(people, "y", "s", weight="w", by="g"))
 
 
-@pytest.mark.parametrize("power", [-1e300, -1e4, -700, 700, 1e4, 1e300, 1e-9, -1e-17])
+@pytest.mark.parametrize(
+    "power", sweep([-1e300, -1e4, -700, 700, 1e4, 1e300, 1e-9, -1e-17], fast=3)
+)
 def test_means_of_powers_beyond_numbers(people: pl.DataFrame, power: float) -> None:
     table = wroc.subgroup_auc(people, "y", "s", weight="w", by="g", power=power)
     for name, column in zip(SAMPLES, MEANS, strict=True):

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
@@ -567,7 +568,7 @@ def test_groups_without_names(kind: str, lazy: bool) -> None:
         wroc.from_counts(counts).audit(by="sex")
 
 
-@pytest.mark.parametrize("path", [None, 3, ["a.html"]])
+@pytest.mark.parametrize("path", sweep([None, 3, ["a.html"]]))
 def test_path_that_is_no_name_of_a_file(path: Any) -> None:
     message = "^`path` must be the name of a file; found .* of type"
     with pytest.raises(TypeError, match=message):
@@ -614,7 +615,7 @@ def test_levels_out_of_reach_are_refused(level: float) -> None:
         wroc.summary(frame, "y", "s", level=level)
 
 
-@pytest.mark.parametrize("level", [0.001, 0.9999])
+@pytest.mark.parametrize("level", sweep([0.001, 0.9999]))
 def test_extreme_levels_have_intervals(level: float) -> None:
     frame = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.1, 0.3, 0.4, 0.8, 0.2]})
     low, auc, high = (

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -59,7 +60,7 @@ def limits(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(name for name in table.columns if name.endswith(ENDS))
 
 
-@pytest.mark.parametrize("weight", [1e-300, 1e-160, 1e160, 1e200, 1e305, 1e308])
+@pytest.mark.parametrize("weight", sweep([1e-300, 1e-160, 1e160, 1e200, 1e305, 1e308]))
 @pytest.mark.parametrize("table", TABLES)
 def test_no_limits_where_squares_are_no_numbers(
     table: str, weight: float, rows: pl.DataFrame

@@ -12,6 +12,7 @@ from calls import TABLES, Call
 from conftest import Engine
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.inputs.frames import read_rows
@@ -150,7 +151,7 @@ def test_decimals_beside_floats_are_not_rounded() -> None:
     assert wroc.summary(short, "y", ["d", "f"]).height == 2
 
 
-@pytest.mark.parametrize("dtype", [pl.Decimal(38, 20), pl.Decimal(9, 4)], ids=str)
+@pytest.mark.parametrize("dtype", sweep([pl.Decimal(38, 20), pl.Decimal(9, 4)]), ids=str)
 @pytest.mark.parametrize("call", TABLES.values(), ids=list(TABLES))
 def test_decimals_are_like_the_same_floats(call: Call, dtype: pl.DataType) -> None:
     frame = rows(3, pl.Int64()).with_columns(d=pl.col("f").cast(dtype))
@@ -168,7 +169,7 @@ def cells(frame: pl.DataFrame, reaches: pl.Series) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("threshold", [BIG - 1.0, BIG + 1.0, BIG + 3.0, 1e30, -1e30, float("inf")])
-@pytest.mark.parametrize("dtype", WIDE, ids=str)
+@pytest.mark.parametrize("dtype", sweep(WIDE, fast=2), ids=str)
 def test_whole_numbers_reach_thresholds_exactly(
     threshold: float, dtype: pl.DataType, engine: Engine
 ) -> None:

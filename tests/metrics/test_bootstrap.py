@@ -15,6 +15,7 @@ from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.bootstrap import Multiplier, _multiplier
@@ -71,7 +72,7 @@ def test_replicate_0_is_the_data(people: pl.DataFrame) -> None:
     )
 
 
-@pytest.mark.parametrize("level", [0.95, 0.5])
+@pytest.mark.parametrize("level", sweep([0.95, 0.5]))
 def test_intervals_are_quantiles_of_the_replicates(people: pl.DataFrame, level: float) -> None:
     options: dict[str, Any] = {"metrics": ALL, "weight": "w", "replicates": 20, "seed": 3}
     found = wroc.bootstrap(people, "y", "s", level=level, **options)
@@ -268,7 +269,7 @@ def test_cluster_may_be_text_or_an_expression(numbered: pl.DataFrame) -> None:
 # The spread.
 
 
-@pytest.mark.parametrize(("multiplier", "replicates"), [("poisson", 400), ("gamma", 200)])
+@pytest.mark.parametrize(("multiplier", "replicates"), sweep([("poisson", 400), ("gamma", 200)]))
 def test_standard_error_of_an_auc_is_that_of_its_formula(
     multiplier: Multiplier, replicates: int
 ) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError
 from polars.testing import assert_frame_equal
 from scipy import special, stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -132,7 +133,6 @@ def visits(people: pl.DataFrame) -> pl.DataFrame:
     return people.with_columns(pl.col("y").cast(pl.Int64), c=pl.Series(clusters))
 
 
-@settings(max_examples=20)
 @given(FRAMES)
 def test_variance_is_the_sum_over_clusters(frame: pl.DataFrame) -> None:
     found, by_hand = interval(frame, cluster="c"), expected(frame)
@@ -142,7 +142,6 @@ def test_variance_is_the_sum_over_clusters(frame: pl.DataFrame) -> None:
     assert sizes == pytest.approx((by_hand.n_eff_pos, by_hand.n_eff_neg), rel=1e-12)
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.sampled_from([0.5, 0.95, 0.999]))
 def test_limits_are_students_with_the_degrees_of_freedom_of_clusters(
     frame: pl.DataFrame, level: float
@@ -184,7 +183,6 @@ def test_clusters_of_left_out_rows_do_not_count() -> None:
     assert_same(by_expression, bare)
 
 
-@settings(max_examples=10)
 @given(FRAMES)
 def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
     rows = frame.with_columns(c=pl.int_range(pl.len()))
@@ -193,7 +191,6 @@ def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
         assert_same(found, bare)
 
 
-@settings(max_examples=10)
 @given(FRAMES, st.integers(2, 4))
 def test_repeating_rows_inside_their_clusters_changes_nothing(
     frame: pl.DataFrame, times: int
@@ -247,7 +244,6 @@ def test_equal_clusters_of_one_class_each_give_obuchowskis_formula() -> None:
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((8, 12))
 
 
-@settings(max_examples=10)
 @given(FRAMES, st.permutations(range(7)))
 def test_names_of_the_clusters_change_nothing(frame: pl.DataFrame, names: list[int]) -> None:
     renamed = frame.with_columns(c=pl.col("c").replace_strict(dict(enumerate(names))))
@@ -267,7 +263,7 @@ IDS: dict[str, pl.Expr] = {
 }
 
 
-@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("kind", sweep(IDS, fast=2))
 def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None:
     typed = visits.with_columns(id=IDS[kind])
     bare = interval(visits, cluster="c")
@@ -278,7 +274,6 @@ def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None
     assert_same(by_expression, bare)
 
 
-@settings(max_examples=10)
 @given(FRAMES)
 def test_what_a_weight_means_makes_no_difference(frame: pl.DataFrame) -> None:
     bare = interval(frame, cluster="c", weight_type="probability")
@@ -304,7 +299,7 @@ def test_each_group_has_clusters_of_its_own(
         assert (row["ci_low"], row["ci_high"]) == pytest.approx(by_hand.limits(), abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["logit-t", "newcombe", "conservative"])
+@pytest.mark.parametrize("method", sweep(["logit-t", "newcombe", "conservative"]))
 def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "cluster": "c", "method": method}
     by_group = wroc.summary(visits, "y", "s", by="g", **options).select("g", *COLUMNS)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
@@ -160,7 +160,6 @@ def delong(frame: pl.DataFrame, a: str, b: str) -> tuple[float, float]:
     return float(difference), float(contrast @ covariance @ contrast)
 
 
-@settings(max_examples=20)
 @given(FRAMES)
 def test_weights_of_one_give_delongs_test(frame: pl.DataFrame) -> None:
     difference, variance = delong(frame, "a", "b")
@@ -186,7 +185,6 @@ def test_worked_example() -> None:
     assert_is_test_of(found, -2 / 9, 2 * (1 / 27) / 3)
 
 
-@settings(max_examples=20)
 @given(FRAMES)
 def test_weights_give_squares_of_differences_of_influence(frame: pl.DataFrame) -> None:
     difference, variance = definition(frame, "a", "b", weight="w")
@@ -196,7 +194,6 @@ def test_weights_give_squares_of_differences_of_influence(frame: pl.DataFrame) -
     assert_is_test_of(scaled, difference, variance)
 
 
-@settings(max_examples=20)
 @given(FRAMES)
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     repeated = frame.select(
@@ -209,7 +206,6 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     assert found["n"] == frame.height
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.sampled_from(["w", None]))
 def test_clusters_add_up_the_differences_of_their_rows(
     frame: pl.DataFrame, weight: str | None
@@ -220,7 +216,6 @@ def test_clusters_add_up_the_differences_of_their_rows(
     assert_is_test_of(found, difference, variance)
 
 
-@settings(max_examples=10)
 @given(FRAMES)
 def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
     difference, variance = definition(frame, "a", "b", weight="w")

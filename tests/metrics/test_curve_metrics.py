@@ -15,6 +15,7 @@ from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import integrate, optimize
 from sklearn.metrics import average_precision_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.bootstrap import _multiplier
@@ -279,7 +280,7 @@ def test_first_replicate_is_the_expression(people: pl.DataFrame, engine: Engine)
     assert_frame_equal(found, expected, abs_tol=1e-12, rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("seed", [3, 8])
+@pytest.mark.parametrize("seed", sweep([3, 8]))
 def test_replicates_are_expressions_of_other_weights(people: pl.DataFrame, seed: int) -> None:
     options: dict[str, Any] = {"replicates": 2, "seed": seed, "multiplier": "gamma"}
     table = wroc.bootstrap_replicates(people, "y", "s", metrics=EVERYTHING, weight="w", **options)

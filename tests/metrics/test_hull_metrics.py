@@ -17,6 +17,7 @@ from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -58,7 +59,7 @@ def loss_over_costs(frame: pl.DataFrame, density: Density) -> float:
 
 
 @pytest.mark.parametrize("density", DENSITIES)
-@pytest.mark.parametrize("prevalence", [1e-4, 0.02, 0.3, 0.5, 0.9, 1 - 1e-4])
+@pytest.mark.parametrize("prevalence", sweep([1e-4, 0.02, 0.3, 0.5, 0.9, 1 - 1e-4], fast=3))
 def test_h_measure_is_the_loss_averaged_over_costs(density: Density, prevalence: float) -> None:
     for seed in range(3):
         frame = sample(seed, prevalence)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import roc_auc_score, roc_curve
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -276,7 +277,7 @@ def test_worked_cost_areas(
 
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("cost_fn", [0.02, 0.3, 0.6, 0.9, 1.0])
-@pytest.mark.parametrize("prevalence", [None, 0.05, 0.4, 0.8])
+@pytest.mark.parametrize("prevalence", sweep([None, 0.05, 0.4, 0.8], fast=2))
 def test_cost_areas_are_integrals_over_a_fine_grid(
     baseline: str, cost_fn: float, prevalence: float | None
 ) -> None:
@@ -491,7 +492,9 @@ def variance(frame: pl.DataFrame, ends: Range) -> float:
     return total
 
 
-@pytest.mark.parametrize("ends", [(0.0, 0.3), (0.1, 0.4), (0.25, 1.0), (0.0, 1.0)])
+@pytest.mark.parametrize(
+    "ends", sweep([(0.0, 0.3), (0.1, 0.4), (0.25, 1.0), (0.0, 1.0)], tuples=True)
+)
 def test_variance_is_that_of_the_linearised_area(ends: Range) -> None:
     for seed in range(3):
         frame = sample(seed).with_columns(pl.col("y").cast(pl.Int64))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
@@ -100,7 +100,6 @@ def test_worked_example() -> None:
     assert interval(SEVEN, "w", weight_type="frequency")["se"] ** 2 == pytest.approx(0.05125)
 
 
-@settings(max_examples=30)
 @given(ROWS)
 def test_unit_weights_give_delongs_variance(rows: list[tuple[bool, int, int]]) -> None:
     frame = frame_of(rows)
@@ -109,7 +108,6 @@ def test_unit_weights_give_delongs_variance(rows: list[tuple[bool, int, int]]) -
         assert interval(frame, **options)["se"] ** 2 == pytest.approx(expected, abs=1e-13)
 
 
-@settings(max_examples=30)
 @given(ROWS)
 def test_weights_give_the_variance_of_a_weighted_sample(
     rows: list[tuple[bool, int, int]],
@@ -123,7 +121,6 @@ def test_weights_give_the_variance_of_a_weighted_sample(
     )
 
 
-@settings(max_examples=30)
 @given(ROWS)
 def test_frequencies_are_repeated_rows(rows: list[tuple[bool, int, int]]) -> None:
     frame = frame_of(rows)
@@ -135,7 +132,6 @@ def test_frequencies_are_repeated_rows(rows: list[tuple[bool, int, int]]) -> Non
     assert list(found.values()) == pytest.approx(list(expected.values()), abs=1e-9)
 
 
-@settings(max_examples=10)
 @given(ROWS, st.sampled_from(["logit-t", "logit", "wald", "newcombe", "conservative"]))
 def test_expression_and_summary_agree_on_both_engines(
     rows: list[tuple[bool, int, int]], method: Any
@@ -154,7 +150,6 @@ def test_expression_and_summary_agree_on_both_engines(
         assert_frame_equal(found, expected, abs_tol=1e-7)
 
 
-@settings(max_examples=30)
 @given(ROWS, st.floats(0.5, 0.999))
 def test_limits_follow_their_definition(rows: list[tuple[bool, int, int]], level: float) -> None:
     frame = frame_of(rows)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal, assert_series_equal
@@ -73,7 +73,6 @@ def assert_same(found: pl.Series, expected: list[float | None]) -> None:
     assert_series_equal(found, series_of(expected), rel_tol=1e-12, abs_tol=1e-14)
 
 
-@settings(max_examples=20)
 @given(ROWS)
 def test_influence_is_its_definition_on_both_engines(rows: list[tuple[Any, ...]]) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")

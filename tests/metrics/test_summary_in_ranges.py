@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -206,7 +206,6 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=20)
 @given(rows, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.integers(1, 40))
 def test_any_parts_and_any_ranges_give_the_same(
     rows: list[tuple[Any, ...]], part_of_row: list[int], rows_per_range: int
@@ -220,7 +219,6 @@ def test_any_parts_and_any_ranges_give_the_same(
     assert_same(table, wroc.summary(frame, "y", "s", weight="w", by="g"))
 
 
-@settings(max_examples=10)
 @given(st.permutations(range(6)), st.integers(1, 5))
 def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> None:
     random = np.random.default_rng(3)

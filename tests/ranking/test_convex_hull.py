@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -132,7 +133,7 @@ CURVES: dict[str, Steps | Floats] = {
 }
 
 
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("name", sweep(CURVES, fast=CURVES.keys() - LONGEST))
 def test_adversarial_curves(name: str) -> None:
     frame = curve_of(CURVES[name])
     found = hull_auc(frame)
@@ -148,7 +149,7 @@ def test_hull_of_a_concave_curve_is_the_curve() -> None:
     assert hull_auc(frame) > 0.8
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sweep(range(6), fast=3))
 def test_random_walks_of_many_scores(seed: int) -> None:
     random = np.random.default_rng(seed)
     steps = random.lognormal(sigma=seed, size=(3000, 2)) * (random.random((3000, 2)) < 0.7)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -94,7 +94,6 @@ def matrices(frame: pl.DataFrame, thresholds: list[float], **options: Any) -> pl
     return pl.concat([frame.select(one).unnest("confusion_matrix") for one in structs])
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.floats(0.3, 0.999))
 def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None:
     for options in ({}, {"weight_type": "frequency"}):
@@ -104,7 +103,6 @@ def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None
                 assert_same(found_in(row, rate), counted(part, others, level))
 
 
-@settings(max_examples=20)
 @given(FRAMES, st.floats(0.3, 0.999))
 def test_weights_give_wilsons_interval_of_an_effective_size(
     frame: pl.DataFrame, level: float
@@ -116,7 +114,6 @@ def test_weights_give_wilsons_interval_of_an_effective_size(
             assert_same(found_in(row, rate), weighed(frame, part, others, level))
 
 
-@settings(max_examples=15)
 @given(FRAMES)
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     times = pl.col("w").cast(pl.Int64)
@@ -127,7 +124,6 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     assert_frame_equal(found, expected, abs_tol=1e-12)
 
 
-@settings(max_examples=15)
 @given(FRAMES)
 def test_interval_holds_its_rate_also_when_that_is_0_or_1(frame: pl.DataFrame) -> None:
     table = wroc.threshold_metrics(frame, "y", "s", weight=pl.col("w") / 7, level=0.5)

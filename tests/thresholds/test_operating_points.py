@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -263,7 +264,7 @@ def test_prevalence_of_the_data_changes_nothing(people: pl.DataFrame) -> None:
     assert found == pytest.approx(point(people, criterion="cost", cost_fn=0.6))
 
 
-@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("common", sweep([False, True]))
 def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
     people: pl.DataFrame, common: bool
 ) -> None:
@@ -280,7 +281,7 @@ def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
         assert {name: row[name] for name in expected} == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("common", sweep([False, True]))
 def test_empty_frame_gives_no_groups(common: bool) -> None:
     empty = frame_of([])
     found = wroc.operating_points(empty, "y", "s", by="g", criterion="accuracy", common=common)

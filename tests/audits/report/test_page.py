@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import DRAWN, Chromium
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -268,7 +269,7 @@ def test_captions_and_first_columns_stay_where_tables_are_scrolled(
     assert all(all(table.values()) for table in tables), tables
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", sweep(["light", "dark"]))
 def test_a_shadow_is_where_more_is_to_the_side(page: Path, chromium: Chromium, scheme: Any) -> None:
     chromium.open(page, width=400, scheme=scheme, until=DRAWN)
 
@@ -359,6 +360,7 @@ def opened(result: wroc.Audit, folder: Path, chromium: Chromium) -> str:
     return str(chromium.evaluate("document.body.innerText"))
 
 
+@pytest.mark.slow
 def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
     rng = np.random.default_rng(0)
     groups = np.concatenate([np.arange(10_000), rng.integers(0, 10_000, 30_000)])
@@ -373,6 +375,7 @@ def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
     assert chromium.evaluate(rows) == [1, 1, 1, 50, 50, 50, 50, 9]
 
 
+@pytest.mark.slow
 def test_more_scores_than_charts_can_tell_apart(tmp_path: Path, chromium: Chromium) -> None:
     rng = np.random.default_rng(0)
     data = pl.DataFrame({"g": rng.choice(["a", "b"], 300), "y": rng.random(300) < 0.4})
@@ -383,6 +386,7 @@ def test_more_scores_than_charts_can_tell_apart(tmp_path: Path, chromium: Chromi
     assert set(column(chromium, 2, 1)) == set(scores)
 
 
+@pytest.mark.slow
 def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> None:
     rng = np.random.default_rng(0)
     names = "abc"
@@ -407,6 +411,7 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
     assert float(change[1]) <= 0.005
 
 
+@pytest.mark.slow
 def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
     data = pl.DataFrame({"g": list("aabb"), "y": [1] * 4, "s": [0.1, 0.2, 0.3, 0.4]})
     text = opened(wroc.audit(data, "y", "s", by="g", threshold=0.2), tmp_path, chromium)

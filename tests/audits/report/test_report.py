@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import gap_specs
@@ -101,6 +102,7 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     assert len(text.encode()) < 2_000_000
 
 
+@pytest.mark.slow
 def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     before = time.strftime("%Y-%m-%d", time.gmtime())
@@ -117,12 +119,14 @@ def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("files", "said"),
-    [
-        (["credit.parquet"], "credit.parquet"),
-        (["a.csv", "<b>.csv"], "a.csv, &lt;b&gt;.csv"),
-        ([f"{n}.csv" for n in range(5)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv"),
-        ([f"{n}.csv" for n in range(8)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 3 more"),
-    ],
+    sweep(
+        [
+            (["credit.parquet"], "credit.parquet"),
+            (["a.csv", "<b>.csv"], "a.csv, &lt;b&gt;.csv"),
+            ([f"{n}.csv" for n in range(5)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv"),
+            ([f"{n}.csv" for n in range(8)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 3 more"),
+        ]
+    ),
 )
 def test_page_names_the_files(
     result: wroc.Audit, tmp_path: Path, files: list[str], said: str
@@ -204,7 +208,7 @@ def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[
     assert shown == ["overall", *order]
 
 
-@pytest.mark.parametrize("attribute", ["label", "point", "variable", "count"])
+@pytest.mark.parametrize("attribute", sweep(["label", "point", "variable", "count"]))
 def test_attributes_may_have_ordinary_names(tmp_path: Path, attribute: str) -> None:
     data = pl.DataFrame({attribute: ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
     wroc.audit(data, "y", "s", by=attribute).save(tmp_path / "report.html")
@@ -222,6 +226,7 @@ def test_names_of_expressions() -> None:
     assert settings["score"] == ["inverted"]
 
 
+@pytest.mark.slow
 def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> None:
     """A page draws one of them and says the same of the other rates."""
     rates: list[GapMetric] = ["selection_rate", "auc", "tpr", "fpr", "ppv", "npv"]

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import DRAWN, Chromium
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import auc_figure, curves_figure, gap_figures, slider_figures
@@ -64,7 +65,7 @@ def test_names_that_are_colours_stay_names() -> None:
     assert '"stroke": "white"' not in json.dumps(first.spec)
 
 
-@pytest.mark.parametrize("name", ["parent's", 'a"b', "a.b[c]:d", "'a.b'"])
+@pytest.mark.parametrize("name", sweep(["parent's", 'a"b', "a.b[c]:d", "'a.b'"]))
 def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
     wroc.audit(rows(["a'", 'b"', "c"], name), "y", "s", by=name, threshold=0.5).save(path)
@@ -76,7 +77,7 @@ def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chro
 
 
 @pytest.mark.parametrize(
-    "column", ["constructor", "hasOwnProperty", "a[0].b\\", "line\u2028separator"]
+    "column", sweep(["constructor", "hasOwnProperty", "a[0].b\\", "line\u2028separator"])
 )
 def test_a_page_of_names_of_javascript_is_drawn(
     column: str, tmp_path: Path, chromium: Chromium
@@ -93,6 +94,7 @@ def test_a_page_of_names_of_javascript_is_drawn(
     assert all(name in drawn for name in names)
 
 
+@pytest.mark.slow
 def test_a_chart_that_fails_costs_no_other(tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
     wroc.audit(rows(["a", "b"]), "y", "s", by="g", threshold=0.5).save(path)
@@ -105,6 +107,7 @@ def test_a_chart_that_fails_costs_no_other(tmp_path: Path, chromium: Chromium) -
     assert said.startswith("This chart could not be drawn: ")
 
 
+@pytest.mark.slow
 def test_headings_go_down_by_one_and_thresholds_sort_by_size(
     tmp_path: Path, chromium: Chromium
 ) -> None:
