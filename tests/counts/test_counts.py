@@ -236,7 +236,7 @@ def test_large_integers_are_counted_apart() -> None:
     assert bounds["auc_low"] <= 0.75 <= bounds["auc_high"]
 
 
-def test_a_threshold_inside_a_bin_is_refused(scored: pl.DataFrame) -> None:
+def test_a_threshold_inside_a_bin_is_refused() -> None:
     frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.299, 0.301, 0.6], "g": ["a", "a", "b"]})
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=64))
     found = r"^`thresholds?` must not be inside a bin of scores; found 0\.3 in one from 0\.299 to"
@@ -249,14 +249,18 @@ def test_a_threshold_inside_a_bin_is_refused(scored: pl.DataFrame) -> None:
     for call in calls:
         with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
             call()
-    # An audit of rows knows its threshold before it bins them.
-    for threshold in (0.3, 0.5, 0.25):
-        exact, binned = (
-            wroc.audit(scored, "y", "s", by="g", threshold=threshold, bins=bins).segments
-            for bins in (None, 16)
-        )
-        cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
-        assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)
+
+
+@pytest.mark.parametrize("threshold", sweep([0.3, 0.5, 0.25]))
+def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
+    scored: pl.DataFrame, threshold: float
+) -> None:
+    exact, binned = (
+        wroc.audit(scored, "y", "s", by="g", threshold=threshold, bins=bins).segments
+        for bins in (None, 16)
+    )
+    cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
+    assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from queries import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_HULLS
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -126,15 +127,18 @@ wroc.summary(scan, "y", "s", weight="w", by="g").collect().write_parquet(sys.arg
 """
 
 
-def test_what_outgrows_the_memory_budget_is_spilled(tmp_path: Path) -> None:
-    rows = pl.select(row=pl.int_range(2_500_000))
+@pytest.mark.parametrize(("height", "megabytes"), sweep([(250_000, "5"), (2_500_000, "50")]))
+def test_what_outgrows_the_memory_budget_is_spilled(
+    height: int, megabytes: str, tmp_path: Path
+) -> None:
+    rows = pl.select(row=pl.int_range(height))
     row = pl.col("row")
     data = rows.select(
         g=row % 5, y=row.hash(1) % 3 == 0, s=row.hash(2) / 2.0**64, w=row.hash(3) / 2.0**64
     )
     data.write_parquet(tmp_path / "rows.parquet", row_group_size=100_000)
     found = {}
-    for budget in ("", "50"):
+    for budget in ("", megabytes):
         settings = {"POLARS_OOC_SPILL_DIR": str(tmp_path), "POLARS_OOC_LOG_METRICS": "1"}
         if budget:
             settings["POLARS_OOC_MEMORY_BUDGET_MB"] = budget
@@ -147,6 +151,6 @@ def test_what_outgrows_the_memory_budget_is_spilled(tmp_path: Path) -> None:
             text=True,
         )
         written = re.findall(r"written=([\d.]+)", finished.stderr)
-        assert any(float(megabytes) > 0 for megabytes in written) == bool(budget)
+        assert any(float(size) > 0 for size in written) == bool(budget)
         found[budget] = pl.read_parquet(result)
-    assert_frame_equal(found["50"], found[""], rel_tol=1e-12)
+    assert_frame_equal(found[megabytes], found[""], rel_tol=1e-12)

@@ -133,6 +133,9 @@ CURVES: dict[str, Steps | Floats] = {
 }
 
 
+LONGEST = {"staircase", "upper staircase", "cascade"}
+
+
 @pytest.mark.parametrize("name", sweep(CURVES, fast=CURVES.keys() - LONGEST))
 def test_adversarial_curves(name: str) -> None:
     frame = curve_of(CURVES[name])
