@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
 from polars_wroc.audits.gap_findings import reference_of
-from polars_wroc.audits.report.packing import packed_rows, rounded
+from polars_wroc.audits.report.packing import rounded, rounded_rows
 from polars_wroc.charts import auc_chart
 from polars_wroc.charts.gap_chart import Drawing, draw, drawing_of
 from polars_wroc.charts.labels import NAMES, GapMetric
@@ -134,7 +134,7 @@ def _drawn(chart: Any) -> dict[str, Any]:
 def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
     # Altair names rows by a hash, which differs in the last digit of any number.
     names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
-    data = {names[name]: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
+    data = {names[name]: rounded_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
     spec = _named(spec, names)
     # The page reads its own colours; a spec names the version of its grammar, which is no address.
     spec = _in_inks(spec)
