@@ -154,7 +154,9 @@ def _columns(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]
 
 def _watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
     frame = sources.scan(files)
-    return progress.watch(frame, known=sources.say_rows(files)) if progress else frame
+    if progress:
+        progress.add(frame if sources.say_rows(files) else None)
+    return frame
 
 
 def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:

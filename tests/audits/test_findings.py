@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -16,7 +18,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.gap_findings import gap_findings, verdict
-from polars_wroc.audits.report.packing import packed_rows, shared
+from polars_wroc.audits.report.packing import packed, rounded_rows
 from polars_wroc.audits.report.selection import with_points, with_segments
 from polars_wroc.audits.report.tables import threshold_text
 from polars_wroc.audits.segment_findings import (
@@ -327,55 +329,18 @@ def test_thresholds_are_short(value: float | None, text: str) -> None:
 CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)
 
 
-def unpacked(packed: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows from columns, as the page does it."""
-
-    def value(column: dict[str, Any], row: int) -> Any:
-        if "same" in column:
-            return value(packed["columns"][column["same"]], row)
-        if "all" in column:
-            return column["all"]
-        return column["each"][row] if "each" in column else column["texts"][column["at"][row]]
-
-    return [
-        {name: value(column, row) for name, column in packed["columns"].items()}
-        for row in range(packed["rows"])
-    ]
-
-
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=9))
-def test_packed_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
+def test_rounded_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
     named = [dict(zip(("a", "threshold", "b"), row, strict=True)) for row in rows]
-    for found, row in zip(unpacked(packed_rows(named)), named, strict=True):
+    for found, row in zip(rounded_rows(named), named, strict=True):
         assert found["threshold"] == row["threshold"]
         for name in ("a", "b"):
             is_float = isinstance(row[name], float)
             assert found[name] == (pytest.approx(row[name], rel=1e-6) if is_float else row[name])
 
 
-@given(
-    st.recursive(
-        CELLS,
-        lambda part: (
-            st.lists(part, max_size=9)
-            | st.dictionaries(st.sampled_from("ab@"), part, max_size=3).filter(
-                lambda one: not isinstance(one.get("@"), int)
-            )
-        ),
-    )
-)
-def test_shared_parts_make_up_the_whole(chart: Any) -> None:
-    charts = {"one": [chart, ["x" * 50]], "other": [chart, ["x" * 50]]}
-
-    def whole(value: Any) -> Any:
-        if isinstance(value, list):
-            return [whole(part) for part in value]
-        if not isinstance(value, dict):
-            return value
-        if isinstance(value.get("@"), int):
-            return whole(packed["parts"][value["@"]])
-        return {name: whole(part) for name, part in value.items()}
-
-    packed = json.loads(json.dumps(shared(charts)))
-    assert whole(packed["charts"]) == json.loads(json.dumps(charts))
-    assert json.dumps(packed).count("x" * 50) == 1
+@given(st.recursive(CELLS, lambda part: st.lists(part) | st.dictionaries(st.text(), part)))
+def test_packed_charts_are_the_charts(charts: Any) -> None:
+    text = packed(charts)
+    assert re.fullmatch("[A-Za-z0-9+/=]+", text)
+    assert json.loads(gzip.decompress(base64.b64decode(text))) == charts

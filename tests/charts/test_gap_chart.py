@@ -14,7 +14,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
-PARTS = ["", "_low", "_high", "_p_adjusted"]
+PARTS = {"": "__gap", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
 FOUND, CHANCE, UNTESTED = "more than chance", "may be chance", "not tested"
 
 
@@ -60,9 +60,8 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
         found = drawn(wroc.gap_chart(table, metric=metric))
         sizes = gaps.select("g", pl.col("n_pos") + pl.col("n_neg")).rows()
         assert found["__row"].to_list() == [f"{g} (n = {n})" for g, n in sizes]
-        for part in PARTS:
-            name = f"{metric}_gap{part}"
-            assert found[name].to_list() == gaps[name].to_list()
+        for part, column in PARTS.items():
+            assert found[column].to_list() == gaps[f"{metric}_gap{part}"].to_list()
 
 
 @pytest.mark.parametrize("level", sweep([0.5, 0.95, 0.999]))
@@ -124,7 +123,7 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
         attribute = panel["title"]["text"]
         shown = spec["datasets"][panel["data"]["name"]]
         expected = audit.gaps.filter(attribute=attribute)
-        assert [row["fpr_gap"] for row in shown] == expected["fpr_gap"].to_list()
+        assert [row["__gap"] for row in shown] == expected["fpr_gap"].to_list()
         points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
         for layer in points:
             scales = [layer["encoding"][name]["scale"] for name in ("color", "shape")]

@@ -121,6 +121,21 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         assert role == "graphics-document"
 
 
+def test_an_older_browser_shows_the_tables_and_says_what_charts_need(
+    page: Path, chromium: Chromium
+) -> None:
+    lacking = "delete window.DecompressionStream"
+    added = chromium.call("Page.addScriptToEvaluateOnNewDocument", source=lacking)
+    try:
+        chromium.open(page, until=DRAWN)
+    finally:
+        chromium.call("Page.removeScriptToEvaluateOnNewDocument", **added)
+    texts = chromium.evaluate("[...document.querySelectorAll('.chart')].map(e => e.textContent)")
+    said = "This chart could not be drawn: charts need a newer browser"
+    assert texts == [said] * len(texts)
+    assert chromium.evaluate("document.querySelectorAll('table thead button').length") > 0
+
+
 def test_headings_of_panels_are_aligned(page: Path, chromium: Chromium) -> None:
     chromium.open(page, until=DRAWN)
     headings = chromium.evaluate(

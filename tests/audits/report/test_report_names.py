@@ -155,7 +155,7 @@ def test_page_says_what_a_weight_means(
     )
     assert (result.settings["weight_type"], result.settings["method"]) == (weight_type, "wald")
     result.save(path)
-    text = path.read_text(encoding="utf-8").split('<script type="application/json"')[0]
+    text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert said in text
     assert ("Kish" in text) == kish
     assert "Its interval is the normal approximation." in text
@@ -169,7 +169,7 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
     result = wroc.from_counts(counts).audit(by="g")
     assert (result.settings["score"], result.settings["label"]) == (["s", "t"], None)
     result.save(path)
-    text = path.read_text(encoding="utf-8").split('<script type="application/json"')[0]
+    text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert "<h1>Audit of s and t by g</h1>" in text
     (first,) = re.findall('<p class="soft">(.*?)</p>', text, re.DOTALL)[:1]
     assert "made of counts, which say how many rows are positive" in first
