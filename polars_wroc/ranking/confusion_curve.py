@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import beside_thresholds, is_moved
+from polars_wroc.plans.checks import probability
+from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     FP,
@@ -48,7 +50,7 @@ _LEAST_TOTAL = sys.float_info.min
 CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Curve:
     """The confusion curve as expressions, in whatever layout it is.
 
@@ -56,7 +58,8 @@ class Curve:
     ``fpr``, the same before the score as ``tpr_before`` and ``fpr_before``, and the
     ``prevalence`` of the group. Where several elements have the score in common, ``share``
     is how much of it one of them stands for; elsewhere it is 1. One value per group:
-    ``positives`` and ``negatives``, the two totals.
+    ``positives`` and ``negatives``, the two totals. The ``score`` itself, in its own type and
+    checked to be a probability, is there only where a formula asks for it.
 
     A formula combines per-score values with each other before it aggregates, and totals
     only with aggregates: then it streams. It takes no notice of points without mass.
@@ -74,6 +77,13 @@ class Curve:
     share: pl.Expr
     positives: pl.Expr
     negatives: pl.Expr
+    score: pl.Expr | None = None
+
+    @property
+    def probability(self) -> pl.Expr:
+        """The score, which must be known, as a float."""
+        assert self.score is not None
+        return self.score.cast(pl.Float64)
 
     @property
     def tpr_middle(self) -> pl.Expr:
@@ -100,26 +110,37 @@ def is_divisor(total: pl.Expr) -> pl.Expr:
     return (total >= _LEAST_TOTAL) & total.is_finite()
 
 
-def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
+def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, of_score: bool = False) -> pl.Expr:
     """Reduce each list of rows to ``formula`` of its curve."""
-    return curve_list(rows).list.agg(formula(list_curve()))
+    curve = list_curve(of_score=of_score)
+    return curve_list(rows, of_score=of_score).list.agg(formula(curve))
 
 
-def curve_list(rows: pl.Expr) -> pl.Expr:
+def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
     """Lay out the curve of each list of rows as a list.
 
     Each step is a list that is evaluated once, so that a formula may mention a cumulative
     sum as often as it likes: an aggregation would sort and sum again at every mention.
     """
-    distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
-    return cumulated_list(rows).list.eval(distinct)
+    if not of_score:
+        distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
+        return cumulated_list(rows).list.eval(distinct)
+    # The score of a row without weight does not matter.
+    there = rows.list.eval(pl.element().filter(_field(WEIGHT) != 0))
+    point = as_struct({SCORE: probability("score", _field(SCORE)), TP: _field(TP), FP: _field(FP)})
+    return cumulated_list(there, [SCORE]).list.eval(point.filter(_field(ENDS_TIE)))
 
 
-def list_curve() -> Curve:
+def list_curve(*, of_score: bool = False) -> Curve:
     """Refer to the fields of what `curve_list` lays out."""
     tp, fp = _field(TP), _field(FP)
+    curve = curve_of_points(tp, fp, tp.last(), fp.last())
+    return replace(curve, score=_field(SCORE)) if of_score else curve
+
+
+def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> Curve:
+    """Refer to points of a curve, one after another, by the weights up to each of them."""
     tp_before, fp_before = (each.shift(1, fill_value=0.0) for each in (tp, fp))
-    positives, negatives = tp.last(), fp.last()
     return Curve(
         tp=tp,
         fp=fp,
