@@ -82,9 +82,10 @@ def gini(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Twice the AUC less one: Somers' D of the score given the label.
+    """Twice the AUC less one, so that 0 is chance and 1 is perfect.
 
-    Parameters, nulls and errors are those of `roc_auc`.
+    Parameters, nulls and errors are those of `roc_auc`. This is Somers' D of the score given the
+    label.
 
     Returns
     -------

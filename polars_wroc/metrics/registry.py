@@ -70,7 +70,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="gini",
             label="Gini",
-            definition="Twice the AUC less one: Somers' D of the score given the label.",
+            definition="Twice the AUC less one, so that 0 is chance and 1 is perfect.",
             formula=formulas.gini,
             over_ranges=None,
             summary_column="gini",
