@@ -19,6 +19,7 @@ from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.metric import Metric
+from polars_wroc.metrics import formulas
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
     SUMMARY_METRICS,
@@ -143,15 +144,14 @@ def test_the_report_says_what_its_metrics_are() -> None:
 @pytest.mark.parametrize("metric", CURVES, ids=named)
 def test_metric_is_the_same_number_everywhere(metric: CurveMetric) -> None:
     frame = rows()
+    name: Any = metric.name
     expected = pytest.approx(alone(metric, frame), abs=1e-12)
-    assert metric.formula.__name__ == metric.name  # type: ignore[attr-defined]
-    several = wroc.curve_metrics("y", "s", weight="w", metrics=["ks", *{metric.name} - {"ks"}])  # type: ignore[list-item]
-    assert frame.select(several).unnest("curve_metrics")[metric.name].item() == expected
-    drawn = wroc.bootstrap_replicates(
-        frame, "y", "s", weight="w", metrics={"it": metric.name}, replicates=2
-    )
-    assert drawn["it"][0] == expected
-    assert drawn["it"].n_unique() == 3
+    assert vars(formulas)[name] is metric.formula
+    several = wroc.curve_metrics("y", "s", weight="w", metrics={"it": name, "other": "ks"})
+    assert frame.select(several).unnest("curve_metrics")["it"].item() == expected
+    drawn = wroc.bootstrap_replicates(frame, "y", "s", weight="w", metrics=name, replicates=2)
+    assert drawn[name][0] == expected
+    assert drawn[name].n_unique() == 3
     if metric.summary_column:
         assert not metric.of_score
         summary = wroc.summary(frame, "y", "s", weight="w")
@@ -184,8 +184,8 @@ def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
     placed = add_placements(read).with_columns(part=part).collect()
     totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
     whole = dict(zip(("positives", "negatives"), map(pl.lit, totals), strict=True))
-    formula = metric.formula(type(curve)(**{**vars(curve), **whole}))
-    parts = placed.group_by("part").agg(value=formula)["value"]
+    value = metric.formula(type(curve)(**{**vars(curve), **whole}))
+    parts = placed.group_by("part").agg(value=value)["value"]
     combined = parts.max() if metric.over_ranges == "max" else parts.sum()
     assert parts.len() == 2
     assert combined == pytest.approx(alone(metric, frame), abs=1e-12)
