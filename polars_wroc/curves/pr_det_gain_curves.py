@@ -11,7 +11,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import CELLS, CURVE_COLUMNS, curve_frame, totals
-from polars_wroc.thresholds.confusion_metrics import metrics_at_threshold
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 
 def pr_curve(
@@ -198,9 +198,7 @@ def _curve(
     """Lay out the metrics that the ``columns`` name, at every point of the confusion curve."""
     names: Sequence[str] = ["threshold", *columns, *CELLS]
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
-    positives, negatives = totals()
-    points = {name: pl.col(name) for name in CURVE_COLUMNS}
-    metrics = metrics_at_threshold(**points, positives=positives, negatives=negatives)
-    asked = {name: metrics[metric] for name, metric in columns.items()}
+    points = Confusion._make([*(pl.col(name) for name in CURVE_COLUMNS), *totals()])
+    asked = {name: THRESHOLD_METRICS[metric].formula(points) for name, metric in columns.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
     return like_input(frame, table.select(*rows.keys, *names))

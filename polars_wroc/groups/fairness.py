@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
@@ -22,29 +24,58 @@ from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
 from polars_wroc.thresholds.confusion_metrics import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 FAIRNESS_COLUMNS = ("metric", "value", "group_max", "group_min", "ci_low", "ci_high")
-_RATES = {
-    "demographic_parity": "selection_rate",
-    "equal_opportunity": "tpr",
-    "predictive_equality": "fpr",
-    "predictive_parity": "ppv",
-}
+_RATES = {rate.fairness: name for name, rate in GAP_RATES.items() if rate.fairness}
 _ODDS = ("equal_opportunity", "predictive_equality")
 ABROCA = "max_abroca"
-METRICS = (
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "predictive_equality_difference",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-    "predictive_parity_difference",
-    "auc_difference",
-    ABROCA,
-)
+
+
+class FairnessMetric(NamedTuple):
+    """What a fairness metric is called in tables, and the metrics of groups that it compares."""
+
+    name: str
+    label: str
+    compares: tuple[str, ...]
+
+
+def _of_rate(notion: str, *kinds: str) -> list[FairnessMetric]:
+    """Compare the groups in the rate that a notion of fairness is about."""
+    rate = _RATES[notion]
+    words, rates = notion.replace("_", " ").capitalize(), f"{GAP_RATES[rate].label}s"
+    return [
+        FairnessMetric(f"{notion}_{kind}", f"{words}, {kind} of the {rates}", (rate,))
+        for kind in kinds
+    ]
+
+
+_ODDS_RATES = tuple(_RATES[notion] for notion in _ODDS)
+# In the order of the table.
+METRICS: dict[str, FairnessMetric] = {
+    metric.name: metric
+    for metric in (
+        *_of_rate("demographic_parity", "difference", "ratio"),
+        *_of_rate("equal_opportunity", "difference", "ratio"),
+        *_of_rate("predictive_equality", "difference"),
+        FairnessMetric(
+            "equalized_odds_difference",
+            "Equalized odds, the larger of both differences",
+            _ODDS_RATES,
+        ),
+        FairnessMetric(
+            "equalized_odds_ratio", "Equalized odds, the smaller of both ratios", _ODDS_RATES
+        ),
+        *_of_rate("predictive_parity", "difference"),
+        FairnessMetric("auc_difference", f"Difference of the {ROC_AUC.label}s", (ROC_AUC.column,)),
+        FairnessMetric(
+            ABROCA,
+            "ABROCA, the largest area between the ROC curves of a group and of the rest",
+            (ROC_AUC.column,),
+        ),
+    )
+}
 
 
 def fairness(
@@ -157,13 +188,6 @@ def fairness(
     return like_input(frame, arranged.select(*rows.model_keys, *FAIRNESS_COLUMNS))
 
 
-def rates_of(metric: str) -> list[str]:
-    """Name the rates that a metric compares."""
-    notion = metric.removesuffix("_difference").removesuffix("_ratio")
-    notions = _ODDS if notion == "equalized_odds" else [notion]
-    return [_RATES.get(each, "auc") for each in notions]
-
-
 def fairness_of(
     rows: Rows,
     rates: pl.LazyFrame,
@@ -210,7 +234,7 @@ def fairness_of(
     if rows.model_keys:
         named = rates.select(rows.model_keys).unique().join(named, how="cross")
     complete = named.join(table, on=[*rows.model_keys, "metric"], how="left", nulls_equal=True)
-    return complete.sort(pl.col("metric").cast(pl.Enum(METRICS)))
+    return complete.sort(pl.col("metric").cast(pl.Enum(list(METRICS))))
 
 
 def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.LazyFrame:
@@ -278,7 +302,7 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         _worse(table, kind, models, largest=kind == "difference")
         for table, kind in ((differences, "difference"), (ratios, "ratio"))
     ]
-    return pl.concat([differences, ratios, *odds]).filter(pl.col("metric").is_in(METRICS))
+    return pl.concat([differences, ratios, *odds]).filter(pl.col("metric").is_in(list(METRICS)))
 
 
 def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bool) -> pl.LazyFrame:

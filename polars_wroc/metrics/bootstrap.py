@@ -15,12 +15,13 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import CLUSTER, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.formulas import Metric
-from polars_wroc.metrics.registry import Metrics, named_metrics
+from polars_wroc.metrics.formulas import Formula
+from polars_wroc.metrics.registry import Metrics, named_metrics, need_scores
+from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, collect, like_input
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements_among, row_curve
@@ -117,7 +118,7 @@ def bootstrap(
     └────────┴───────┘
     """
     arguments.level(level)
-    formulas: dict[str, Metric] = named_metrics(metrics)
+    formulas: dict[str, Formula] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
@@ -188,7 +189,7 @@ def bootstrap_replicates(
     >>> wroc.bootstrap_replicates(df, "y", "s", metrics="ks", replicates=200).shape
     (201, 2)
     """
-    formulas: dict[str, Metric] = named_metrics(metrics)
+    formulas: dict[str, Formula] = named_metrics(metrics)
     _check_names(formulas, [REPLICATE, MODEL])
     taken = [REPLICATE, *formulas]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
@@ -230,7 +231,7 @@ def _rows(
 
 def _replicates(
     rows: Rows,
-    formulas: dict[str, Metric],
+    formulas: dict[str, Formula],
     replicates: int,
     seed: int,
     multiplier: Multiplier,
@@ -241,11 +242,14 @@ def _replicates(
     arguments.whole_number("replicates", replicates, low=2)
     arguments.whole_number("seed", seed, low=0)
     arguments.option("multiplier", multiplier, get_args(Multiplier))
-    ordered = by_descending_score(rows)
+    ordered, of_score = by_descending_score(rows), need_scores(formulas)
+    if of_score:
+        ordered = ordered.with_columns(probability("score", pl.col(SCORE)).alias(SCORE))
     if eager:
         ordered = collect(ordered).lazy()
     checked = rows.observations.signed_weight
-    values = {name: formula(row_curve()) for name, formula in formulas.items()}
+    curve = row_curve(of_score=of_score)
+    values = {name: formula(curve) for name, formula in formulas.items()}
     tables = []
     draws = seeds(seed)
     for number in range(replicates + 1):

@@ -27,6 +27,7 @@ from polars_wroc.counts.score_sums import (
 )
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
 from polars_wroc.plans.by_keys import aggregate
@@ -41,6 +42,8 @@ _BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows",
 _WORTH_KNOWING = 1 / 8
 # With more rows than that share of what it should have, a range has few scores in many rows.
 _TOO_MANY = 2
+# Of all else that is added up here the sum is that of the whole.
+_LARGEST = [metric.column for metric in SUMMARY_METRICS if metric.over_ranges == "max"]
 
 
 def count_in_bins(rows: Rows) -> pl.LazyFrame:
@@ -153,8 +156,9 @@ def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interv
 
 def _added(name: str) -> pl.Expr:
     part = pl.col(name)
+    whole = part.max() if name in _LARGEST else part.sum()
     # What is undefined in one part is so in all, and stays so.
-    return pl.when(part.count() > 0).then(part.max() if name == "ks" else part.sum())
+    return pl.when(part.count() > 0).then(whole)
 
 
 def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:

@@ -11,9 +11,9 @@ _MARK = "polars_wroc: "
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
     """Let a column of values from 0 to 1 through, and raise at collect for others."""
-    first = value.filter(~value.is_between(0, 1)).first().cast(pl.String)
-    sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + first
-    return value + _raise(sentence).fill_null(0.0)
+    bad = value.filter(~value.cast(pl.Float64).is_between(0, 1)).first()
+    rule = f"`{argument}` must be a probability, from 0 to 1"
+    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value)
 
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:

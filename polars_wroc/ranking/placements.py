@@ -9,7 +9,7 @@ about the uncertainty of an area starts from these rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -48,7 +48,7 @@ class Placements(NamedTuple):
     neg: ClassRows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowCurve(Curve):
     """A confusion curve of one step for each row, with the placements of the rows.
 
@@ -121,9 +121,10 @@ def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Pla
     return named, Placements(*(ClassRows(next(fields), next(fields)) for _ in placements))
 
 
-def row_curve() -> RowCurve:
+def row_curve(*, of_score: bool = False) -> RowCurve:
     """Refer to the rows of a frame that have been placed."""
-    return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
+    curve = _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
+    return replace(curve, score=pl.col(SCORE)) if of_score else curve
 
 
 def list_row_curve() -> RowCurve:

@@ -9,7 +9,14 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.ranking.confusion_curve import CELLS, cells_of, is_origin, ratio, threshold_of
+from polars_wroc.ranking.confusion_curve import (
+    CELLS,
+    cells_of,
+    is_origin,
+    ratio,
+    threshold_of,
+    totals,
+)
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 
 AUC_CHANGE = "auc_change"
@@ -44,7 +51,7 @@ def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.Laz
     points = _ends_of_parts(curve, rows.keys, position, max_points).select(
         *rows.keys,
         threshold_of(pl.col(SCORE)),
-        **cells_of(tp, fp),
+        **cells_of(tp, fp, *totals()),
     )
     # Tied rows are one point, of which a part has the first and the last row.
     return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)

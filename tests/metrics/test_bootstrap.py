@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,12 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.bootstrap import Multiplier, _multiplier
-from polars_wroc.metrics.registry import MetricName
+from polars_wroc.metrics.registry import CURVE_METRICS, MetricName
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-ALL: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
+ALL: list[MetricName] = [n for n in get_args(MetricName) if CURVE_METRICS[n].summary_column]
 MULTIPLIERS: list[Multiplier] = ["poisson", "gamma"]
 # Arguments of the wrong type are a subject here.
 UNTYPED: Any = wroc

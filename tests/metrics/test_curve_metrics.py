@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -19,19 +19,15 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.bootstrap import _multiplier
-from polars_wroc.metrics.registry import MetricName, OneMetric
+from polars_wroc.metrics.registry import CURVE_METRICS, MetricName, OneMetric
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
 Point: TypeAlias = tuple[float, float]
 
+# The scores here are no probabilities.
 NAMES: list[MetricName] = [
-    "roc_auc",
-    "gini",
-    "ks",
-    "average_precision",
-    "pr_auc",
-    "equal_error_rate",
+    name for name in get_args(MetricName) if not CURVE_METRICS[name].of_score
 ]
 NEW = ["pr_auc", "equal_error_rate"]
 AREAS: dict[str, dict[str, Any]] = {

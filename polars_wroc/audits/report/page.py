@@ -17,7 +17,14 @@ import polars as pl
 
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.phrases import first_few
-from polars_wroc.audits.report.facts import decision, facts, intervals, meaning_of_weight, methods
+from polars_wroc.audits.report.facts import (
+    decision,
+    facts,
+    glossary,
+    intervals,
+    meaning_of_weight,
+    methods,
+)
 from polars_wroc.audits.report.figures import (
     Figure,
     auc_figure,
@@ -114,6 +121,7 @@ def render(audit: Audit) -> str:
         specs=packed({figure.name: figure.spec for figure in figures}),
         points=points,
         moved=moved if moved > _NOTHING else None,
+        glossary=glossary(audit),
         methods=methods(audit),
         intervals=intervals(audit),
         weights=meaning_of_weight(settings),
