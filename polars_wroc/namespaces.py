@@ -12,7 +12,8 @@ import polars as pl
 from polars_wroc.audits.audit import audit
 from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
-from polars_wroc.curves.calibration_curve import calibration_curve, calibration_error
+from polars_wroc.curves.calibration_curve import calibration_curve
+from polars_wroc.curves.calibration_error import calibration_error
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve

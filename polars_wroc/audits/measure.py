@@ -12,11 +12,11 @@ from polars_wroc.audits.groupings import Grouping
 from polars_wroc.audits.references import AuditReferences
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_curve import (
-    IN_THE_LARGE,
     calibration_columns,
     calibration_steps,
     calibration_sums,
 )
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.auc_sums import with_own
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of

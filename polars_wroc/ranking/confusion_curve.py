@@ -1,12 +1,12 @@
-"""The confusion curve: what every metric, curve and chart of this package is made of.
+"""The confusion curve: the confusion matrix at every score, from which all metrics are computed.
 
-Per group it has one row per distinct score, in descending order, with the cumulative
-weight ``tp`` of the positives and ``fp`` of the negatives that score at least that much,
-and the weights ``dp`` and ``dn`` at exactly that score.
+For each group it has one row per distinct score, in descending order, with the cumulative
+weight ``tp`` of the positives and ``fp`` of the negatives that have at least that score,
+and the weights ``dp`` and ``dn`` of those that have exactly that score.
 
-It is laid out in three ways. Inside an expression it is a list per group. In a lazy frame it is
-a sort and one window, which streams. An audit stacks groups in memory: see `contiguous_groups`.
-All hand the same `Curve` of expressions to the same formulas.
+It has three layouts: a list per group inside an expression; a sort and one window over a lazy
+frame, which streams; contiguous groups in memory for an audit (see `contiguous_groups`). Formulas
+are written once, for the same `Curve` of expressions in each layout.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ CELLS = ("tp", "fp", "fn", "tn")
 SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 
-# Whether the threshold, which is a float, is another number than the score.
+# Whether the threshold, which is a float, differs from the score, a whole number.
 MOVED = "__moved"
 
-# Sums of smaller numbers lose digits, and 1 divided by such a sum, with which the engine multiplies
-# where one value divides many, may be no number.
+# Smaller sums lose digits, and their inverse, by which the engine multiplies where it divides many
+# values by one, may overflow.
 _LEAST_TOTAL = sys.float_info.min
 
 CURVE_COLUMNS = ("threshold", *CELLS)
@@ -52,7 +52,7 @@ CURVE_COLUMNS = ("threshold", *CELLS)
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The confusion curve as expressions, in whatever layout it is.
+    """The confusion curve as expressions, the same for every layout.
 
     One value per distinct score: ``tp``, ``fp``, ``dp``, ``dn``, the rates ``tpr`` and
     ``fpr``, the same before the score as ``tpr_before`` and ``fpr_before``, and the
@@ -61,8 +61,8 @@ class Curve:
     ``positives`` and ``negatives``, the two totals. The ``score`` itself, in its own type and
     checked to be a probability, is there only where a formula asks for it.
 
-    A formula combines per-score values with each other before it aggregates, and totals
-    only with aggregates: then it streams. It takes no notice of points without mass.
+    A formula streams if it combines values per score with each other before it aggregates,
+    and totals with aggregates only. Points without weight must not change its result.
     """
 
     tp: pl.Expr
@@ -87,26 +87,26 @@ class Curve:
 
     @property
     def tpr_middle(self) -> pl.Expr:
-        """Share of positives above a negative with the score, ties counting half."""
+        """Proportion of positives ranked above a negative with the score; ties count half."""
         return (self.tpr_before + self.tpr) / 2
 
     def if_both_classes(self, value: pl.Expr) -> pl.Expr:
-        """Null for a group that lacks a class."""
+        """Return the value; null where a class has no weight."""
         return if_both_classes(self.positives, self.negatives, value)
 
 
 def if_both_classes(positives: pl.Expr, negatives: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Null for a group that lacks a class, or whose weights are too small or large to add up."""
+    """Return the value; null without both classes, or where weights overflow or underflow."""
     return pl.when(are_both_classes(positives, negatives)).then(value)
 
 
 def are_both_classes(positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Whether both classes have weights, and all of them add up to a number."""
+    """Whether both classes have weight, and no sum of weights overflows or underflows."""
     return is_divisor(positives) & is_divisor(negatives) & is_divisor(positives + negatives)
 
 
 def is_divisor(total: pl.Expr) -> pl.Expr:
-    """Whether a sum of weights is neither too small nor too large to be divided by."""
+    """Whether a sum of weights can be a divisor: not 0, without overflow or underflow."""
     return (total >= _LEAST_TOTAL) & total.is_finite()
 
 
@@ -119,8 +119,8 @@ def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, of_score: bool =
 def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
     """Lay out the curve of each list of rows as a list.
 
-    Each step is a list that is evaluated once, so that a formula may mention a cumulative
-    sum as often as it likes: an aggregation would sort and sum again at every mention.
+    Each step is a list that is evaluated once, so that a formula may repeat a cumulative sum;
+    an aggregate would sort and sum again at each repetition.
     """
     if not of_score:
         distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
@@ -172,7 +172,7 @@ def curve_frame(
     """Lay out the curve of each group as rows, in descending order of the score.
 
     The first row of each group is the origin, where nothing is predicted positive.
-    ``thresholds`` get a row each whether or not a row of the data scores just that. After
+    Each of ``thresholds`` gets a row, whether or not it is a score in the data. After
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
     `SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
@@ -187,8 +187,8 @@ def curve_frame(
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
         pl.lit(0, pl.Int8).alias(WEIGHT)
     )
-    # A mark weighs nothing: it adds a place on the curve and changes no sum.
-    # The origins come first, so that rows in order stay so.
+    # A mark has weight 0: it adds a point to the curve and changes no sum.
+    # Origins come first, so that sorted rows stay sorted.
     marked = pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
@@ -224,7 +224,7 @@ def _has_whole(frame: pl.LazyFrame) -> bool:
 
 
 def threshold_of(score: pl.Expr) -> pl.Expr:
-    """Write the score of a point as a threshold; of the origin, which has none, it is infinite."""
+    """Turn the score of a point into a threshold: infinite for the origin, which has no score."""
     threshold = score.cast(pl.Float64).fill_null(float("inf"))
     # Scores of 0.0 and -0.0 tie, and either may come first.
     return pl.when(threshold != 0).then(threshold).otherwise(0.0).alias("threshold")
@@ -239,12 +239,12 @@ def cells_of(
 
 
 def cell(weight: pl.Expr) -> pl.Expr:
-    """Write a weight of a confusion matrix: null where it is more than a number."""
+    """Return a weight of a confusion matrix; null where it overflows."""
     return pl.when(weight.is_finite()).then(weight)
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
-    """Refer to the weight of each class, on every row of what `curve_frame` lays out."""
+    """Refer to the total weight of each class, on every row of `curve_frame`."""
     return pl.col(POSITIVES), pl.col(NEGATIVES)
 
 
@@ -260,11 +260,11 @@ def _squares_of_cells() -> list[pl.Expr]:
 
 
 def is_origin() -> pl.Expr:
-    """Whether a row of what `curve_frame` lays out is the first of its curve."""
-    # A cell that is more than a number is null.
+    """Whether a row of `curve_frame` is the origin, the first row of its curve."""
+    # A weight that overflows is null.
     return pl.col("tp").eq_missing(0.0) & pl.col("fp").eq_missing(0.0)
 
 
 def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """Turn weights into a rate; null where they are none, or too small or large to add up."""
+    """Divide weights to get a rate; null where the divisor is 0, overflows or underflows."""
     return pl.when(is_divisor(whole)).then(part / whole)

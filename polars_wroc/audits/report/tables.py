@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc.audits.gap_findings import LEAST_P, reference_of
 from polars_wroc.audits.groupings import name_of
 from polars_wroc.charts.labels import MINUS, NAMES, heading
-from polars_wroc.curves.calibration_curve import IN_THE_LARGE
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.fairness import METRICS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
