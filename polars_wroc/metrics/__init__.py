@@ -1,1 +1,1 @@
-"""Numbers of a score: areas, their confidence intervals and comparisons."""
+"""Metrics of a score: areas under curves, their confidence intervals and comparisons."""

@@ -1,7 +1,7 @@
-"""What a curve may be where only bins of scores are known: never below one curve or above another.
+"""Bounds of a curve and its AUC where only bins of scores are known.
 
-Rows in a bin with several scores may be in any order. If all its negatives come first the curve
-runs along the bottom of the bin's rectangle and then up, and along its top if they come last.
+Rows in a bin with several scores may be in any order. If all its negatives rank first, the curve
+runs along the bottom of the bin's rectangle and then up; if they rank last, along its top.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CurveBounds(NamedTuple):
 
 
 def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> CurveBounds:
-    """Bound the curve of rows that have been placed, for areas over one of the rates."""
+    """Bound the curve of `row_curve`, for areas over the fpr or the tpr."""
     several = pl.when(SEVERAL_SCORES)
     if over_tpr:
         return CurveBounds(
@@ -45,7 +45,7 @@ def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> CurveBounds:
 
 
 def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Lay out the lowest and the highest curve, with a corner before each point after a bin."""
+    """Return the lowest and the highest curve, with a corner point for each bin."""
     fpr, tpr = pl.col("fpr"), pl.col("tpr")
     corners = (
         pl.struct(fpr, tpr.shift(1)),
@@ -66,11 +66,11 @@ def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame
 
 
 def auc_bound_sums() -> dict[str, pl.Expr]:
-    """Aggregate the placed rows of a group to what its AUC is between."""
+    """Aggregations of a group to the bounds of its AUC."""
     bounds = zip(AUC_BOUNDS, curve_bounds(row_curve()), strict=True)
     return {name: formulas.roc_auc(bound) for name, bound in bounds}
 
 
 def auc_bounds(rows: Rows) -> pl.LazyFrame:
-    """Lay out what the AUC of each group is between."""
+    """Return the bounds of the AUC of each group."""
     return rows.sorted_by_keys(rows.aggregate(add_placements(rows), auc_bound_sums()))

@@ -1,9 +1,9 @@
-"""The variance of an estimate whose influence on a row is linear in the row's placement.
+"""Variance of estimates whose influence function is linear in the placement values.
 
-An AUC, a partial AUC and a difference of two AUCs are of that kind. What may be correlated
-and what may not is a matter of the *units*: every row is one, or as many as its weight says,
-or all rows of a cluster together. A row stands beside the sums over its own unit, so that one
-formula serves all three, and rows that are clusters of their own give what rows give.
+An AUC, a partial AUC and a difference of two AUCs are such estimates. The *units* are what is
+independent: each row, each of the observations that a frequency weight counts, or each cluster.
+Every row has the sums over its own unit, so that one formula serves all three, and clusters of
+one row each give the same results as rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from polars_wroc.stats.proportions import effective_sample_size, is_exact
 
 Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 
-# Below this share of its largest possible value a sum of weights is one unit's.
+# Below this proportion of its terms the denominator of a class's factor is 0: it has one unit.
 _ONE_UNIT = 1e-12
-# Below this share of its terms a difference of sums is rounding.
+# Below this proportion of its terms a difference of sums is rounding error.
 ROUNDING = 1e-13
 
 
 def units_of(weight_type: WeightType, *, clustered: bool = False, counted: bool = False) -> Units:
-    """Say what is independent of what, perhaps within rows that stand for several."""
+    """Choose the independent units; ``counted`` rows may represent several."""
     check_weight_type(weight_type)
     if clustered:
         # Counting a row several times changes nothing in the sum over its cluster.
@@ -40,7 +40,7 @@ def units_of(weight_type: WeightType, *, clustered: bool = False, counted: bool 
 
 
 def unit_weight(units: Units, field: Fields) -> pl.Expr:
-    """Weight of the unit that a row is; where it stands for several, their mean by weight."""
+    """Weight of a row's unit; where a row represents several, their weighted mean weight."""
     if units == "frequency":
         return pl.lit(1.0)
     weight = field(WEIGHT).abs()
@@ -51,9 +51,9 @@ def unit_weight(units: Units, field: Fields) -> pl.Expr:
 class Variance:
     """The variance of one estimate, from sums over the rows of a group.
 
-    ``centre`` is the column of the mean placement; ``name`` tells the columns of several
-    estimates apart. The results are the columns `total`, and `part` and `effective` of each
-    class. What is below the share ``rounding`` of the terms that make it up is taken for 0.
+    ``centre`` is the column of the mean placement value; ``name`` is a suffix that distinguishes
+    the columns of several estimates. The results are the columns `total`, and `part` and
+    `effective` of each class. A difference below ``rounding`` times its terms counts as 0.
     """
 
     units: Units
@@ -63,19 +63,19 @@ class Variance:
 
     @property
     def total(self) -> str:
-        """Column of the variance; null where a class has one unit only, or cubes are no numbers."""
+        """Column of the variance; null where a class has one unit, or cubes over- or underflow."""
         return f"__variance{self.name}"
 
     def part(self, side: str) -> str:
-        """Column of what a class contributes."""
+        """Column of the contribution of a class to the variance."""
         return self.column("part", side)
 
     def effective(self, side: str) -> str:
-        """Column of Kish's effective number of units in a class."""
+        """Column of Kish's effective sample size of a class, in units."""
         return self.column("effective", side)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
-        """Sum what `sums` needs over the rows of a cluster, to stand beside each of them."""
+        """Sums over the rows of a cluster that `sums` needs in each of them."""
         columns: dict[str, pl.Expr] = {}
         for side, (weight, placement) in placements._asdict().items():
             columns[self.column("unit_weight", side)] = weight.sum()
@@ -83,7 +83,7 @@ class Variance:
         return columns
 
     def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
-        """Aggregate the rows of a group to all that `steps` need."""
+        """Aggregate the rows of a group to the sums that `steps` need."""
         columns: dict[str, pl.Expr] = {}
         for side, (weight, placement) in placements._asdict().items():
             unit_weight, unit_sum = self._unit(weight, placement, side, field)
@@ -98,20 +98,20 @@ class Variance:
         if self.units == "cluster":
             weight, placement = placements.pos
             for name in ("unit_weight", "unit_sum"):
-                beside = field(self.column(name, "neg"))
-                columns[self._cross("weight", name)] = (weight * beside).sum()
-                columns[self._cross("sum", name)] = (weight * placement * beside).sum()
+                of_unit = field(self.column(name, "neg"))
+                columns[self._cross("weight", name)] = (weight * of_unit).sum()
+                columns[self._cross("sum", name)] = (weight * placement * of_unit).sum()
         return columns
 
     @property
     def steps(self) -> list[Step]:
-        """From the sums of a group to its variance."""
+        """Steps from the sums of a group to its variance."""
         return [self._parts, self._total]
 
     def _unit(
         self, weight: pl.Expr, placement: pl.Expr, side: str, field: Fields
     ) -> tuple[pl.Expr, pl.Expr]:
-        """Weight of the unit that a row belongs to, and its sum of weighted placements."""
+        """Weight of a row's unit, and the unit's sum of weighted placement values."""
         if self.units == "frequency":
             return pl.lit(1.0), placement
         if self.units == "cluster":
@@ -126,10 +126,10 @@ class Variance:
         return weight * unit * unit
 
     def _parts(self, field: Fields) -> dict[str, pl.Expr]:
-        """What each class contributes.
+        """Add the contribution of each class to the variance.
 
-        The factor of a class makes that unbiased when weights and placements are unrelated;
-        for equal weights it is n / (n - 1). The cubes are the first to be no number.
+        Its factor makes it unbiased when weights and placement values are unrelated; for equal
+        weights it is n / (n - 1). The cubes are the first sums to overflow or underflow.
         """
         columns: dict[str, pl.Expr] = {}
         centre = field(self.centre)
@@ -172,8 +172,8 @@ class Variance:
         return scale * spread, scale * level
 
     def degrees_of_freedom(self, field: Fields) -> pl.Expr:
-        """Satterthwaite's, from what the classes contribute and how many units they have."""
-        # Of the parts alone: what classes in shared clusters have in common cancels out.
+        """Satterthwaite's degrees of freedom, from the contribution and size of each class."""
+        # From the parts alone: the covariance of classes that share clusters cancels out.
         parts = field(self.part("pos")) + field(self.part("neg"))
         spread = pl.lit(0.0)
         for side in CLASSES:
@@ -182,13 +182,13 @@ class Variance:
         return 1 / spread
 
     def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
-        """Take for 0 what may be left of terms that cancel out."""
+        """Replace by 0 a difference that may be the rounding error of terms that cancel out."""
         known = terms.is_finite()
-        nothing = pl.when(known & (difference <= self.rounding * terms)).then(0.0)
-        return nothing.when(known).then(difference)
+        zero = pl.when(known & (difference <= self.rounding * terms)).then(0.0)
+        return zero.when(known).then(difference)
 
     def _cross(self, of_pos: str, of_neg: str) -> str:
-        """Column of a sum over positives of something of theirs and of their unit's negatives."""
+        """Column of a sum over positives, of products with a sum over the unit's negatives."""
         return f"__{of_pos}_by_{of_neg}{self.name}"
 
     def column(self, name: str, side: str) -> str:

@@ -1,8 +1,8 @@
-"""A bootstrap for what has no formula: the same rows, weighted anew at random.
+"""Bootstrap standard errors and confidence intervals for any metric of a curve.
 
-A row's multiplier in a replicate is made from a hash of its identity, so that all groups
-and all scores see the same draw, a seed repeats it, and nothing but the weights changes: all
-replicates share one scan and one sort.
+Each replicate multiplies the weights of the same rows by random numbers. A row's multiplier comes
+from a hash of its identity, so that all groups and scores share the same draws and a seed repeats
+them. Only the weights change, so all replicates share one scan and one sort.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Multiplier: TypeAlias = Literal["poisson", "gamma"]
 
 BOOTSTRAP_COLUMNS = ("metric", "value", "se", "ci_low", "ci_high", "n_replicates")
 REPLICATE = "replicate"
-# A Poisson variable of mean 1 is larger once in a million million draws.
+# A Poisson variable of mean 1 is larger less than once in 10**12 draws.
 _LARGEST_POISSON = 14
-# Replicates that share the memory.
+# Replicates that are in memory at the same time.
 _AT_ONCE = 16
 
 
@@ -52,31 +52,31 @@ def bootstrap(
     cluster: IntoColumn | None = None,
     level: float = 0.95,
 ) -> FrameT:
-    """Standard errors and percentile intervals of metrics of a curve, by resampling.
+    """Bootstrap standard errors and percentile confidence intervals of metrics of a curve.
 
-    For an AUC alone `summary` is better and faster.
+    For an AUC alone the interval of `summary` is better and faster.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
     metrics
         One metric or several, as for `curve_metrics`.
     replicates
-        How often to resample.
+        Number of replicates, 2 or more.
     seed
-        Another seed gives other draws; the same repeats them, with one version of Polars.
+        Seed of the random numbers. Results repeat with the same seed and version of Polars.
     multiplier
-        What a row's weight is multiplied by in a replicate. ``"poisson"``: how often it would
-        be drawn. ``"gamma"``: an exponential variable, the Bayesian bootstrap [1]_, in which
-        no class ever vanishes; its standard errors are too small by one row in the smaller
-        class.
+        Distribution of the number that a row's weight is multiplied by in a replicate.
+        ``"poisson"``: Poisson with mean 1, as if rows were drawn with replacement. ``"gamma"``:
+        exponential with mean 1, the Bayesian bootstrap [1]_, in which no class ever vanishes;
+        its standard errors are slightly too small, as if each class had one row more.
     cluster
-        Column name or expression that is equal in rows that belong together: they share their
-        multipliers. None draws for each row by itself; rows are sorted by all that they hold
-        first, so that draws do not depend on their order.
+        Column name or expression of each row's cluster; the rows of a cluster share their
+        multiplier. None draws a multiplier for each row; rows are first sorted by all their
+        values, so that draws do not depend on the order of the rows.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
 
@@ -85,18 +85,18 @@ def bootstrap(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and metric, sorted by the ``by`` columns, then in the
         order of ``metrics``. After them come ``metric`` (String), ``value, se, ci_low,
-        ci_high`` (Float64; the first is that of the data themselves) and ``n_replicates``
-        (Int64): in how many replicates the metric was defined. Undefined is null.
+        ci_high`` (Float64; ``value`` is that of the data themselves) and ``n_replicates``
+        (Int64), the number of replicates in which the metric is defined. Undefined is null.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an option that does not exist.
+        As for `summary`; also for an unknown option.
 
     Notes
     -----
-    All replicates of a LazyFrame are one query, whose memory grows with their number, by some
-    20 bytes a row for each. A DataFrame's are worked on a few at a time.
+    For a LazyFrame all replicates are one query, whose memory grows by some 20 bytes per row
+    and replicate. For a DataFrame they are computed a few at a time.
 
     References
     ----------
@@ -159,10 +159,10 @@ def bootstrap_replicates(
     multiplier: Multiplier = "poisson",
     cluster: IntoColumn | None = None,
 ) -> FrameT:
-    """The metrics in each replicate of `bootstrap`: for differences and other contrasts.
+    """Metrics in each replicate of `bootstrap`, for differences and other contrasts.
 
-    Groups and scores of one replicate were drawn together, so that a difference between them
-    within each replicate keeps their correlation.
+    Groups and scores share the draws of a replicate, so that a difference between them, taken
+    within each replicate, keeps their correlation.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def bootstrap_replicates(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and replicate, sorted by the ``by`` columns, then by
-        ``replicate`` (Int64), which is 0 for the data themselves and counts up from 1. After it
-        comes a Float64 column for each metric, null where a class has no weight.
+        ``replicate`` (Int64), which is 0 for the data themselves and from 1 for the replicates.
+        After it comes a Float64 column for each metric, null where a class has no weight.
 
     Raises
     ------
@@ -238,7 +238,7 @@ def _replicates(
     *,
     eager: bool,
 ) -> pl.LazyFrame:
-    """Lay out the metrics of the data as replicate 0, then of each replicate."""
+    """Compute the metrics of the data as replicate 0, then of each replicate."""
     arguments.whole_number("replicates", replicates, low=2)
     arguments.whole_number("seed", seed, low=0)
     arguments.option("multiplier", multiplier, get_args(Multiplier))
@@ -254,9 +254,9 @@ def _replicates(
     draws = seeds(seed)
     for number in range(replicates + 1):
         drawn = _multiplier(multiplier, next(draws)) if number else pl.lit(1.0)
-        again = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
+        reweighted = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
-        metrics = rows.aggregate(add_placements_among(again, rows.keys, checked), values)
+        metrics = rows.aggregate(add_placements_among(reweighted, rows.keys, checked), values)
         tables.append(metrics.select(*rows.keys, replicate, *formulas))
     return in_batches(tables, _AT_ONCE) if eager else pl.concat(tables)
 

@@ -1,4 +1,4 @@
-"""How good a score is as a probability: the Brier score and what it is made of."""
+"""The Brier score of a probability and its decompositions."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def brier_score(
     -------
     pl.Expr
         One struct per group, named ``brier_score``, of Float64 fields: ``brier_score``, the
-        mean squared distance of the score from the outcome; ``reliability, resolution,
-        uncertainty`` over the distinct scores, where the first less the second plus the third
-        is the Brier score [1]_; and ``miscalibration, discrimination``, for which the same holds
-        with the score after isotonic calibration as the one that is calibrated [2]_. All are
-        null where no row has weight.
+        mean squared difference of score and outcome; ``reliability, resolution, uncertainty``
+        over the distinct scores, with ``brier_score = reliability - resolution + uncertainty``
+        [1]_; and ``miscalibration, discrimination``, with ``brier_score = miscalibration -
+        discrimination + uncertainty``, which compare the score with its isotonic calibration
+        [2]_. All are null where no row has weight.
 
     Raises
     ------
@@ -58,9 +58,9 @@ def brier_score(
 
     Notes
     -----
-    With hardly any ties the reliability is mostly noise, and ``miscalibration`` is the one to
-    read. It is never negative, nor is the ``discrimination``. The calibration is the hull of the
-    ROC curve, found by a Python function inside the query.
+    With few ties ``reliability`` is mostly noise; read ``miscalibration`` instead. Neither it nor
+    ``discrimination`` is ever negative. The isotonic calibration comes from the convex hull of the
+    ROC curve, which a Python function computes inside the query.
 
     References
     ----------
@@ -100,7 +100,7 @@ def _brier(rows: pl.Expr) -> pl.Expr:
 
 
 def _calibrated(field: Fields) -> dict[str, pl.Expr]:
-    """The Brier score of the calibrated score: on an edge of the hull, the share of positives."""
+    """The Brier score of the calibrated score: the proportion of positives on each hull edge."""
     hull = list_curve()
     loss = (hull.dp * hull.dn / (hull.dp + hull.dn)).sum()
     return {_LOSS: hull_list(field(_POINTS)).list.agg(loss)}
@@ -111,15 +111,15 @@ def _differences(field: Fields) -> dict[str, pl.Expr]:
         "miscalibration": field("brier_score") - field(_LOSS),
         "discrimination": field("uncertainty") - field(_LOSS),
     }
-    # Neither can be negative but for rounding.
+    # Only rounding makes them negative.
     return {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
 
 
 def _over_scores(curve: Curve) -> dict[str, pl.Expr]:
-    """Write the Brier score and Murphy's parts of it as sums over the distinct scores."""
+    """Return Murphy's decomposition of the Brier score as sums over the distinct scores."""
     both = curve.positives + curve.negatives
     here = curve.dp + curve.dn
-    # A score whose weight is lost in rounding has none.
+    # Undefined for a score whose weight is lost in rounding.
     rate = pl.when(here > 0).then(curve.dp / here)
     losses = {
         "reliability": here * (curve.probability - rate).pow(2),

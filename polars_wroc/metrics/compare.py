@@ -1,4 +1,4 @@
-"""Scores on the same rows, compared with each other."""
+"""Compare the AUCs of several scores on the same rows."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ COMPARISON_COLUMNS = (
     "n_missing",
 )
 _PAIR, _FIRST, _SECOND = "__pair", "__first", "__second"
-_MISSING_FIRST, _MISSING_SECOND = "__missing_first", "__missing_second"
+_ONE_MINUS_FIRST, _ONE_MINUS_SECOND = "__one_minus_first", "__one_minus_second"
 _NUMBER = pl.UInt32
-# Plans take a time that grows faster than the number of their columns.
+# Pairs per batch: the time to plan a query grows faster than its number of columns.
 _AT_ONCE = 32
 _MOST_PAIRS = 5_000
 
@@ -66,46 +66,47 @@ def compare(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, weight, by, pos_label
         As for `summary`.
     score
-        Two or more columns or numeric expressions. A row that lacks one of them is left out
-        of every comparison, so that all AUCs are of the same rows.
+        Two or more columns or numeric expressions. A row with any score missing is left out
+        of all comparisons, so that all AUCs are of the same rows.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type, cluster
-        What a weight means and which rows belong together: see `roc_auc_ci`.
+        Meaning of the weights, and clusters: see `roc_auc_ci`.
     adjust
-        How p-values are adjusted for the number of tests in the table: ``"holm"`` for the
-        chance of any false finding, ``"bh"`` (Benjamini and Hochberg) for the share of false
-        findings, or ``"none"``.
+        How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
+        family-wise error rate (the probability of any false positive), ``"bh"``
+        (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
+        among significant differences); or ``"none"``.
     max_pairs
-        Refuse to compare more pairs of scores than these, which time and memory grow with: the
-        5,000 are those of 100 scores.
+        Raise for more pairs of scores than this: time and memory grow with their number. The
+        default allows 100 scores.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and pair of scores, sorted by the ``by`` columns, then in the order
         of the scores. After the ``by`` columns come ``model_a, model_b`` (String), the Float64
-        columns ``auc_a, auc_b, difference`` (of a less b), ``se, ci_low, ci_high, z, p_value,
-        p_adjusted``, and ``n, n_missing`` (Int64 rows used and left out). All AUCs and what
-        follows from them are null where a class has no weight. Where the difference has no
+        columns ``auc_a, auc_b, difference`` (a minus b), ``se, ci_low, ci_high, z, p_value,
+        p_adjusted``, and ``n, n_missing`` (Int64 numbers of rows used and left out). The AUCs and
+        all that depends on them are null where a class has no weight. Where the difference has no
         variance, interval and ``z`` are null, and the p-value is 1 if there is no difference.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for fewer than two scores, more pairs than ``max_pairs`` or an
-        option that does not exist.
+        unknown option.
 
     Notes
     -----
-    With weights of 1 the test is DeLong's [1]_; the variance of the difference is that of
-    the difference of the two placements of each row, which keeps their correlation. Adjusted
-    p-values count all rows of the table as one family [2]_. Near an AUC of 1, or
-    where few rows carry the weight, the test finds fewer differences by chance than its
+    With weights of 1 the test is DeLong's [1]_: its variance is that of the difference of each
+    row's two placement values, which accounts for the correlation of the scores. Adjusted
+    p-values treat all rows of the table as one family of tests [2]_. Near an AUC of 1, or where
+    few rows carry most of the weight, the test is conservative: it rejects less often than its
     level allows.
 
     References
@@ -150,13 +151,13 @@ def compare(
     )
     limit.check(comb(len(models), 2))
     pairs = [_Pair(first, second, units) for first, second in combinations(range(len(models)), 2)]
-    placed = _place_all(rows, len(models))
+    placed = _with_placements(rows, len(models))
     batches = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
     if len(batches) > 1:
-        # Planned and computed once. Through a cache that is read once no filter is pushed down.
+        # Computed once for all batches. No filter is pushed down through a cache.
         placed = replace(placed, frame=placed.frame.cache())
-    # Not side by side: the batches would hold their columns all at once.
-    sums = pl.concat([_reduce(placed, batch) for batch in batches], parallel=False)
+    # Not in parallel, which would hold the columns of all batches in memory.
+    sums = pl.concat([_sums_of_pairs(placed, batch) for batch in batches], parallel=False)
     table = in_columns(sums, [_centre, *_variance(units).steps])
     named = table.with_columns(**_comparison(models, units, level))
     in_order = rows.sorted_by_keys(adjusted(named, adjust).sort(_FIRST, _SECOND))
@@ -182,7 +183,7 @@ class _Pair:
         return f"__pair_{self.first}_{self.second}"
 
     def column(self, name: str) -> pl.Expr:
-        """Refer to what stands beside each row for this pair."""
+        """Refer to a column of this pair."""
         return pl.col(f"{name}{self.name}")
 
     def cluster_sums(self) -> dict[str, pl.Expr]:
@@ -192,13 +193,13 @@ class _Pair:
     def sums(self) -> pl.Expr:
         return as_struct(_variance(self.units).sums(self.placements, self.column))
 
-    def laid_out(self) -> pl.Expr:
-        """Write the pair, what its models lack to 1 and its sums as the fields of a row."""
+    def as_row(self) -> pl.Expr:
+        """Return a struct of the pair, 1 - AUC of both models and the sums."""
         return pl.struct(
             pl.lit(self.first, _NUMBER).alias(_FIRST),
             pl.lit(self.second, _NUMBER).alias(_SECOND),
-            pl.col(_one_minus_auc(self.first)).alias(_MISSING_FIRST),
-            pl.col(_one_minus_auc(self.second)).alias(_MISSING_SECOND),
+            pl.col(_one_minus_auc(self.first)).alias(_ONE_MINUS_FIRST),
+            pl.col(_one_minus_auc(self.second)).alias(_ONE_MINUS_SECOND),
             pl.col(self.name).struct.field("*"),
         )
 
@@ -208,11 +209,11 @@ def _variance(units: Units) -> Variance:
 
 
 def _centre(field: Fields) -> dict[str, pl.Expr]:
-    return {"__centre": field(_MISSING_FIRST) - field(_MISSING_SECOND)}
+    return {"__centre": field(_ONE_MINUS_FIRST) - field(_ONE_MINUS_SECOND)}
 
 
 def _comparison(models: Sequence[str], units: Units, level: float) -> dict[str, pl.Expr]:
-    first, second = pl.col(_MISSING_FIRST), pl.col(_MISSING_SECOND)
+    first, second = pl.col(_ONE_MINUS_FIRST), pl.col(_ONE_MINUS_SECOND)
     names = pl.Enum(models)
     return {
         "model_a": pl.col(_FIRST).cat.to(names).cast(pl.String),
@@ -223,9 +224,9 @@ def _comparison(models: Sequence[str], units: Units, level: float) -> dict[str, 
     }
 
 
-def _place_all(rows: Rows, models: int) -> Rows:
-    """Put the placements by each score side by side; a sort for each score."""
-    # The schema is asked for once: of a plan with all sorts it takes long.
+def _with_placements(rows: Rows, models: int) -> Rows:
+    """Add a column of placement values for each score, which takes a sort each."""
+    # Resolved before the sorts: the schema of a plan with all of them takes long.
     kept = rows.frame.collect_schema().names()
     weight = rows.observations.signed_weight
     pos, neg = row_curve().placements
@@ -240,14 +241,14 @@ def _place_all(rows: Rows, models: int) -> Rows:
     return rows
 
 
-def _reduce(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
-    """Reduce each group to a row for each pair: what both lack to 1, and sums of placements."""
+def _sums_of_pairs(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
+    """Return a row per group and pair: 1 - AUC of both models, and sums of placement values."""
     placed = rows.frame
     if pairs[0].units == "cluster":
-        unit: dict[str, pl.Expr] = {}
+        cluster_sums: dict[str, pl.Expr] = {}
         for pair in pairs:
-            unit |= pair.cluster_sums()
-        placed = with_cluster_sums(placed, rows.keys, unit)
+            cluster_sums |= pair.cluster_sums()
+        placed = with_cluster_sums(placed, rows.keys, cluster_sums)
     weight = pl.col(WEIGHT)
     dp, dn = class_weights(weight)
     sums: dict[str, pl.Expr] = {
@@ -258,7 +259,7 @@ def _reduce(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
         one_minus_auc = (dp * pl.col(_placement(model))).sum() / dp.sum()
         sums[_one_minus_auc(model)] = if_both_classes(dp.sum(), dn.sum(), one_minus_auc)
     sums |= {pair.name: pair.sums() for pair in pairs}
-    listed = pl.concat_list(pair.laid_out() for pair in pairs).alias(_PAIR)
+    listed = pl.concat_list(pair.as_row() for pair in pairs).alias(_PAIR)
     reduced = rows.aggregate(placed, sums).select(*rows.keys, "n", "n_missing", listed)
     return reduced.explode(_PAIR, empty_as_null=False).unnest(_PAIR)
 
@@ -268,5 +269,5 @@ def _placement(model: int) -> str:
 
 
 def _one_minus_auc(model: int) -> str:
-    """Name the column of what a model's AUC lacks to 1."""
-    return f"__missing_{model}"
+    """Name the column of 1 - AUC of a model."""
+    return f"__one_minus_auc_{model}"

@@ -1,4 +1,4 @@
-"""The part of the area under a ROC curve where its decisions cost less than a baseline."""
+"""The part of the area under a ROC curve where decisions cost less than a baseline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
 
 @dataclass(frozen=True)
 class CostPartialAUC:
-    """How far a curve is above the points that cost no less than a rule without a score.
+    """Cost-based partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
-    The points that cost what the baseline costs lie on a straight line, whose slope is what a
-    false positive costs in true positives. For `curve_metrics` and `bootstrap`, which get the
-    number called ``value``; the other arguments are those of `cost_partial_auc`.
+    ``value`` is the field of `cost_partial_auc` to compute; the other arguments are those of that
+    function.
     """
 
     cost_fn: float | None = None
@@ -38,25 +37,25 @@ class CostPartialAUC:
     value: CostAreaName = "area"
 
     def __post_init__(self) -> None:
-        """Check the costs and the words."""
+        """Check the arguments."""
         read_costs(self.cost_fn, self.cost_fp)
         target_prevalence(self.prevalence)
         arguments.option("baseline", self.baseline, get_args(Baseline))
         arguments.option("value", self.value, COST_AREAS)
 
     def __call__(self, curve: Curve) -> pl.Expr:
-        """Write the ``value`` as a formula of the curve."""
+        """Return the ``value`` as an expression of the curve."""
         bounded = self._bounded(curve)
         return (bounded | shares_of_area(*bounded.values()))[self.value]
 
     def areas(self, curve: Curve) -> pl.Expr:
-        """Write the struct of the area, of what bounds it, and of how far it is between."""
+        """Return the struct of all areas and ratios."""
         bounded = self._bounded(curve)
         shares = shares_of_area(*(pl.field(name) for name in bounded))
         return as_struct(bounded).struct.with_fields(**shares)
 
     def _bounded(self, curve: Curve) -> dict[str, pl.Expr]:
-        """Write the area, and what a perfect score and the diagonal have."""
+        """Return the areas of the curve, of a perfect score and of the diagonal."""
         of_score, of_group = curve.prevalence, curve.positives / (curve.positives + curve.negatives)
         if self.prevalence is not None:
             of_score = of_group = pl.lit(self.prevalence)
@@ -73,18 +72,18 @@ class CostPartialAUC:
 
 
 def cost_line(costs: Costs, prevalence: pl.Expr, baseline: Baseline) -> CostLine:
-    """Find the points that cost what the baseline costs."""
+    """Return the line of the points that cost as much as the baseline."""
     gain, loss = costs.fn * prevalence, costs.fp * (1 - prevalence)
     steep = loss > gain
     gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)
     if baseline == "random":
         return CostLine(steep, gradient, prevalence)
-    # All predicted positive where that is the better, and else none.
+    # All predicted positive where that is cheaper, else none.
     return CostLine(steep, gradient, pl.when(steep).then(0.0).when(~steep).then(1.0))
 
 
 def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, pl.Expr]:
-    """Put an area in relation to a perfect score's, and to what the diagonal has of it."""
+    """Divide an area by a perfect score's, without and with correction for the diagonal's."""
     return {
         "ratio": pl.when(most > 0).then(area / most),
         "corrected": pl.when(most > chance).then((area - chance) / (most - chance)),
@@ -94,9 +93,8 @@ def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, p
 class CostLine(NamedTuple):
     """A rising line through the point on the diagonal where both rates are ``meets``.
 
-    ``gradient`` is its slope, or of a ``steep`` one what x gains with y: at most 1. Looked at
-    along the axis that it is flat to, the line leaves the unit square at its ends only, and no
-    curve there needs to be cut.
+    ``gradient`` is its slope against x, or against y for a ``steep`` line: at most 1. Along that
+    axis the line stays inside the unit square, so that no curve has to be cut.
     """
 
     steep: pl.Expr
@@ -104,7 +102,7 @@ class CostLine(NamedTuple):
     meets: pl.Expr
 
     def distance(self, x: pl.Expr, y: pl.Expr) -> pl.Expr:
-        """How far a point is above the line, or left of a steep one."""
+        """Distance of a point above the line, or left of a steep one."""
         along = pl.when(self.steep).then(self.gradient).otherwise(1.0)
         up = pl.when(self.steep).then(1.0).otherwise(self.gradient)
         return along * (y - self.meets) - up * (x - self.meets)
@@ -124,8 +122,8 @@ class CostLine(NamedTuple):
 
     def most(self) -> pl.Expr:
         """Area between the line and the curve of a perfect score."""
-        rest = self.gradient * (0.5 - self.meets)
-        return pl.when(self.steep).then(self.meets + rest).otherwise(1 - self.meets - rest)
+        slant = self.gradient * (0.5 - self.meets)
+        return pl.when(self.steep).then(self.meets + slant).otherwise(1 - self.meets - slant)
 
     def by_chance(self) -> pl.Expr:
         """Area between the line and the diagonal, where that is above or left of it."""
@@ -144,45 +142,45 @@ def cost_partial_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area between the ROC curve and the points that are worth no more than a baseline.
+    """Weighted area under the ROC curve where decisions cost less than a baseline.
 
-    Decisions of the same expected cost lie on a straight line. The area is that under the
-    curve and above the line of a rule that needs no score.
+    Points of the same expected cost lie on a straight line. The area is the one below the curve
+    and above the line of the baseline, a rule that needs no score.
 
     Parameters
     ----------
     label, score, weight, pos_label
         As for `roc_auc`.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive; only their ratio matters. With one
-        of them, from 0 to 1, the other is what it lacks to 1.
+        Costs of a false negative and of a false positive; only their ratio matters. If only one
+        is given, it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Share of positives in the population that the decision is for, strictly between 0 and
-        1; None takes that of the data, by weight.
+        Prevalence in the population that the decision is for, strictly between 0 and 1; None
+        takes the weighted prevalence of the data.
     baseline
-        ``"random"``: select at random as many as are positive. ``"trivial"``: the better of
-        selecting all and selecting none, which is the stricter.
+        ``"random"``: select at random as many rows as are positive. ``"trivial"``: the cheaper of
+        selecting all and selecting none, which is the stricter baseline.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``cost_partial_auc``, of Float64 fields: ``area``;
-        ``max_area``, that of a perfect score; ``chance_area``, that of the diagonal; ``ratio``
-        of the first to the second; ``corrected``, which is 0 for the diagonal and 1 for a
-        perfect score. They are null where a class has no weight, and the ratios where there is
-        nothing to win.
+        ``max_area``, that of a perfect score; ``chance_area``, that of the diagonal; ``ratio``,
+        ``area`` divided by ``max_area``; ``corrected``, rescaled to 0 for the diagonal and 1 for a
+        perfect score. All are null where a class has no weight; the last two also where even a
+        perfect score gains nothing.
 
     Raises
     ------
     ValueError
-        Without a cost, for negative costs or two of 0, or a prevalence out of range; else as
+        Without a cost, for negative costs, two costs of 0 or a prevalence out of range; else as
         for `roc_auc`.
 
     Notes
     -----
-    The integral is exact, also where the line crosses a segment of the curve. With ``m`` for
-    the cost of a false positive in true positives, the line of the baseline ``"random"`` goes
-    through the prevalence on the diagonal with slope ``m``.
+    The integral is exact, also where the line crosses a segment of the curve. The slope of the
+    line is ``cost_fp * (1 - prevalence) / (cost_fn * prevalence)``. For ``"random"`` it crosses
+    the diagonal where both rates equal the prevalence.
 
     Examples
     --------

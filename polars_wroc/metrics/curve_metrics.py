@@ -1,4 +1,4 @@
-"""Metrics of a whole curve as expressions: one value per context."""
+"""Metrics of a whole curve as Polars expressions, with one value per group."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def roc_auc(
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
-        Column name or numeric expression; higher means more positive.
+        Column name or numeric expression; higher means more likely positive.
     weight
         Column name or expression of the row weights, zero or more; None weighs each row 1.
-        A row of weight 0 is as if it were not there.
+        Rows of weight 0 are ignored.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
 
@@ -52,9 +52,9 @@ def roc_auc(
     Raises
     ------
     TypeError
-        For an argument of the wrong kind, when the expression is built or planned.
+        For an argument of the wrong type, when the expression is built or planned.
     polars.exceptions.InvalidOperationError
-        At collect, for a label or weight that is not allowed.
+        At collect, for an invalid label or weight.
 
     References
     ----------
@@ -171,8 +171,8 @@ def pr_auc(
     """Area under the precision-recall curve, along which a tie is split evenly.
 
     Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
-    not change along a straight line, but as if the rows there came in evenly [1]_; the
-    integral is exact, for weights too [2]_. The area of a useless score is the prevalence.
+    not change along a straight line, but as if the rows there were evenly mixed [1]_; the
+    integral is exact, for weights too [2]_. The area of a random score is the prevalence.
 
     Returns
     -------
@@ -233,9 +233,9 @@ def curve_metrics(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Several weighted metrics of one curve, for one sort.
+    """Several weighted metrics of one curve, from one sort.
 
-    Each metric by itself sorts the rows of its group; here they share the curve.
+    Separate expressions each sort the rows of a group; here the metrics share one sort.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def curve_metrics(
     Raises
     ------
     TypeError, ValueError
-        For a metric that does not exist or comes twice; else as for `roc_auc`.
+        For an unknown or repeated metric; else as for `roc_auc`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One number from a confusion curve: each metric is written once, here."""
+"""Formulas of the metrics of a confusion curve, each written once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Formula: TypeAlias = Callable[[Curve], pl.Expr]
 
 
 def roc_auc(curve: Curve) -> pl.Expr:
-    """Share of positive-negative weight ranked correctly, ties counting half."""
+    """Weighted proportion of positive-negative pairs ranked correctly, ties counting half."""
     area = (curve.dn * curve.tpr_middle).sum() / curve.negatives
-    # The sum of the masses and the last cumulative sum may differ in the last bits.
+    # The sum of the weights and the last cumulative sum may differ in the last bits.
     return curve.if_both_classes(area.clip(0.0, 1.0))
 
 
 def gini(curve: Curve) -> pl.Expr:
-    """Twice the AUC less one: Somers' D of the score given the label."""
+    """Twice the AUC minus 1: Somers' D of the score given the label."""
     return gini_of(roc_auc(curve))
 
 
 def gini_of(auc: pl.Expr) -> pl.Expr:
-    """Write an AUC as Gini's coefficient."""
+    """Turn an AUC into a Gini coefficient."""
     return 2 * auc - 1
 
 
@@ -52,7 +52,7 @@ def pr_auc(curve: Curve) -> pl.Expr:
     def areas(field: Fields) -> pl.Expr:
         y0, x0, rise, run = (field(name) for name in parts)
         before, gained = y0 + x0, rise + run
-        # What earlier precision adds to or takes from the piece's own, rise / gained.
+        # How the precision of earlier rows changes that of the piece, rise / gained.
         drift = (rise * x0 - run * y0) / gained * (gained / before).log1p()
         return rise / gained * (rise - pl.when(before > 0).then(drift).otherwise(0.0))
 

@@ -1,4 +1,4 @@
-"""What the best thresholds of a score are worth: areas of the convex hull of its ROC curve."""
+"""Metrics of the convex hull of a ROC curve: its area and the H-measure."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def roc_hull_auc(
     Notes
     -----
     The corners of the hull are the thresholds that are best at some cost and prevalence; all
-    others are dominated [1]_. It is the AUC of the score after isotonic calibration on the same
-    rows, which looks better than it would on new ones. The hull is found by a Python function
-    inside the query.
+    others are dominated [1]_. The area is the AUC of the score after isotonic calibration on the
+    same rows, which is optimistic for new rows. A Python function computes the hull inside the
+    query.
 
     References
     ----------
@@ -66,19 +66,19 @@ def h_measure(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted H-measure: how much of the loss without a score the best thresholds save.
+    """Weighted H-measure: the proportion of the expected loss that the score saves.
 
-    The loss is averaged over the relative cost of a false positive, by a stated density,
-    with the best threshold for each cost [1]_.
+    The loss is averaged over the relative cost of a false positive with a given density, always
+    with the best threshold for that cost, and compared with the loss without a score [1]_.
 
     Parameters
     ----------
     label, score, weight, pos_label
         As for `roc_auc`.
     density
-        Of the cost of a false positive as a share of both costs. ``"beta22"`` is Beta(2, 2),
-        the same for all groups, which their comparison needs. ``"hmeasure"`` is the default
-        of the R package hmeasure, Beta(2, 1 / prevalence), which changes with the group.
+        Density of the cost of a false positive as a proportion of both costs. ``"beta22"`` is
+        Beta(2, 2), the same for all groups, so that groups can be compared. ``"hmeasure"`` is the
+        default of the R package hmeasure, Beta(2, 1 / prevalence), which differs by group.
 
     Returns
     -------
@@ -89,11 +89,11 @@ def h_measure(
     Raises
     ------
     ValueError
-        For a density that does not exist; else as for `roc_auc`.
+        For an unknown density; else as for `roc_auc`.
 
     Notes
     -----
-    The hull of the curve is found by a Python function inside the query.
+    A Python function computes the hull of the curve inside the query.
 
     References
     ----------
@@ -118,10 +118,10 @@ def _fold_hull(rows: pl.Expr, *, formula: Callable[[Curve], pl.Expr]) -> pl.Expr
 
 
 def _h_measure(hull: Curve, density: Density) -> pl.Expr:
-    """One less the ratio of the losses with and without the score.
+    """1 minus the ratio of the losses with and without the score.
 
-    An edge of the hull is gone along where a false positive costs the share of the positives
-    among its rows; the loss starts from predicting nothing positive.
+    The best threshold moves along an edge of the hull at the cost that equals the proportion of
+    positives among the edge's rows; the loss starts from predicting nothing positive.
     """
     second = pl.lit(2.0) if density == "beta22" else 1 / hull.prevalence
     share = hull.dp / (hull.dp + hull.dn)
@@ -144,9 +144,9 @@ def _beta_integral(until: pl.Expr, second: pl.Expr, *, of_positives: bool) -> pl
     A false positive costs c, a false negative 1 - c. Beta(2, b) is c (1 - c)^(b - 1) b (b + 1);
     its incomplete integrals are those of a polynomial times a power.
     """
-    rest = (second * (-until).log1p()).exp()
+    power = (second * (-until).log1p()).exp()
     if of_positives:
-        integral = 1 - rest * (1 - until) * (1 + (second + 1) * until)
+        integral = 1 - power * (1 - until) * (1 + (second + 1) * until)
         return second / (second + 2) * integral
-    integral = 1 - rest * (1 + second * until + second * (second + 1) / 2 * until**2)
+    integral = 1 - power * (1 + second * until + second * (second + 1) / 2 * until**2)
     return 2 / (second + 2) * integral

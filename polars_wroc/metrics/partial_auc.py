@@ -1,4 +1,4 @@
-"""Areas of the part of a ROC curve that matters: a range of rates, or what costs allow."""
+"""Partial AUC: the area under a ROC curve over a range of rates."""
 
 from __future__ import annotations
 
@@ -47,29 +47,28 @@ def partial_auc(
     label, score, weight, pos_label
         As for `roc_auc`.
     fpr
-        Range of false positive rates: the area under the curve over it [1]_.
+        Range of false positive rates; the area is the one under the curve over it [1]_.
     tpr
-        Range of true positive rates: the area to the right of the curve beside it [2]_. With
-        both, the area of their rectangle that is under the curve: the two-way partial AUC.
+        Range of true positive rates; the area is the one to the right of the curve [2]_. With
+        both, the area under the curve within their rectangle: the two-way partial AUC.
     standardize
-        True maps the area to 0.5 for the diagonal and 1 for a perfect score, after McClish
-        [1]_; ``"mean"`` divides it by the perfect score's, which makes it a mean rate.
+        True rescales the area to 0.5 for the diagonal and 1 for a perfect score, after McClish
+        [1]_; ``"mean"`` divides it by the area of a perfect score, which makes it a mean rate.
 
     Returns
     -------
     pl.Expr
         One Float64 per group, named ``partial_auc``; null where a class has no weight. McClish's
-        is below 0.5 for a curve under the diagonal, and may be below 0.
+        standardized area is below 0.5 for a curve below the diagonal, and may be negative.
 
     Raises
     ------
     ValueError
-        For a range that does not rise or leaves [0, 1], or without a range; else as for
-        `roc_auc`.
+        Without a range, or for one that does not rise or leaves [0, 1]; else as for `roc_auc`.
 
     Notes
     -----
-    The integral is exact: a segment of the curve that crosses the end of a range is cut there.
+    The integral is exact: the curve is interpolated at the ends of a range.
     ``fpr=(0, b), standardize=True`` is scikit-learn's ``roc_auc_score(max_fpr=b)``.
 
     References
@@ -113,19 +112,19 @@ def partial_aucs(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label, bins, tolerance
         As for `summary`.
     fpr, tpr, standardize
-        Which part, and how the area is scaled: see `partial_auc`.
+        Ranges and scale of the area: see `partial_auc`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them comes
         ``partial_auc`` (Float64), null where a class has no weight; with ``bins`` or
-        ``tolerance`` also ``partial_auc_low, partial_auc_high``, between which the area of the
-        rows is with certainty, but for rounding in the last digits.
+        ``tolerance`` also ``partial_auc_low, partial_auc_high``: the exact area lies between
+        them, but for rounding in the last digits.
 
     Raises
     ------
@@ -157,11 +156,9 @@ Standardize: TypeAlias = bool | Literal["mean"]
 
 @dataclass(frozen=True)
 class PartialAUC:
-    """Part of the area under a curve, over a range of the false or true positive rate, or both.
+    """Partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
-    It is the integral, over the false positive rates, of how far the true positive rate is
-    into its range. For `curve_metrics` and `bootstrap`; the arguments are those of
-    `partial_auc`.
+    The arguments are those of `partial_auc`.
     """
 
     fpr: Range | None = None
@@ -181,7 +178,7 @@ class PartialAUC:
             raise ValueError(msg)
 
     def __call__(self, curve: Curve) -> pl.Expr:
-        """Write the area as a formula of the curve."""
+        """Return the area as an expression of the curve."""
         area = total(curve, self._areas(pieces(curve)))
         most, chance = self._most(), self._by_chance()
         if self.standardize is False:
@@ -198,7 +195,7 @@ class PartialAUC:
         return _areas_in_rectangle(pieces, self.fpr, self.tpr)
 
     def _most(self) -> float:
-        """The area that a perfect score has."""
+        """The area of a perfect score."""
         (left, right), (low, high) = self.fpr or _ALL, self.tpr or _ALL
         return (right - left) * (high - low)
 

@@ -1,8 +1,9 @@
-"""The influence of rows on a partial AUC, as placements like those of an AUC.
+"""Confidence interval of a partial AUC.
 
-A row moves the area under its part of the curve, and it moves the end of the range along the
-curve, since that is a quantile of the scores. Both are known from the curve and the row's
-place on it; no density has to be estimated.
+The influence of each row on the area is written as a placement value, as for an AUC. A row changes
+the area under its part of the curve, and it shifts the end of the range along the curve, since
+that end is a quantile of the scores. Both effects follow from the curve and the row's position
+on it; no density is estimated.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ PARTIAL_COLUMNS = (
     "n_eff_pos",
     "n_eff_neg",
 )
-_WEIGHTS, _LACKS = ("__weight_pos", "__weight_neg"), ("__lacks_pos", "__lacks_neg")
+_WEIGHTS = ("__weight_pos", "__weight_neg")
+_PLACEMENTS = ("__placement_pos", "__placement_neg")
 _SEGMENT = ("__x0", "__y0", "__x1", "__y1")
 
 
@@ -46,8 +48,8 @@ _SEGMENT = ("__x0", "__y0", "__x1", "__y1")
 class LinearisedArea:
     """A partial AUC over a range of one rate.
 
-    A range of true positive rates is one of false positive rates on the curve that exchanges
-    the classes and turns the scores around.
+    A range of true positive rates is a range of false positive rates on the curve with exchanged
+    classes and negated scores.
     """
 
     fpr: Range | None
@@ -55,17 +57,17 @@ class LinearisedArea:
 
     @property
     def steps(self) -> list[Step]:
-        """From placed rows to what `placements` refers to; each keeps only what follows need."""
-        return [self._segments, self._worths]
+        """Steps to the columns of `placements`; each keeps only what later steps need."""
+        return [self._segments, self._placements]
 
     def placements(self, field: Fields) -> Placements:
-        """What each row lacks to the worth of a perfect score's rows, as a share of it."""
+        """Placement values: 1 minus a row's contribution as a proportion of the largest area."""
         return Placements(
-            *(ClassRows(field(w), field(p)) for w, p in zip(_WEIGHTS, _LACKS, strict=True))
+            *(ClassRows(field(w), field(p)) for w, p in zip(_WEIGHTS, _PLACEMENTS, strict=True))
         )
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
-        """From shares of a perfect score's area to areas."""
+        """Turn proportions of a perfect score's area into areas."""
         names = {"auc": "partial_auc", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high"}
         return {area: field(share) * self._width for share, area in names.items()}
 
@@ -90,18 +92,18 @@ class LinearisedArea:
             return LinePieces(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
         return LinePieces(1 - curve.tpr, 1 - curve.fpr, 1 - curve.tpr_before, 1 - curve.fpr_before)
 
-    def _worths(self, field: Fields) -> dict[str, pl.Expr]:
-        """What a row lacks: one of the class on the vertical axis, and one of the other."""
-        low, high = (_worths_until(end, field) for end in self._range)
-        worths = [above - below for above, below in zip(high, low, strict=True)]
-        lacks = [1 - worth / self._width for worth in worths]
+    def _placements(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the placement value of each row, for both classes."""
+        low, high = (_contributions_until(end, field) for end in self._range)
+        contributions = [above - below for above, below in zip(high, low, strict=True)]
+        placements = [1 - contribution / self._width for contribution in contributions]
         weights = {name: field(name) for name in _WEIGHTS}
-        by_class = lacks if self.tpr is None else reversed(lacks)
-        return weights | dict(zip(_LACKS, by_class, strict=True))
+        by_class = placements if self.tpr is None else reversed(placements)
+        return weights | dict(zip(_PLACEMENTS, by_class, strict=True))
 
 
-def _worths_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-    """What rows are worth to the area from 0 to one end: upward, and along the curve."""
+def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+    """Contributions of rows to the area from 0 to one end, for each of the two classes."""
     if end == 0:
         return pl.lit(0.0), pl.lit(0.0)
     x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
@@ -124,7 +126,7 @@ def _worths_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
 
 
 def _height_at(end: float, field: Fields) -> pl.Expr:
-    """How high the curve is at an end of the range, at the top of its steps."""
+    """Height of the curve at an end of the range; of a vertical step there, its top."""
     x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
     within = y0 + (end - x0) / (x1 - x0) * (y1 - y0)
     reached = pl.when(x1 <= end + TOLERANCE).then(y1)
@@ -154,14 +156,14 @@ def partial_auc_ci(
         Range of false positive rates or of true positive rates, not of both: see
         `partial_auc`.
     level, method, weight_type, cluster
-        As for `roc_auc_ci`; the logit is of the area as a share of a perfect score's.
+        As for `roc_auc_ci`; the logit is that of the area as a proportion of a perfect score's.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``partial_auc_ci``: ``partial_auc, se, ci_low, ci_high``
         (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64). Where the
-        variance is 0 or unknown there is no interval.
+        variance is 0 or unknown, ``ci_low, ci_high`` and ``ci_method`` are null.
 
     Raises
     ------
@@ -170,9 +172,9 @@ def partial_auc_ci(
 
     Notes
     -----
-    Linearised without an estimate of a density: what the end of the range, as a quantile of the
-    scores, adds to the influence of a row is known from the curve itself [1]_. For the range
-    (0, 1) it is the variance of the AUC.
+    The variance is linearised without estimating a density: the end of the range is a quantile of
+    the scores, and its part of a row's influence follows from the curve itself [1]_. For the
+    range (0, 1) it is the variance of the AUC.
 
     References
     ----------
@@ -217,8 +219,8 @@ def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.
     placements = area.placements(field)
     if interval.clustered:
         placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
-    (weight, lacks), (other, _) = placements
-    known = if_both_classes(weight.sum(), other.sum(), (weight * lacks).sum())
+    (weight, placement), (other, _) = placements
+    known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
     one_minus_auc = known / weight.sum()
     sums = as_struct(interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field))
     return in_struct(placed.list.eval(sums), [*interval.steps, area.scale], PARTIAL_COLUMNS)

@@ -1,4 +1,4 @@
-"""The metrics of a whole curve: one row each, from which all that names them follows."""
+"""The registry of curve metrics: one row each, from which everything else is derived."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def need_scores(metrics: Mapping[str, Formula]) -> bool:
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Formula]:
-    """Read an argument that holds one metric or several, and give each its name."""
+    """Read the argument ``metrics``: one metric or several, by name."""
     if isinstance(metrics, str):
         metrics = [metrics]
     if isinstance(metrics, PartialAUC | CostPartialAUC):

@@ -1,8 +1,7 @@
-"""The uncertainty of an AUC: intervals that hold in small groups too.
+"""Confidence intervals of an AUC that keep their level in small groups too.
 
-The variance is a few sums over the rows, so that it comes out of the same sort as the AUC.
-Near an AUC of 1 everything is written in what is missing from 1, which rounding would
-otherwise swallow.
+The variance is a few sums over the rows, computed from the same sort as the AUC. Formulas use
+1 - AUC where an AUC near 1 would lose digits to rounding.
 """
 
 from __future__ import annotations
@@ -36,25 +35,25 @@ AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
 Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
-# Enough for nine digits.
+# Iterations of Newcombe's limits: enough for nine digits.
 _NEWCOMBE_STEPS = 9
-# What may be divided by and squared.
+# Dividing by this, and squaring it, neither overflows nor underflows.
 _LEAST_PAIRS = 1e-150
-# What the AUC lacks to 1; the number of clusters and of the rows in a row's own.
-_ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
+# 1 - AUC, the number of clusters, and the number of rows in a row's cluster.
+_ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__cluster_rows"
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Which interval to compute, and what a weight means."""
+    """Options of a confidence interval."""
 
     level: float
     method: Method
     weight_type: WeightType
     clustered: bool = False
-    # Whether a row may stand for several.
+    # Whether a row may represent several.
     counted: bool = False
-    # Whether there is Newcombe's interval, which is of an AUC and stands in for a variance.
+    # Whether to use Newcombe's interval, which holds for a whole AUC only, without a variance.
     fallback: bool = True
 
     def __post_init__(self) -> None:
@@ -66,32 +65,32 @@ class Interval:
 
     @property
     def variance(self) -> Variance:
-        """The variance of the AUC, in the units that weights and clusters make."""
+        """The variance of the AUC, for the units that the weights and clusters imply."""
         units = units_of(self.weight_type, clustered=self.clustered, counted=self.counted)
         return Variance(units, centre=_ONE_MINUS_AUC)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
-        """Sum over the rows of a cluster what `sums` needs beside each of them."""
+        """Sums over the rows of a cluster that `sums` needs in each of them."""
         rows = (placements.pos.weight + placements.neg.weight > 0).sum()
         return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: rows}
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
-        """Aggregate a curve to all that `steps` need."""
+        """Aggregate a curve to the sums that `steps` need."""
         return self.sums_of(formulas.roc_auc(curve), curve.one_minus_auc, curve.placements, field)
 
     def sums_of(
         self, area: pl.Expr, one_minus_auc: pl.Expr, placements: Placements, field: Fields
     ) -> dict[str, pl.Expr]:
-        """Do as `sums` does for any area, as a share of the largest, and its placements."""
+        """Do the same for any area, as a proportion of its maximum, and its placement values."""
         columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
         if self.clustered:
-            there = placements.pos.weight + placements.neg.weight > 0
-            columns[_CLUSTERS] = pl.when(there).then(1 / field(_CLUSTER_ROWS)).sum()
+            has_weight = placements.pos.weight + placements.neg.weight > 0
+            columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
         return columns | self.variance.sums(placements, field)
 
     @property
     def steps(self) -> list[Step]:
-        """From the sums of a group to the columns of its interval."""
+        """Steps from the sums of a group to the columns of its interval."""
         quantile = normal_quantile((1 + self.level) / 2)
         newcombe = _newcombe_step(quantile)
         return [
@@ -103,7 +102,7 @@ class Interval:
         ]
 
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add Satterthwaite's degrees of freedom, in clusters at most one less than those."""
+        """Add Satterthwaite's degrees of freedom, at most the number of clusters minus 1."""
         variance = field(self.variance.total)
         effective = {side: field(self.variance.effective(side)) for side in CLASSES}
         df = self.variance.degrees_of_freedom(field)
@@ -154,7 +153,7 @@ def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:
     return {
         "__low": field("auc"),
         "__high": field("auc"),
-        # Frequency weights may make less than a row.
+        # Frequency weights may add up to less than one row.
         "__pairs": (pos * neg).clip(lower_bound=_LEAST_PAIRS),
         "__more": ((pos + neg) / 2 - 1).clip(lower_bound=0.0),
     }
@@ -164,8 +163,8 @@ def _newcombe_step(quantile: float) -> Step:
     """Improve the two solutions of ``(auc - x)**2 = quantile**2 * V(x)``.
 
     Newcombe's variance of exponential scores, with both class sizes set to their mean, is
-    ``x * (1 - x)`` times a factor that hardly changes with x. With the factor held fast the
-    equation is Wilson's, which has a closed form; each step wins a digit.
+    ``x * (1 - x)`` times a factor that hardly changes with x. With that factor fixed the
+    equation is Wilson's, which has a closed form; each step gains a digit.
     """
 
     def step(field: Fields) -> dict[str, pl.Expr]:
@@ -202,44 +201,44 @@ def roc_auc_ci(
     level
         Confidence level, from 0.001 to 0.9999.
     method
-        ``"logit-t"`` takes Student's t on the logit of the AUC and holds its level in small
-        groups; ``"logit"`` takes the normal there, ``"wald"`` on the AUC itself.
-        ``"newcombe"`` needs no variance but supposes classes of equal spread.
-        ``"conservative"`` is the wider of ``"logit-t"`` and ``"newcombe"`` on each side. Where
-        the variance is 0 or unknown, as with perfect separation or one row in a class, all of
-        them give way to ``"newcombe"``.
+        ``"logit-t"``: Student's t interval of the logit of the AUC, which keeps its level in
+        small groups. ``"logit"``: the same with the normal distribution. ``"wald"``: the normal
+        interval of the AUC itself. ``"newcombe"``: needs no variance but assumes that scores
+        spread equally in both classes. ``"conservative"``: on each side the wider of
+        ``"logit-t"`` and ``"newcombe"``. Where the variance is 0 or unknown, as with perfect
+        separation or one row in a class, every method falls back to ``"newcombe"``.
     weight_type
-        ``"probability"``: a row is one observation, and its weight says how much it stands
-        for; the interval does not change with the scale of the weights. ``"frequency"``: a
-        row is as many observations as its weight says. Counted data need ``"frequency"``.
+        ``"probability"``: a row is one observation, and its weight says how much of the
+        population it represents; the interval does not depend on the scale of the weights.
+        ``"frequency"``: a row is as many observations as its weight says, as in counted data.
     cluster
-        Column name or expression that is equal in rows that belong together (the visits of a
-        patient, the members of a household): only rows of different clusters are taken to be
-        independent. Null is a cluster too. What a weight means then makes no difference.
+        Column name or expression of each row's cluster, such as its patient or household: only
+        rows of different clusters are assumed independent. Null is a cluster too.
+        ``weight_type`` then makes no difference.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``roc_auc_ci``: ``auc``, ``se``, ``ci_low``, ``ci_high``
-        (Float64), ``ci_method`` (String: the method that this group got), ``n_eff_pos``,
-        ``n_eff_neg`` (Float64: Kish's effective numbers of rows, or of clusters; the weights
-        themselves for ``"frequency"``). All but the last two are null where a class has no
-        weight; ``se`` is null where a class has one row, or one cluster, only, or where the
-        cubes of the weights are too small or too large for a number, and everything but the
-        AUC where their squares are.
+        (Float64), ``ci_method`` (String: the method used for this group), ``n_eff_pos``,
+        ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters; for
+        ``"frequency"`` the sums of weights). All but the last two are null where a class has
+        no weight. ``se`` is null where a class has only one row or cluster, or where the cubes
+        of the weights overflow or underflow; all but the AUC are null where their squares do.
 
     Raises
     ------
     ValueError, TypeError
-        For an option that does not exist or a level beyond these; else as for `roc_auc`.
+        For an unknown option or a level out of range; else as for `roc_auc`.
 
     Notes
     -----
-    With weights of 1 the variance is DeLong's [1]_; with others it is the linearised one of
-    a weighted sample, with a factor for each class that makes it unbiased when weights and
+    With weights of 1 the variance is DeLong's [1]_; with others it is the linearised variance
+    of a weighted sample, with a factor for each class that makes it unbiased when weights and
     scores are unrelated. With ``cluster`` it is Obuchowski's [2]_, weighted in the same way;
-    clusters of one row give what rows give. Degrees of freedom are Satterthwaite's, at most
-    one less than there are clusters. The interval without a variance is Newcombe's [3]_.
+    clusters of one row each give the same results as rows. Degrees of freedom are
+    Satterthwaite's, at most the number of clusters minus 1. The interval without a variance is
+    Newcombe's [3]_.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""AUCs of scores of more than two classes, made of AUCs of two."""
+"""AUC for more than two classes, averaged over AUCs of two."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ def roc_auc_multiclass(
     weight: IntoColumn | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> pl.Expr:
-    """Weighted AUC of the scores of several classes: each against the rest, or all pairs.
+    """Weighted AUC for more than two classes: each class against the rest, or all pairs.
 
     Parameters
     ----------
     label
         Column name or expression of the class.
     scores
-        From each class to the column name or expression of its score.
+        Mapping from each class to the column name or expression of its score.
     multi_class
-        ``"ovr"``: each score ranks its class against the rest. ``"ovo"``: each score ranks its
-        class against each other class; with ``average="macro"`` that is Hand and Till's M [1]_.
+        ``"ovr"`` (one-vs-rest): each score ranks its class against all others together.
+        ``"ovo"`` (one-vs-one): each score ranks its class against each other class; with
+        ``average="macro"`` that is Hand and Till's M [1]_.
     average
-        ``"macro"``: all classes, or pairs, count alike. ``"weighted"``: by the weight of the
-        class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only: one AUC of all
-        rows and classes together, in which a class without weight has negatives only.
+        ``"macro"``: the plain mean over the classes or pairs. ``"weighted"``: the mean weighted by
+        the weight of the class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only:
+        one AUC of all rows and classes pooled, in which a class without weight has only negatives.
     weight
         As for `roc_auc`.
     max_pairs
-        Of ``"ovo"``: refuse to rank more pairs of classes than these, which take the rows of
-        both classes once each: the 500 are those of 32 classes.
+        For ``"ovo"``: raise for more pairs of classes than this, since each pair ranks the rows
+        of both classes again. The default allows 32 classes.
 
     Returns
     -------
@@ -65,10 +66,10 @@ def roc_auc_multiclass(
     Raises
     ------
     TypeError, ValueError
-        For an argument of the wrong kind, less than two classes, more pairs than ``max_pairs``,
-        a class that the label cannot hold, or an option that does not exist.
+        For an argument of the wrong type, fewer than two classes, more pairs than ``max_pairs``,
+        a class that the label cannot hold, or an unknown option.
     polars.exceptions.InvalidOperationError
-        At collect, for a label without a score, or a weight that is not allowed.
+        At collect, for a label without a score, or an invalid weight.
 
     Notes
     -----
@@ -121,14 +122,14 @@ def roc_auc_multiclass(
 
 @dataclass(frozen=True)
 class _Classes:
-    """A label of several classes with the score of each; its AUCs of two of them."""
+    """A label with the score of each class, and the AUCs of two classes."""
 
     label: pl.Expr
     scores: dict[Any, pl.Expr]
     weight: pl.Expr | None
 
     def _label(self, name: Any) -> pl.Expr:
-        """Read the label beside the score of a class: checked once, with that of the first."""
+        """Return the label for the score of a class; it is checked with the first class only."""
         classes = list(self.scores)
         return _checked(self.label, classes, self.weight) if name == classes[0] else self.label
 
@@ -142,7 +143,7 @@ class _Classes:
         ]
 
     def pooled(self) -> pl.Expr:
-        """The AUC of all rows and classes: each row comes once for each class."""
+        """The AUC of all classes pooled: each row counts once for each class."""
         first, *others = self.scores
         label, score = _is_one_of(self._label(first), [first]), self.scores[first]
         weight = self.weight
@@ -155,7 +156,7 @@ class _Classes:
     def _auc(
         self, name: Any, size: Callable[[Curve], pl.Expr], rows: pl.Expr | None = None
     ) -> pl.Expr:
-        """The AUC of one class's score beside the weight that it counts with."""
+        """The AUC of one class's score, and its weight in a weighted mean."""
 
         def measured(curve: Curve) -> pl.Expr:
             return as_struct({"auc": formulas.roc_auc(curve), "size": size(curve)})
@@ -179,14 +180,14 @@ def _of_pair(curve: Curve) -> pl.Expr:
 
 
 def _mean(*, weighted: bool) -> pl.Expr:
-    """Average the AUCs that there are."""
+    """Average the AUCs that are defined."""
     auc, size = (pl.element().struct.field(name) for name in ("auc", "size"))
     counted = pl.when(auc.is_not_null()).then(size if weighted else pl.lit(1.0))
     return pl.when(counted.sum() > 0).then((auc * counted).sum() / counted.sum())
 
 
 def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
-    """Say which labels are some of the classes, all of which the label can hold."""
+    """Whether a label is one of the classes, all of which the label can hold."""
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((column, dtype),) = columns
@@ -197,7 +198,7 @@ def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
 
 
 def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
-    """Refuse classes that the label cannot hold, and labels that are none of the classes."""
+    """Raise for classes that the label cannot hold and for labels that are not a class."""
 
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         (column, dtype), *weights = columns
@@ -210,7 +211,7 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
                 raise TypeError(msg)
         known = _is_one_of(column, classes) | column.is_null()
         if weights:
-            # A row of weight zero is not there, whatever its label.
+            # Rows of weight zero are ignored, whatever their label.
             known |= weights[0][0].eq_missing(0) | weights[0][0].is_null()
         rule = f"`label` must hold the classes of `scores`, {classes}"
         return pl.when(require_at_collect(known, rule, column)).then(column)

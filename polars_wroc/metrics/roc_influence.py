@@ -1,4 +1,4 @@
-"""The influence of each row on the AUC: what contrasts of any kind are built from."""
+"""Influence of each row on the AUC, from which the variance of any contrast can be computed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def roc_influence(
 ) -> pl.Expr:
     """Influence of each row on the weighted AUC.
 
-    For a positive row it is ``w * (V - auc) / P``, where V is the share of negative weight
+    For a positive row it is ``w * (V - auc) / P``, where V is the proportion of negative weight
     ranked below it, ties counting half, and P the weight of all positives; for a negative
-    row ``w * (U - auc) / N``, where U is the share of positive weight ranked above it. The
+    row ``w * (U - auc) / N``, where U is the proportion of positive weight ranked above it. The
     sum over each class is 0; the sum of squares estimates the variance of the AUC, and sums
     of products of two scores' influences their covariance [1]_.
 
@@ -46,7 +46,7 @@ def roc_influence(
 
     Notes
     -----
-    `roc_auc_ci` multiplies the sum over each class by a factor for small samples, which is
+    `roc_auc_ci` multiplies the sum of squares of each class by a small-sample factor, which is
     ``n / (n - 1)`` for equal weights.
 
     References

@@ -1,9 +1,9 @@
-"""Ranges of scores, each a part of every curve: what is summed over them adds up to the whole.
+"""Ranges of scores, each a part of every curve, whose sums add up to those of the whole curve.
 
-Where a row stands among the others depends on those within its range, and of all the rest only
-on the weights above and below. So no more than one range has to be in one place, and data
-larger than a memory are measured exactly. The ranges are cut where few bins tell that about
-equally many rows are between; rows with one score are never apart.
+The placement value of a row depends on the rows of its range and, for the other ranges, only on
+the weights above and below it. So only one range at a time has to be in memory, and data larger
+than memory are summarised exactly. Counts in bins tell where to cut ranges of about equally many
+rows; rows with the same score are never separated.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_c
 _BINNING = Binning(None)
 _PARTS = _BINNING.parts
 _BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows", "__known"
-# Scores with a bin of their own need no second look where they have this share of a range's rows.
+# Scores with a bin of their own need no second pass where they have this share of a range's rows.
 _WORTH_KNOWING = 1 / 8
-# With more rows than that share of what it should have, a range has few scores in many rows.
+# A range with this many times the rows it should have has few distinct scores.
 _TOO_MANY = 2
-# Of all else that is added up here the sum is that of the whole.
+# Columns whose maximum over the ranges is that of the whole; the others are summed.
 _LARGEST = [metric.column for metric in SUMMARY_METRICS if metric.over_ranges == "max"]
 
 
@@ -52,8 +52,8 @@ def count_in_bins(rows: Rows) -> pl.LazyFrame:
 
 
 def add_bin_counts(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
-    """Add up the tallies of parts of the data."""
-    # Parts that have both 0 and -1 for a negative have the columns that tell so.
+    """Add up the bin counts of parts of the data."""
+    # Only parts whose labels may be both 0 and -1 have columns that count these.
     parts = pl.concat([part.lazy() for part in tallies], how="diagonal_relaxed")
     return collect(add_up(parts, keys, score_bin(pl.col(LOW), _PARTS)))
 
@@ -67,7 +67,7 @@ class Span:
     counted: bool = False
 
     def meets(self, other: Span) -> bool:
-        """Whether another span has scores of this one."""
+        """Whether two spans overlap."""
         if self.low is None or other.low is None:
             return False
         return bool(self.low <= other.high and other.low <= self.high)
@@ -81,7 +81,7 @@ class Span:
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """A range of scores: the weights around it, and of a range that needs no rows its counts."""
+    """A range of scores, the weights above and below, and its counts if it needs no rows."""
 
     span: Span
     above: pl.DataFrame
@@ -89,30 +89,30 @@ class ScoreRange:
     known: pl.DataFrame | None = None
 
     def sums(self, rows: Rows, interval: Interval) -> pl.LazyFrame:
-        """Sum over the rows of the range what `add_ranges` adds up."""
+        """Return the sums over the range that `add_ranges` adds up."""
         interval = replace(interval, counted=rows.counted)
         return rows.aggregate(self.place(rows), summary_sums(rows, interval, _part_of_curve()))
 
     def place(self, rows: Rows) -> pl.LazyFrame:
-        """Place the rows of the range among those of all ranges."""
+        """Rank the rows of the range among those of all ranges."""
         here = by_descending_score(rows).with_columns(pl.lit(value=False).alias(_AROUND))
-        # A weight above or below the range moves the rows in it as all rows there would.
+        # One row with the weight above or below the range acts like all rows there.
         above, below = (
             around.lazy().with_columns(pl.lit(value=True).alias(_AROUND))
             for around in (self.above, self.below)
         )
-        everything = pl.concat([above, here, below], how="diagonal_relaxed")
-        placed = add_placements_among(everything, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
+        all_rows = pl.concat([above, here, below], how="diagonal_relaxed")
+        placed = add_placements_among(all_rows, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
         return placed.filter(~pl.col(_AROUND)).drop(_AROUND)
 
 
 def span_of(counts: pl.DataFrame) -> Span:
-    """Say from the tally of a part which scores it has."""
+    """Return the span of the scores of a part from its bin counts."""
     return Span(counts[LOW].min(), counts[HIGH].max())
 
 
 def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -> list[ScoreRange]:
-    """Cut the scores of a tally of everybody into ranges of about so many rows."""
+    """Cut the scores of all rows, given their bin counts, into ranges of about so many rows."""
     counts = collect(check_labels(counts.lazy(), keys))
     numbered = counts.with_columns(score_bin(pl.col(LOW), _PARTS).alias(_BIN))
     cuts = _cut(numbered, rows_per_range)
@@ -137,19 +137,19 @@ def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -
 
 
 def together(frames: Sequence[pl.LazyFrame], keys: list[str]) -> Rows:
-    """Put the rows of a range from several parts together."""
+    """Concatenate the rows of a range from several parts."""
     return Rows(pl.concat(frames, how="diagonal_relaxed"), keys)
 
 
 def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFrame:
-    """Add up the sums of ranges: in any order, of some of them or of all."""
+    """Add up the sums of some or all ranges, in any order."""
     parts = pl.concat([part.lazy() for part in sums], how="vertical_relaxed")
     names = [name for name in parts.collect_schema() if name not in keys]
     return aggregate(parts, keys, {name: _added(name) for name in names})
 
 
 def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Lay out the summary from the sums of all ranges; ``rows`` are those of any part."""
+    """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
     return rows.sorted_by_keys(summary_of(whole, interval).select(*rows.keys, *SUMMARY_COLUMNS))
 
@@ -157,7 +157,7 @@ def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interv
 def _added(name: str) -> pl.Expr:
     part = pl.col(name)
     whole = part.max() if name in _LARGEST else part.sum()
-    # What is undefined in one part is so in all, and stays so.
+    # What is undefined in one part is undefined in all.
     return pl.when(part.count() > 0).then(whole)
 
 
@@ -177,7 +177,7 @@ def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
 
 
 def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Lay out the weight of each class in a group as a row."""
+    """Return a row with the total weight of each class of each group."""
     total = aggregate(weights.lazy(), keys, {n: pl.col(n).sum() for n in ("w_pos", "w_neg")})
     sides = [pl.col("w_pos"), -pl.col("w_neg")]
     rows = pl.concat([total.select(*keys, side.alias(WEIGHT)) for side in sides])
@@ -185,16 +185,16 @@ def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _part_of_curve() -> RowCurve:
-    """Refer to placed rows of a range, with the totals of all ranges."""
+    """Refer to the rows of a range, with the totals of all ranges."""
     positives, negatives = pl.col(POSITIVES).first(), pl.col(NEGATIVES).first()
     return replace(row_curve(), positives=positives, negatives=negatives)
 
 
 def _by_score(rows: Rows) -> Rows:
-    """Let all rows of a class with one score be one row."""
+    """Pool the rows of a class that have the same score."""
     return rows_by_score(add_up(row_sums(rows), rows.keys, pl.col(LOW)), rows.keys)
 
 
 def rows_by_score(state: pl.LazyFrame, keys: list[str]) -> Rows:
-    """Take counts by score for the rows that they count."""
+    """Turn counts by score into rows."""
     return rows_from_counts(state.with_columns(pl.col(LOW).alias(SCORE)), keys, [], binned=False)

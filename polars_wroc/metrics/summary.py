@@ -1,4 +1,4 @@
-"""One row per group: counts, weights and the numbers of its curve."""
+"""The summary table: counts, weights, AUC with confidence interval and more, per group."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
 
-# What is neither among the columns of the interval nor follows from the AUC.
+# Metrics that are neither columns of the interval nor derived from the AUC.
 _OF_CURVE = [
     metric
     for metric in SUMMARY_METRICS
     if metric.over_ranges and metric.column not in INTERVAL_COLUMNS
 ]
-# The AUC of a score that tells nothing.
+# The AUC of a random score.
 _CHANCE = 0.5
 SUMMARY_COLUMNS = (
     "n",
@@ -58,69 +58,71 @@ def summary(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Counts, weights, AUC with its interval, Gini, KS and average precision of each group.
+    """Counts, weights, AUC with confidence interval, Gini, KS and average precision per group.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
-        Column name or numeric expression; higher means more positive. A sequence of them
-        adds a ``model`` column and its rows; whole numbers that a float does not hold raise where
-        another score is a float.
+        Column name or numeric expression; higher means more likely positive. A sequence of them
+        adds a ``model`` column, with one row per group and model. If one of them is a float,
+        whole numbers that a float would round raise.
     weight
         Column name or expression of the row weights, zero or more; None weighs each row 1.
-        A row of weight 0 is as if it were not there: no count has it.
+        Rows of weight 0 are ignored, and no count includes them.
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
     level, method, weight_type, cluster
-        Which interval, what a weight means and which rows belong together: see `roc_auc_ci`.
+        Level and method of the confidence interval, meaning of the weights, clusters: see
+        `roc_auc_ci`.
     bins
-        Take the rows in about so many bins of scores for ties, 16 or more, see `score_counts`: one
-        pass in memory that does not depend on their number, but on groups times bins. Bounds of
-        the AUC say what that may miss.
+        Approximate: group scores into about this many bins, at least 16, and treat each bin as a
+        tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
+        rows. ``auc_low`` and ``auc_high`` bound the exact AUC.
     tolerance
-        How far apart the bounds of an AUC may be: bins with too many pairs are divided, down
-        to single scores where need be. That takes two more passes, more time than the exact
-        summary, and memory that grows with the rows in divided bins: it is for scores that bins
-        tell badly apart, and for AUCs that need not be exact.
+        Largest allowed ``auc_high - auc_low``: the bins with the most positive-negative pairs are
+        divided, down to single scores if necessary. That takes two more passes, more time than
+        the exact summary, and memory that grows with the rows in divided bins. Use it where
+        ``bins`` alone give wide bounds and the AUC need not be exact.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come
-        ``n, n_pos, n_neg, n_missing`` (Int64 rows; ``n`` leaves out the missing),
+        ``n, n_pos, n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows),
         ``w_pos, w_neg`` (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se,
         ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg``
         (Float64), ``gini, ks, average_precision`` (Float64) and ``inverted`` (Boolean: the whole
-        interval is below 0.5, so that the negated score would rank better, with an AUC of
-        ``1 - auc``; nothing is ever turned around). All but the counts, weights and
-        effective numbers are null where a class has no weight. A row is missing when its label,
-        score or weight is null or its score is NaN. With ``bins`` or ``tolerance`` come last
-        ``auc_low, auc_high`` (Float64), between which the AUC of the rows is with certainty, but
-        for rounding in the last digits; the other numbers are those of the binned scores.
+        confidence interval is below 0.5, so that the negated score would rank better, with an AUC
+        of ``1 - auc``; the score itself is never negated). All but the counts, weights and
+        effective sample sizes are null where a class has no weight. A row is missing when its
+        label, score or weight is null or its score is NaN. With ``bins`` or ``tolerance`` the last
+        columns are ``auc_low, auc_high`` (Float64): the exact AUC of the rows lies between them,
+        but for rounding in the last digits. The other columns are computed from the binned scores;
+        ``inverted`` is null where these bounds leave it open.
 
     Raises
     ------
     TypeError
-        For an argument of the wrong kind, a text score, or a label that needs ``pos_label``.
+        For an argument of the wrong type, a text score, or a label that needs ``pos_label``.
     ValueError
-        For a column named twice or a ``by`` column that takes a result column's name.
+        For a column named twice, or a ``by`` column with the name of a result column.
     polars.exceptions.ColumnNotFoundError
         For a column that does not exist.
     polars.exceptions.InvalidOperationError
-        At collect, for a label or weight that is not allowed, or scores of types that would
-        round each other.
+        At collect, for an invalid label or weight, or for scores whose common type would round
+        one of them.
 
     Notes
     -----
-    AUC is the share of positive-negative weight ranked correctly, ties counting half [1]_;
-    Gini is ``2 * auc - 1``; KS the largest distance between tpr and fpr; average precision
-    is the step-wise area under the precision-recall curve.
+    AUC is the weighted proportion of positive-negative pairs that are ranked correctly, ties
+    counting half [1]_; Gini is ``2 * auc - 1``; KS is the largest distance between tpr and fpr;
+    average precision is the step-wise area under the precision-recall curve.
 
     References
     ----------
@@ -163,7 +165,7 @@ def summary(
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Lay out the summary of checked rows."""
+    """Summarise checked rows."""
     interval = replace(interval, counted=rows.counted)
     placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
     sums = rows.aggregate(placed, summary_sums(rows, interval))
@@ -172,14 +174,14 @@ def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:
-    """Name the columns that `summary_of` has from such sums."""
+    """Names of the columns that `summary_of` adds to these sums."""
     return [*SUMMARY_COLUMNS, *(name for name in AUC_BOUNDS if name in sums.collect_schema())]
 
 
 def with_own_cluster_sums(
     placed: pl.LazyFrame, keys: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
-    """Put beside each placed row what the interval needs to know about its cluster."""
+    """Add to each row the sums over its cluster that the interval needs."""
     if not interval.clustered:
         return placed
     return with_cluster_sums(placed, keys, interval.cluster_sums(row_curve().placements))
@@ -188,7 +190,7 @@ def with_own_cluster_sums(
 def summary_sums(
     rows: Rows, interval: Interval, curve: RowCurve | None = None
 ) -> dict[str, pl.Expr]:
-    """Aggregate the placed rows of a group, or a part of its curve, to all `summary_of` needs."""
+    """Aggregations of a group, or of a part of its curve, to the sums that `summary_of` needs."""
     curve = curve or row_curve()
     sums = _numbers(rows, curve) | interval.sums(curve, pl.col)
     if rows.binned:
@@ -198,7 +200,7 @@ def summary_sums(
 
 def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
     """Add the columns of the summary to the sums of each group."""
-    bounded = [_certainly] if AUC_BOUNDS[0] in sums.collect_schema() else []
+    bounded = [_inverted_within_bounds] if AUC_BOUNDS[0] in sums.collect_schema() else []
     return in_columns(sums, [*interval.steps, _from_auc, *bounded])
 
 
@@ -219,8 +221,8 @@ def _from_auc(field: Fields) -> dict[str, pl.Expr]:
     return {"gini": formulas.gini_of(field("auc")), "inverted": inverted}
 
 
-def _certainly(field: Fields) -> dict[str, pl.Expr]:
-    """Let bins not make an AUC look inverted."""
+def _inverted_within_bounds(field: Fields) -> dict[str, pl.Expr]:
+    """Set ``inverted`` to null where only the bins may make it true."""
     low, high = (field(name) for name in AUC_BOUNDS)
     known = (high < _CHANCE) | (low >= _CHANCE) | ~field("inverted")
     return {"inverted": pl.when(known).then("inverted")}

@@ -1,4 +1,4 @@
-"""The summary of data that are larger than the memory, one range of scores after another."""
+"""The summary of data larger than memory, computed one range of scores at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from polars_wroc.metrics.summary import SUMMARY_COLUMNS
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.spill_guard import SpillWarning
 
-# Some two gigabytes while they are sorted.
+# Sorting them takes some two gigabytes.
 ROWS_PER_RANGE = 10_000_000
 
 Frames: TypeAlias = pl.DataFrame | pl.LazyFrame | Sequence[pl.DataFrame | pl.LazyFrame]
@@ -51,24 +51,24 @@ def summary_in_ranges(
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> pl.DataFrame:
-    """`summary` in a memory that does not hold the data: one range of scores after another.
+    """`summary` of data larger than memory, computed one range of scores at a time.
 
     Parameters
     ----------
     frames
-        One or several LazyFrames or DataFrames, all rows of which are summarised together. Several
-        are read the less often the more their scores differ: files that each hold a range of
-        scores are read once to count and once or twice to measure.
+        One or several LazyFrames or DataFrames, whose rows are summarised together. A frame is read
+        for a range only if it has scores in it: files that each hold their own range of scores
+        are read once to count and once or twice to measure.
     label, score, weight, by, pos_label, level, method, weight_type
         As for `summary`.
     rows_per_range
-        About how many rows are in memory at once. The frames are read once, and once more for
-        each range, so that fewer rows in memory take longer.
+        About how many rows are in memory at once. The frames are read once to count and once for
+        each range, so that smaller ranges take longer.
 
     Returns
     -------
     pl.DataFrame
-        What `summary` gives for all rows; numbers may differ in the last digits.
+        The result of `summary` for all rows; numbers may differ in the last digits.
 
     Raises
     ------
@@ -77,12 +77,12 @@ def summary_in_ranges(
 
     Notes
     -----
-    The first pass counts rows in bins of scores. That tells where to cut ranges of about equally
-    many rows, and the weight above and below each, which is all that a range needs to know of
-    the others. Counts, weights and the sums behind an AUC, its variance and the average precision
-    add up over ranges, and KS is the largest. Many rows with few different scores take no second
-    pass at all. Rows that belong together may score apart, so that there is no ``cluster``.
-    `polars_wroc.dask.summary` does the same on a cluster, all ranges at once.
+    The first pass counts rows in bins of scores. The counts give ranges of about equally many
+    rows, and the weight above and below each range, which is all that it needs from the others.
+    Counts, weights and the sums for the AUC, its variance and the average precision add up over
+    ranges; KS is the largest of the ranges. Many rows with few distinct scores need no second
+    pass. There is no ``cluster``, since rows of one cluster may be in different ranges.
+    `polars_wroc.dask.summary` does the same on several machines, all ranges at once.
 
     Examples
     --------
@@ -104,10 +104,10 @@ def summary_in_ranges(
     interval = Interval(level, method, weight_type)
     arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
-    counts, spans = _tally_each(parts)
+    counts, spans = _count_each(parts)
     ranges = cut_ranges(counts, parts[0].keys, rows_per_range)
     with warnings.catch_warnings():
-        # A range is small.
+        # A range fits in memory.
         warnings.simplefilter("ignore", SpillWarning)
         sums = [collect(each.sums(_rows_in(each, parts, spans), interval)) for each in ranges]
     return collect(summary_of_ranges(sums, parts[0], interval))
@@ -122,7 +122,7 @@ def read_parts(
     by: IntoColumns | None,
     pos_label: object,
 ) -> list[Rows]:
-    """Lay out the rows of each part of the data, and check that all have the same groups."""
+    """Read the rows of each part of the data, and check that all have the same groups."""
     listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         arguments.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
@@ -135,8 +135,8 @@ def read_parts(
     return [replace(part, frame=frame) for part, frame in zip(parts, alike, strict=True)]
 
 
-def _tally_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:
-    """Tally all parts, one after another, and say which scores each has."""
+def _count_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:
+    """Count all parts in bins, one after another, and note the span of scores of each."""
     first, *others = parts
     counts = collect(count_in_bins(first))
     spans = [span_of(counts)]
@@ -148,7 +148,7 @@ def _tally_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:
 
 
 def _rows_in(each: ScoreRange, parts: Sequence[Rows], spans: Sequence[Span]) -> Rows:
-    """Take the rows of a range from the parts that have any."""
+    """Take the rows of a range from the parts that may have any."""
     if each.known is not None:
         return rows_by_score(each.known.lazy(), parts[0].keys)
     within = [
