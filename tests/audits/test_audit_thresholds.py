@@ -145,6 +145,7 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
         assert cells == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_path: Path) -> None:
     frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
     segments = wroc.audit(frame, "y", "s", by="g", weight="w", max_fpr=0.2).segments

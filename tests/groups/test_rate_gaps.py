@@ -208,6 +208,7 @@ def test_without_weights_the_test_is_that_of_a_table_of_two_by_two(people: pl.Da
         assert row["selection_rate_gap_p_value"] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_group_is_part_of_everybody(people: pl.DataFrame) -> None:
     rest, overall = (gaps(people, reference) for reference in ("rest", "overall"))
     among = {

@@ -11,6 +11,7 @@ import pytest
 from calls import COMPARISONS, TABLES, Call
 from conftest import Engine
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -188,7 +189,7 @@ NESTED = {
 WRITTEN = ("fairness", "audit", "audit's gaps")
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
 def test_nested_keys_are_groups_or_refused(name: str, engine: Engine) -> None:
     numbers = cs.numeric() - cs.matches("g$")
     with pl.Config():

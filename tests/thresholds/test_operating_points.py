@@ -214,7 +214,7 @@ def test_infinite_score_is_told_from_the_origin() -> None:
         assert cells(found) == [(math.inf, 1, 0, 0, 1)]
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", sweep(SEARCHES, fast=6))
 def test_common_threshold_is_chosen_on_all_rows(name: str) -> None:
     for first in range(0, 15, 3):
         samples = dict(list(random_rows(15).items())[first : first + 3])

@@ -37,6 +37,7 @@ def strings(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+@pytest.mark.slow
 def test_names_that_are_colours_stay_names() -> None:
     data = rows(NAMES, "white").rename({"s": "#333333", "t": "#595959"})
     result = wroc.audit(data, "y", ["#333333", "#595959"], by="white", threshold=0.5)
@@ -143,7 +144,9 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
 
 @pytest.mark.parametrize(
     ("weight_type", "said", "kish"),
-    [("probability", "how much a row stands for", True), ("frequency", "as how many", False)],
+    sweep(
+        [("probability", "how much a row stands for", True), ("frequency", "as how many", False)]
+    ),
 )
 def test_page_says_what_a_weight_means(
     tmp_path: Path, weight_type: Any, said: str, kish: bool
