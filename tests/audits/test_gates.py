@@ -142,7 +142,8 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     assert gap_findings(nobody.gaps, nobody.settings) == []
 
 
-@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
 def test_gaps_of_an_audit_are_those_of_each_attribute(
     unequal: pl.DataFrame, reference: Any
 ) -> None:

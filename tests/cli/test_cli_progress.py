@@ -16,7 +16,6 @@ from typing import Any
 import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
-from sweeps import sweep
 
 from polars_wroc.cli import progress
 from polars_wroc.cli.main import main
@@ -83,8 +82,9 @@ def test_rows_read_are_shown_and_removed(rows: Path, tmp_path: Path) -> None:
     assert "\n" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", sweep([["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]])
+    "more", [["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]]
 )
 def test_error_stands_alone(more: list[str], rows: Path) -> None:
     code, printed, shown = on_terminal(["auc", str(rows), "--score", "s", "--by", "g", *more])
@@ -111,7 +111,8 @@ def test_nothing_is_shown_for_short_work(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("terminal", sweep([False, True]))
+@pytest.mark.slow
+@pytest.mark.parametrize("terminal", [False, True])
 def test_nothing_is_watched_without_a_terminal_to_say_it_on(
     terminal: bool, rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,7 +153,7 @@ MANY, ONE = {"a": 200, "b": 40, "c": 40}, {"a": 200, "b": 100, "c": 20}
             *((sizes, "a") for sizes in (FEW, ONE)),
             *((sizes, "b") for sizes in (TWO, FEW, ONE)),
         ],
-        fast=[(TWO, "rest"), (ONE, "rest"), (MANY, "overall")],
+        fast=[(TWO, "rest"), (MANY, "overall")],
     ),
 )
 def test_small_groups_and_small_references_are_not_tested(

@@ -140,6 +140,7 @@ def test_pairs_beyond_one_batch_are_those_of_two_scores_each() -> None:
         assert_frame_equal(row, wroc.compare(frame, "y", list(pair), adjust="none"))
 
 
+@pytest.mark.slow
 def test_memory_of_a_summary_grows_with_its_rows() -> None:
     # A branch for each name of a model would hold more than 3 GB here.
     code = """

@@ -81,7 +81,7 @@ EXPRESSIONS: dict[str, Callable[..., pl.Expr]] = {
 }
 
 
-@pytest.mark.parametrize("function", EXPRESSIONS.values(), ids=list(EXPRESSIONS))
+@pytest.mark.parametrize("function", sweep(EXPRESSIONS.values(), fast=3), ids=list(EXPRESSIONS))
 def test_an_expression_of_a_selection_has_one_column(function: Callable[..., pl.Expr]) -> None:
     for nothing in NOTHING.values():
         for argument in ("label", "score", "weight"):
@@ -119,7 +119,7 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize(("column", "found"), LENGTHS.values(), ids=list(LENGTHS))
+@pytest.mark.parametrize(("column", "found"), sweep(LENGTHS.values(), fast=2), ids=list(LENGTHS))
 @pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "cluster"])
 def test_another_number_of_values_is_refused_by_name(
     argument: str, column: pl.Expr, found: int, engine: Engine

@@ -506,6 +506,7 @@ def test_variance_is_that_of_the_linearised_area(ends: Range) -> None:
         assert by_tpr["se"] == pytest.approx(found["se"], rel=1e-9)
 
 
+@pytest.mark.slow
 @given(rows=ROWS)
 def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int]]) -> None:
     frame = frame_of(rows).with_row_index("c")
