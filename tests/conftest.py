@@ -16,7 +16,7 @@ from sweeps import sweep
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 # Tests of random rows (hypothesis) try few examples; with `-m slow` they run again and try many.
-settings.register_profile("quick", deadline=None, max_examples=5)
+settings.register_profile("quick", deadline=None, max_examples=3)
 settings.register_profile("thorough", deadline=None, max_examples=30)
 
 _LEFT_OUT = pytest.StashKey[int]()

@@ -75,7 +75,7 @@ def whole(files: Path) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("score", sweep(["s", ["t", "s"]]))
-@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("by", sweep([None, "g"], fast=["g"]))
 def test_summary(
     client: Client, files: Path, whole: pl.DataFrame, score: str | list[str], by: str | None
 ) -> None:
@@ -93,6 +93,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     assert table["auc"].item() == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.DataFrame) -> None:
     counts = dask.score_counts(client, files / "*.parquet", "y", "s", weight="w", by="g")
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", by="g"))

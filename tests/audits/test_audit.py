@@ -290,14 +290,15 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
 CROSSED = ("two crossed", "three crossed", "nearly everybody", "one class", "clusters", "limit")
 
 
-@pytest.mark.parametrize("name", sweep(CALLS, fast={"scores", "clusters", "limit"}))
+@pytest.mark.parametrize("name", sweep(CALLS, fast={"scores", "limit"}))
 def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> None:
     label, score, by, options = CALLS[name]
     assert_sums_up(rows, label, score, by, **options, intersections=name in CROSSED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("reference", "score"), sweep([("rest", ["s", "t"]), ("overall", "s"), ("best", ["s", "t"])])
+    ("reference", "score"), [("rest", ["s", "t"]), ("overall", "s"), ("best", ["s", "t"])]
 )
 def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
     by = ["g", "most"]

@@ -105,6 +105,7 @@ def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
         assert_frame_equal(one, other, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_order_of_the_rows_does_not_matter(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
     one, other = (

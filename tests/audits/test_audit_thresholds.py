@@ -145,6 +145,7 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
         assert cells == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_path: Path) -> None:
     frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
     segments = wroc.audit(frame, "y", "s", by="g", weight="w", max_fpr=0.2).segments
@@ -229,7 +230,8 @@ def test_numbers_beside_the_slider_are_those_of_all_rows() -> None:
     assert shown.select("tp", "fp").row(-1) == result.segments.select("tp", "fp").row(0)
 
 
-@pytest.mark.parametrize("score", sweep([[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]]))
+@pytest.mark.slow
+@pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
 def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
     result = wroc.audit(data, "y", "s", by="g", max_fpr=0)

@@ -122,6 +122,7 @@ def test_finding_where_there_is_only_chance() -> None:
     assert finding.text.endswith("). It may be chance.")
 
 
+@pytest.mark.slow
 def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:
     rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
     audit = wroc.audit(rows, "y", "s", by="g", threshold=1)
@@ -141,7 +142,8 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     assert gap_findings(nobody.gaps, nobody.settings) == []
 
 
-@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
 def test_gaps_of_an_audit_are_those_of_each_attribute(
     unequal: pl.DataFrame, reference: Any
 ) -> None:
@@ -225,6 +227,7 @@ def test_the_command_line_says_what_no_gate_judges(
     assert report.exists()
 
 
+@pytest.mark.slow
 def test_gate_on_nothing_is_an_error(unequal: pl.DataFrame) -> None:
     nobody = wroc.audit(unequal, "y", "s", by="g", threshold=99)
     with pytest.raises(ValueError, match=r"found ppv_gap>0.1, which is not known of any segment"):

@@ -140,7 +140,8 @@ def test_columns_and_values_of_any_name_are_drawn(
         }
 
 
-@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 5)))
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(0, len(NAMES), 5))
 def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chromium) -> None:
     models = (NAMES * 2)[number : number + 5]
     data = rows({"g": ["a", "b"]})

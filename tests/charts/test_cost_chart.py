@@ -223,13 +223,16 @@ def test_best_point_may_be_to_flag_nobody() -> None:
 
 @pytest.mark.parametrize(
     ("costs", "text"),
-    [
-        ({"cost_fn": 5, "cost_fp": 1}, "A false negative costs 5 times as much as a false pos"),
-        ({"cost_fn": 0.25}, "A false positive costs 3 times as much as a false negative."),
-        ({"cost_fn": 0.5}, "Both errors cost the same."),
-        ({"cost_fn": 0}, "A false negative costs nothing."),
-        ({"cost_fp": 0}, "A false positive costs nothing."),
-    ],
+    sweep(
+        [
+            ({"cost_fn": 5, "cost_fp": 1}, "A false negative costs 5 times as much as a false pos"),
+            ({"cost_fn": 0.25}, "A false positive costs 3 times as much as a false negative."),
+            ({"cost_fn": 0.5}, "Both errors cost the same."),
+            ({"cost_fn": 0}, "A false negative costs nothing."),
+            ({"cost_fp": 0}, "A false positive costs nothing."),
+        ],
+        fast=2,
+    ),
 )
 def test_caption_says_what_is_weighed_and_what_the_marks_are(
     costs: dict[str, Any], text: str

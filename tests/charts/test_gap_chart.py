@@ -74,6 +74,7 @@ def test_verdict_is_that_of_the_adjusted_p_value(gaps: pl.DataFrame, level: floa
     assert found["__verdict"].to_list() == expected
 
 
+@pytest.mark.slow
 def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_path: Path) -> None:
     chart = wroc.gap_chart(gaps)
     layers = chart.to_dict()["layer"]

@@ -185,12 +185,15 @@ def test_group_of_one_class_shows_its_counts_and_no_point(
 
 @pytest.mark.parametrize(
     ("weights", "weighted", "weight"),
-    [
-        (1.0, None, False),
-        (1.0, True, True),
-        (0.5, None, True),
-        (0.5, False, False),
-    ],
+    sweep(
+        [
+            (1.0, None, False),
+            (1.0, True, True),
+            (0.5, None, True),
+            (0.5, False, False),
+        ],
+        fast=2,
+    ),
 )
 def test_sums_of_weights_are_called_so(
     weights: float, weighted: bool | None, weight: bool, tmp_path: Path
@@ -277,7 +280,8 @@ def test_slider_starts_where_the_caller_says() -> None:
     assert param(wroc.threshold_chart(curve))["value"] == pytest.approx(finite.median())
 
 
-@pytest.mark.parametrize("groups", sweep([1, 4]))
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [1, 4])
 def test_large_curves_are_thinned_and_exact_at_every_step(groups: int) -> None:
     data = scored(30_000, groups=groups)
     curve = wroc.roc_curve(data, "y", "s", weight="w", by="g")
@@ -384,7 +388,7 @@ def test_tables_that_cannot_be_drawn() -> None:
 
 @pytest.mark.parametrize(
     ("weight", "expected"),
-    [(1.0, ",.0f"), (0.3, ",.1f"), (5e4 + 0.3, ",.0f"), (3e6, ".5~s")],
+    sweep([(1.0, ",.0f"), (0.3, ",.1f"), (5e4 + 0.3, ",.0f"), (3e6, ".5~s")], fast=2),
 )
 def test_counts_are_written_as_fully_as_there_is_room_for(weight: float, expected: str) -> None:
     data = scored(20).with_columns(w=pl.lit(weight))

@@ -119,6 +119,7 @@ def test_audit_of_counts_is_that_of_the_rows(
         assert_frame_equal(pl.DataFrame(found[table]), pl.DataFrame(expected[table]), abs_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
     call = ["audit", "--counts", "counts?.parquet", "--by", "sex"]
     assert main([*call, "-o", "x.html", "--fail-if", "auc_gap>0.9"]) == 0

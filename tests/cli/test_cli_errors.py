@@ -217,7 +217,7 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
 
 
 @pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts"], fast=2))
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "html"])
+@pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
 def test_full_disk(
     command: str,
     suffix: str,

@@ -126,6 +126,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(
     assert names(tmp_path) == ["out/x.parquet"]
 
 
+@pytest.mark.slow
 def test_what_a_living_process_holds_is_left_to_it(rows: Path, tmp_path: Path) -> None:
     with counting("spilled", rows, tmp_path) as spilling:
         wait_for(spilling)

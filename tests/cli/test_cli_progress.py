@@ -15,7 +15,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
-from sweeps import sweep
 
 from polars_wroc.cli import commands, progress
 from polars_wroc.cli.main import main
@@ -74,8 +73,9 @@ def test_rows_and_time_are_shown_and_removed(rows: Path, tmp_path: Path) -> None
     assert "\n" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", sweep([["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]])
+    "more", [["--label", "w"], ["--label", "y", "--weight", "s", "--bins", "x"]]
 )
 def test_error_stands_alone(more: list[str], rows: Path) -> None:
     code, printed, shown = on_terminal(["auc", str(rows), "--score", "s", "--by", "g", *more])

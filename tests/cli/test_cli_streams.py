@@ -116,6 +116,7 @@ def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
     assert (folder / "x.csv").exists() == bool(output)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
     code, errors = without_reader([*FAILING, "--min-rows", "100000"], PLAIN)

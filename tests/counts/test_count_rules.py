@@ -115,7 +115,7 @@ IN_BINS: list[tuple[Change, str]] = [
 CASES = [(None, *case) for case in BY_SCORE] + [(16, *case) for case in IN_BINS]
 
 
-@pytest.mark.parametrize(("bins", "change", "rule"), CASES)
+@pytest.mark.parametrize(("bins", "change", "rule"), sweep(CASES, fast=CASES[::2]))
 def test_a_changed_value_is_refused_with_its_row(
     bins: int | None, change: Change, rule: str
 ) -> None:
@@ -139,6 +139,7 @@ def test_plans_are_refused_when_they_run(
             plan.collect(engine=engine)
 
 
+@pytest.mark.slow
 def test_the_first_row_that_breaks_a_rule_is_named(engine: Engine) -> None:
     table = pl.concat([counts().with_columns(part=part) for part in range(300)])
     table = changed(changed(table, 4_001, n_pos=-1), 4_500, w_pos=-1.0)
@@ -321,7 +322,7 @@ def test_sums_pass_where_some_weights_have_them(name: str, factor: float) -> Non
         assert 0 <= summary["ci_low"] <= summary["auc"] <= summary["ci_high"] <= 1
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet", ".arrow"])
+@pytest.mark.parametrize("suffix", sweep([".csv", ".ndjson", ".parquet", ".arrow"], fast=2))
 @pytest.mark.parametrize("bins", [None, 16])
 def test_counts_survive_each_kind_of_file(suffix: str, bins: int | None, tmp_path: Path) -> None:
     table, file = counts(bins), tmp_path / f"counts{suffix}"

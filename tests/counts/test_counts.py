@@ -77,7 +77,7 @@ def counts_of(frame: pl.DataFrame, by: list[str], bins: int | None = None) -> pl
 
 
 @pytest.mark.parametrize("score", sweep(["s", SCORES]), ids=["score", "models"])
-@pytest.mark.parametrize(("name", "options", "compares"), TABLES)
+@pytest.mark.parametrize(("name", "options", "compares"), sweep(TABLES, fast=TABLES[::3]))
 def test_tables_from_counts_are_those_of_the_rows(
     scored: pl.DataFrame, score: str | list[str], name: str, options: dict[str, Any], compares: bool
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sqlframe.duckdb import DuckDBSession
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -29,7 +30,10 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     opened.close()
 
 
-@pytest.fixture(scope="module", params=["duckdb", "sqlframe", "pyarrow", "pandas"])
+@pytest.fixture(
+    scope="module",
+    params=sweep(["duckdb", "sqlframe", "pyarrow", "pandas"], fast=["duckdb", "pandas"]),
+)
 def convert(request: pytest.FixtureRequest, connection: duckdb.DuckDBPyConnection) -> Convert:
     """Hand a frame to each engine in turn."""
     session = DuckDBSession(connection)

@@ -487,6 +487,7 @@ def test_gap_to_everybody_is_not_tested_where_the_rest_is_perfect(people: pl.Dat
     assert rates["tpr_gap_p_value"].count() == 2
 
 
+@pytest.mark.slow
 def test_gap_to_everybody_is_found_where_that_to_the_rest_is() -> None:
     random = np.random.default_rng(1951)
     g = np.repeat(["a", "b"], 400)
@@ -613,6 +614,7 @@ def test_groups_are_named_by_their_value(
     assert table["auc_reference"].to_list() == pytest.approx([one.reference for one in expected])
 
 
+@pytest.mark.slow
 def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
     for reference in REFERENCES:
         tables = [

@@ -127,6 +127,7 @@ def test_areas_follow_their_definition(frame: pl.DataFrame) -> None:
         assert row["abroca"] >= abs(gap) - 1e-12
 
 
+@pytest.mark.slow
 def test_weighted_groups_on_both_engines(people: pl.DataFrame, engine: Engine) -> None:
     table = wroc.subgroup_auc(people.lazy(), "y", "s", weight="w", by="g").collect(engine=engine)
     assert table.columns == ["g", *COLUMNS]

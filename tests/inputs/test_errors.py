@@ -427,7 +427,7 @@ def test_bad_value_is_refused_with_one_sentence(case: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("case", AT_COLLECT)
+@pytest.mark.parametrize("case", sweep(AT_COLLECT, fast=list(AT_COLLECT)[::3]))
 def test_bad_value_of_a_lazy_frame_is_refused_at_collect(
     case: str, name: str, engine: Engine
 ) -> None:
@@ -550,7 +550,7 @@ NO_TEXTS = {
 }
 
 
-@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("lazy", sweep([False, True]))
 @pytest.mark.parametrize("kind", NO_TEXTS)
 def test_groups_without_names(kind: str, lazy: bool) -> None:
     rows = pl.concat([DATA, PAIRS], how="horizontal")
@@ -597,7 +597,9 @@ def test_points_of_a_curve_refuse_groups_named_like_its_columns(name: str) -> No
         wroc.fpr_at_tpr(frame, "y", "s", tpr=0.1, by=name)
 
 
-@pytest.mark.parametrize("reference", [1.9, True, "1", 7000, float("nan"), b"1", None])
+@pytest.mark.parametrize(
+    "reference", sweep([1.9, True, "1", 7000, float("nan"), b"1", None], fast=3)
+)
 def test_reference_is_never_another_group_than_the_one_named(reference: object) -> None:
     frame = pl.DataFrame(
         {"g": [1, 1, 1, 2, 2, 2], "y": [1, 0, 1, 0, 1, 0], "s": [5, 4, 3, 4, 2, 1]},

@@ -10,6 +10,7 @@ from typing import Literal
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -44,7 +45,7 @@ LIMITED: dict[str, tuple[Callable[..., pl.LazyFrame], str]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", sweep(ENGINES))
 @pytest.mark.parametrize("name", LIMITED)
 def test_more_groups_than_asked_for_end_with_a_sentence(
     name: str, engine: Literal["in-memory", "streaming"]
@@ -96,7 +97,7 @@ def test_limits_are_whole_numbers() -> None:
         wroc.fairness(frame, "y", "s", by="g", threshold=50, max_groups=0)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", sweep(ENGINES))
 def test_beyond_its_limit_fairness_leaves_out_the_distance_of_curves_alone(
     engine: Literal["in-memory", "streaming"],
 ) -> None:
@@ -139,6 +140,7 @@ def test_pairs_beyond_one_batch_are_those_of_two_scores_each() -> None:
         assert_frame_equal(row, wroc.compare(frame, "y", list(pair), adjust="none"))
 
 
+@pytest.mark.slow
 def test_memory_of_a_summary_grows_with_its_rows() -> None:
     # A branch for each name of a model would hold more than 3 GB here.
     code = """

@@ -53,14 +53,16 @@ def test_rounded_whole_numbers_raise_and_both_columns_are_named(
 STACKING = {name: call for name, call in TABLES.items() if name != "summary"}
 
 
-@pytest.mark.parametrize("call", STACKING.values(), ids=list(STACKING))
+@pytest.mark.parametrize(
+    "call", sweep(STACKING.values(), fast=list(STACKING.values())[::3]), ids=list(STACKING)
+)
 def test_no_table_of_several_scores_rounds_them(call: Call) -> None:
     frame = rows(BIG - 1, pl.Int64())
     with pytest.raises(pl.exceptions.InvalidOperationError, match="`score` must not mix types"):
         call(frame, "y", ["i", "f"], "g")
 
 
-@pytest.mark.parametrize("dtype", [*WIDE, pl.Int8(), pl.UInt16()], ids=str)
+@pytest.mark.parametrize("dtype", sweep([*WIDE, pl.Int8(), pl.UInt16()], fast=3), ids=str)
 def test_whole_numbers_that_floats_hold_stand_beside_floats(
     dtype: pl.DataType, engine: Engine
 ) -> None:
@@ -152,7 +154,9 @@ def test_decimals_beside_floats_are_not_rounded() -> None:
 
 
 @pytest.mark.parametrize("dtype", sweep([pl.Decimal(38, 20), pl.Decimal(9, 4)]), ids=str)
-@pytest.mark.parametrize("call", TABLES.values(), ids=list(TABLES))
+@pytest.mark.parametrize(
+    "call", sweep(TABLES.values(), fast=list(TABLES.values())[::3]), ids=list(TABLES)
+)
 def test_decimals_are_like_the_same_floats(call: Call, dtype: pl.DataType) -> None:
     frame = rows(3, pl.Int64()).with_columns(d=pl.col("f").cast(dtype))
     by_decimal, by_float = (call(frame, "y", name, "g") for name in ("d", "f"))

@@ -11,6 +11,7 @@ import pytest
 from calls import COMPARISONS, TABLES, Call
 from conftest import Engine
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -80,7 +81,7 @@ EXPRESSIONS: dict[str, Callable[..., pl.Expr]] = {
 }
 
 
-@pytest.mark.parametrize("function", EXPRESSIONS.values(), ids=list(EXPRESSIONS))
+@pytest.mark.parametrize("function", sweep(EXPRESSIONS.values(), fast=3), ids=list(EXPRESSIONS))
 def test_an_expression_of_a_selection_has_one_column(function: Callable[..., pl.Expr]) -> None:
     for nothing in NOTHING.values():
         for argument in ("label", "score", "weight"):
@@ -118,7 +119,7 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize(("column", "found"), LENGTHS.values(), ids=list(LENGTHS))
+@pytest.mark.parametrize(("column", "found"), sweep(LENGTHS.values(), fast=2), ids=list(LENGTHS))
 @pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "cluster"])
 def test_another_number_of_values_is_refused_by_name(
     argument: str, column: pl.Expr, found: int, engine: Engine
@@ -188,7 +189,7 @@ NESTED = {
 WRITTEN = ("fairness", "audit", "audit's gaps")
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
 def test_nested_keys_are_groups_or_refused(name: str, engine: Engine) -> None:
     numbers = cs.numeric() - cs.matches("g$")
     with pl.Config():

@@ -294,6 +294,7 @@ def test_standard_error_of_an_auc_is_that_of_its_formula(
     assert_frame_equal(found.select(limits), expected.select(limits), abs_tol=0.03)
 
 
+@pytest.mark.slow
 def test_standard_error_in_clusters_is_that_of_its_formula() -> None:
     rng = np.random.default_rng(9)
     person = np.repeat(np.arange(100), 4)

@@ -92,6 +92,7 @@ MEASURES = [
 ]
 
 
+@pytest.mark.slow
 def test_groups_are_as_if_alone(people: pl.DataFrame, engine: Engine) -> None:
     groups = [people.with_columns(pl.col("g") + str(k), pl.col("w") + k) for k in range(12)]
     alien = pl.DataFrame(

@@ -114,7 +114,7 @@ def test_standardized_area_is_scikit_learns(rows: list[tuple[int, int, int]], b:
     assert partial(frame, fpr=(0, b), standardize=True) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sweep(range(4), fast=2))
 @pytest.mark.parametrize("fpr", [(0.0, 1.0), (0.0, 0.2), (0.15, 0.55), (0.7, 1.0)])
 @pytest.mark.parametrize("tpr", [(0.0, 1.0), (0.0, 0.6), (0.35, 0.8), (0.8, 1.0)])
 def test_area_is_the_integral_over_a_fine_grid(seed: int, fpr: Range, tpr: Range) -> None:
@@ -316,7 +316,7 @@ def exact_area(m: Fraction, meets: Fraction) -> Fraction:
     return total
 
 
-@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("baseline", sweep(BASELINES))
 @pytest.mark.parametrize("slope", [1e-9, 1e-4, 0.1, 0.8, 1.0, 1.25, 7.0, 1e4, 1e9])
 def test_cost_areas_are_exact_at_any_slope(baseline: str, slope: float) -> None:
     by_costs: list[dict[str, float]] = [
@@ -506,6 +506,7 @@ def test_variance_is_that_of_the_linearised_area(ends: Range) -> None:
         assert by_tpr["se"] == pytest.approx(found["se"], rel=1e-9)
 
 
+@pytest.mark.slow
 @given(rows=ROWS)
 def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int]]) -> None:
     frame = frame_of(rows).with_row_index("c")

@@ -16,6 +16,7 @@ from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import label_binarize
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -165,7 +166,7 @@ def test_two_classes(judged: pl.DataFrame, name: str) -> None:
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", sweep(OPTIONS, fast=2))
 @pytest.mark.parametrize(
     ("dtype", "classes"),
     [

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.roc_auc_ci import Interval
@@ -30,7 +31,7 @@ def thirds(frame: pl.DataFrame) -> list[pl.DataFrame]:
     return [frame[start::3] for start in range(3)]
 
 
-@pytest.mark.parametrize("rows_per_range", [1, 60, 10_000])
+@pytest.mark.parametrize("rows_per_range", sweep([1, 60, 10_000], fast=[60]))
 @pytest.mark.parametrize("by", [None, "g", ["g", "h"]])
 def test_sklearn_agrees(
     people: pl.DataFrame, rows_per_range: int, by: str | list[str] | None
@@ -55,9 +56,9 @@ def test_sklearn_agrees(
         )
 
 
-@pytest.mark.parametrize("decimals", [1, 2, None])
+@pytest.mark.parametrize("decimals", sweep([1, 2, None]))
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
-@pytest.mark.parametrize("rows_per_range", [70, 300])
+@pytest.mark.parametrize("rows_per_range", sweep([70, 300]))
 def test_ranges_give_what_rows_give(
     decimals: int | None,
     weight_type: Literal["probability", "frequency"],
@@ -107,7 +108,7 @@ def test_ranges_give_what_rows_give(
     ],
     ids=["a group in one part", "missing", "tie", "nothing", "infinite", "large integers", "zeros"],
 )
-@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("by", sweep([None, "g"]))
 def test_small_parts(first: dict[str, Any], second: dict[str, Any], by: str | None) -> None:
     parts = [pl.DataFrame(part, schema_overrides={"y": pl.Int64}) for part in (first, second)]
     expected = wroc.summary(pl.concat(parts, how="diagonal_relaxed"), "y", "s", by=by)

@@ -14,13 +14,14 @@ from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from queries import TABLES
+from sweeps import sweep
 
 import polars_wroc as wroc
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::3]))
 def test_lazy_source_is_not_read_before_collect(people: pl.DataFrame, name: str) -> None:
     reads = []
 
@@ -42,7 +43,7 @@ def test_lazy_source_is_not_read_before_collect(people: pl.DataFrame, name: str)
     assert reads != []
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", sweep(TABLES, fast=10))
 def test_scanned_file_gives_what_the_frame_gives(
     scan: pl.LazyFrame, people: pl.DataFrame, name: str, engine: Engine
 ) -> None:

@@ -117,16 +117,15 @@ def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Pa
     assert "Read from" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "said"),
-    sweep(
-        [
-            (["credit.parquet"], "credit.parquet"),
-            (["a.csv", "<b>.csv"], "a.csv, &lt;b&gt;.csv"),
-            ([f"{n}.csv" for n in range(5)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv"),
-            ([f"{n}.csv" for n in range(8)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 3 more"),
-        ]
-    ),
+    [
+        (["credit.parquet"], "credit.parquet"),
+        (["a.csv", "<b>.csv"], "a.csv, &lt;b&gt;.csv"),
+        ([f"{n}.csv" for n in range(5)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv"),
+        ([f"{n}.csv" for n in range(8)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 3 more"),
+    ],
 )
 def test_page_names_the_files(
     result: wroc.Audit, tmp_path: Path, files: list[str], said: str
@@ -165,6 +164,7 @@ def test_bad_paths_leave_nothing(result: wroc.Audit, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_missing_extra_says_what_to_install(
     result: wroc.Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

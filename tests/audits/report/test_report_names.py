@@ -37,6 +37,7 @@ def strings(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+@pytest.mark.slow
 def test_names_that_are_colours_stay_names() -> None:
     data = rows(NAMES, "white").rename({"s": "#333333", "t": "#595959"})
     result = wroc.audit(data, "y", ["#333333", "#595959"], by="white", threshold=0.5)
@@ -141,6 +142,7 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
     assert "That rule is about an outcome that people want" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weight_type", "said", "kish"),
     [("probability", "how much a row stands for", True), ("frequency", "as how many", False)],
@@ -162,6 +164,7 @@ def test_page_says_what_a_weight_means(
     assert "all whose weight is not 0" in text
 
 
+@pytest.mark.slow
 def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     data = rows(["a", "b"]).with_columns(t=-pl.col("s"), w=pl.int_range(pl.len()) % 3)
@@ -196,6 +199,7 @@ def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
     assert shapes.count("triangle-left") == 1
 
 
+@pytest.mark.slow
 def test_intersections_have_a_chart() -> None:
     data = rows(["a", "b"]).with_columns(h=pl.int_range(pl.len()) // 200)
     result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
