@@ -9,7 +9,7 @@ about the uncertainty of an area starts from these rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
@@ -121,10 +121,9 @@ def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Pla
     return named, Placements(*(ClassRows(next(fields), next(fields)) for _ in placements))
 
 
-def row_curve(*, of_score: bool = False) -> RowCurve:
+def row_curve() -> RowCurve:
     """Refer to the rows of a frame that have been placed."""
-    curve = _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
-    return replace(curve, score=pl.col(SCORE)) if of_score else curve
+    return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
 
 
 def list_row_curve() -> RowCurve:
