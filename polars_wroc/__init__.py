@@ -43,6 +43,7 @@ from polars_wroc.metrics.curve_metrics import (
     equal_error_rate,
     gini,
     ks,
+    log_loss,
     pr_auc,
     roc_auc,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "group_gaps",
     "h_measure",
     "ks",
+    "log_loss",
     "merge_counts",
     "operating_point",
     "operating_points",

@@ -78,6 +78,14 @@ def brier_score(curve: Curve) -> pl.Expr:
     return _mean_loss(curve, positive=(1 - curve.score).pow(2), negative=curve.score.pow(2))
 
 
+def log_loss(curve: Curve) -> pl.Expr:
+    """Mean negative logarithm of the probability that the score gives to the outcome."""
+    assert curve.score is not None
+    assert curve.precision is not None
+    score = curve.score.clip(curve.precision, 1 - curve.precision)
+    return _mean_loss(curve, positive=-score.log(), negative=-(-score).log1p())
+
+
 def _mean_loss(curve: Curve, *, positive: pl.Expr, negative: pl.Expr) -> pl.Expr:
     """Average over all weight what a positive and a negative lose at each score."""
     loss = (curve.dp * positive + curve.dn * negative).sum()
