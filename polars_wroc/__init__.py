@@ -44,6 +44,7 @@ from polars_wroc.metrics.curve_metrics import (
     equal_error_rate,
     gini,
     ks,
+    log_loss,
     pr_auc,
     roc_auc,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "group_gaps",
     "h_measure",
     "ks",
+    "log_loss",
     "merge_counts",
     "operating_point",
     "operating_points",

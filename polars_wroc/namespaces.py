@@ -36,6 +36,7 @@ from polars_wroc.metrics.curve_metrics import (
     equal_error_rate,
     gini,
     ks,
+    log_loss,
     pr_auc,
     roc_auc,
 )
@@ -98,6 +99,7 @@ class ExprNamespace:
     roc_hull_auc = _of_score(roc_hull_auc)
     h_measure = _of_score(h_measure)
     brier_score = _of_score(brier_score)
+    log_loss = _of_score(log_loss)
     confusion_matrix = _of_score(confusion_matrix)
     operating_point = _of_score(operating_point)
 

@@ -113,6 +113,7 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "curve_metrics": wroc.curve_metrics("y", "s", metrics=["roc_auc", "ks"], weight="w"),
     "h_measure": wroc.h_measure("y", "s", weight="w"),
     "brier_score": wroc.brier_score("y", _SHARE, weight="w"),
+    "log_loss": wroc.log_loss("y", _SHARE, weight="w"),
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.operating_point("y", "s", weight="w", criterion="youden"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +18,7 @@ from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.groups.fairness import METRICS
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.columns import SCORE
-from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.registry import (
@@ -180,11 +181,12 @@ def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
         return
     frame = rows()
     read = read_rows(frame, "y", "s", "w", None, None, result_columns=[])
-    curve, part = row_curve(of_score=metric.of_score), pl.col(SCORE) > 0.6
-    placed = add_placements(read).with_columns(part=part).collect()
+    score = pl.col(SCORE)
+    curve = replace(row_curve(), score=score, precision=score_precision(frame, "s"))
+    placed = add_placements(read).with_columns(part=score > 0.6).collect()
     totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
-    whole = dict(zip(("positives", "negatives"), map(pl.lit, totals), strict=True))
-    value = metric.formula(type(curve)(**{**vars(curve), **whole}))
+    positives, negatives = map(pl.lit, totals)
+    value = metric(replace(curve, positives=positives, negatives=negatives))
     parts = placed.group_by("part").agg(value=value)["value"]
     combined = parts.max() if metric.over_ranges == "max" else parts.sum()
     assert parts.len() == 2

@@ -26,7 +26,7 @@ from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
-from polars_wroc.inputs.score_types import in_one_type
+from polars_wroc.inputs.score_types import in_one_type, precision
 
 
 def require_groups(by: object, rule: str = "name the groups to compare") -> None:
@@ -141,6 +141,19 @@ def missing_values(
     # A score that is an attribute too lacks more than nulls.
     counted |= {key: pl.col(key).null_count() for key in columns.keys if key not in counted}
     return columns.frame.select(count.cast(pl.Int64).alias(n) for n, count in counted.items())
+
+
+def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
+    """Give the machine precision of each row's score, as its model's column has it."""
+    lazy = frame.lazy()
+    models: dict[float, list[str]] = {}
+    for name, column in named_columns("score", score, lazy).items():
+        models.setdefault(precision(typed_column("score", column, lazy).dtype), []).append(name)
+    (value, _), *others = models.items()
+    found = pl.lit(value)
+    for other, names in others:
+        found = pl.when(pl.col(MODEL).cast(pl.String).is_in(names)).then(other).otherwise(found)
+    return found
 
 
 def model_names(models: Sequence[str]) -> pl.Expr:

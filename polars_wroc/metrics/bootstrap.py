@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Literal, TypeAlias, get_args
 
@@ -16,7 +17,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.formulas import Formula
@@ -24,7 +25,7 @@ from polars_wroc.metrics.registry import Metrics, named_metrics, need_scores
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, collect, like_input
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements_among, row_curve
+from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_curve
 from polars_wroc.stats.resampling import in_batches, seeds
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
@@ -123,8 +124,9 @@ def bootstrap(
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
     taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
+    curve = _curve(frame, score, formulas)
     table = _replicates(
-        rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+        rows, formulas, curve, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
     group = [*rows.keys, "metric"]
     long = table.unpivot(
@@ -193,8 +195,9 @@ def bootstrap_replicates(
     _check_names(formulas, [REPLICATE, MODEL])
     taken = [REPLICATE, *formulas]
     rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
+    curve = _curve(frame, score, formulas)
     table = _replicates(
-        rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+        rows, formulas, curve, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
     return like_input(frame, rows.sorted_by_keys(table.sort(REPLICATE)))
 
@@ -229,9 +232,20 @@ def _rows(
     )
 
 
+def _curve(
+    frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns, formulas: dict[str, Formula]
+) -> RowCurve:
+    """Refer to placed rows, with their scores where a metric needs to know them."""
+    if not need_scores(formulas):
+        return row_curve()
+    known = pl.col(SCORE).cast(pl.Float64)
+    return replace(row_curve(), score=known, precision=score_precision(frame, score))
+
+
 def _replicates(
     rows: Rows,
     formulas: dict[str, Formula],
+    curve: RowCurve,
     replicates: int,
     seed: int,
     multiplier: Multiplier,
@@ -242,13 +256,12 @@ def _replicates(
     arguments.whole_number("replicates", replicates, low=2)
     arguments.whole_number("seed", seed, low=0)
     arguments.option("multiplier", multiplier, get_args(Multiplier))
-    ordered, of_score = by_descending_score(rows), need_scores(formulas)
-    if of_score:
+    ordered = by_descending_score(rows)
+    if curve.score is not None:
         ordered = ordered.with_columns(probability("score", pl.col(SCORE)).alias(SCORE))
     if eager:
         ordered = collect(ordered).lazy()
     checked = rows.observations.signed_weight
-    curve = row_curve(of_score=of_score)
     values = {name: formula(curve) for name, formula in formulas.items()}
     tables = []
     draws = seeds(seed)

@@ -118,11 +118,12 @@ def _differences(field: Fields) -> dict[str, pl.Expr]:
 def _over_scores(curve: Curve) -> dict[str, pl.Expr]:
     """Return Murphy's decomposition of the Brier score as sums over the distinct scores."""
     both = curve.positives + curve.negatives
-    here = curve.dp + curve.dn
-    # Undefined for a score whose weight is lost in rounding.
+    here, score = curve.dp + curve.dn, curve.score
+    assert score is not None
+    # A score whose weight is lost in rounding has none.
     rate = pl.when(here > 0).then(curve.dp / here)
     losses = {
-        "reliability": here * (curve.probability - rate).pow(2),
+        "reliability": here * (score - rate).pow(2),
         "resolution": here * (rate - curve.prevalence).pow(2),
     }
     present = pl.when(is_divisor(both))

@@ -74,8 +74,16 @@ def equal_error_rate(curve: Curve) -> pl.Expr:
 
 def brier_score(curve: Curve) -> pl.Expr:
     """Mean squared distance of the score from the outcome."""
-    score = curve.probability
-    return _mean_loss(curve, positive=(1 - score).pow(2), negative=score.pow(2))
+    assert curve.score is not None
+    return _mean_loss(curve, positive=(1 - curve.score).pow(2), negative=curve.score.pow(2))
+
+
+def log_loss(curve: Curve) -> pl.Expr:
+    """Mean negative logarithm of the probability that the score gives to the outcome."""
+    assert curve.score is not None
+    assert curve.precision is not None
+    score = curve.score.clip(curve.precision, 1 - curve.precision)
+    return _mean_loss(curve, positive=-score.log(), negative=-(-score).log1p())
 
 
 def _mean_loss(curve: Curve, *, positive: pl.Expr, negative: pl.Expr) -> pl.Expr:

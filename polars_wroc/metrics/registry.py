@@ -17,7 +17,14 @@ from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.ranking.confusion_curve import Curve
 
 MetricName: TypeAlias = Literal[
-    "roc_auc", "gini", "ks", "average_precision", "pr_auc", "equal_error_rate", "brier_score"
+    "roc_auc",
+    "gini",
+    "ks",
+    "average_precision",
+    "pr_auc",
+    "equal_error_rate",
+    "brier_score",
+    "log_loss",
 ]
 OneMetric: TypeAlias = MetricName | PartialAUC | CostPartialAUC
 Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
@@ -113,6 +120,16 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Mean squared distance of the score, a probability, from the outcome.",
             better="low",
             formula=formulas.brier_score,
+            over_ranges="sum",
+            of_score=True,
+        ),
+        CurveMetric(
+            name="log_loss",
+            label="log loss",
+            definition="Mean negative logarithm of the probability that the score gives to the "
+            "outcome.",
+            better="low",
+            formula=formulas.log_loss,
             over_ranges="sum",
             of_score=True,
         ),

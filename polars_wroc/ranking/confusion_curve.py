@@ -19,7 +19,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.inputs.score_types import beside_thresholds, is_moved
+from polars_wroc.inputs.score_types import beside_thresholds, is_moved, precision_of
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.cumulative_sums import (
@@ -58,8 +58,8 @@ class Curve:
     ``fpr``, the same before the score as ``tpr_before`` and ``fpr_before``, and the
     ``prevalence`` of the group. Where several elements have the score in common, ``share``
     is how much of it one of them stands for; elsewhere it is 1. One value per group:
-    ``positives`` and ``negatives``, the two totals. The ``score`` itself, in its own type and
-    checked to be a probability, is there only where a formula asks for it.
+    ``positives`` and ``negatives``, the two totals. The ``score`` itself, checked to be a
+    probability, and the machine ``precision`` of its type are there only where a formula asks.
 
     A formula streams if it combines values per score with each other before it aggregates,
     and totals with aggregates only. Points without weight must not change its result.
@@ -78,12 +78,7 @@ class Curve:
     positives: pl.Expr
     negatives: pl.Expr
     score: pl.Expr | None = None
-
-    @property
-    def probability(self) -> pl.Expr:
-        """The score, which must be known, as a float."""
-        assert self.score is not None
-        return self.score.cast(pl.Float64)
+    precision: pl.Expr | None = None
 
     @property
     def tpr_middle(self) -> pl.Expr:
@@ -135,7 +130,10 @@ def list_curve(*, of_score: bool = False) -> Curve:
     """Refer to the fields of what `curve_list` lays out."""
     tp, fp = _field(TP), _field(FP)
     curve = curve_of_points(tp, fp, tp.last(), fp.last())
-    return replace(curve, score=_field(SCORE)) if of_score else curve
+    if not of_score:
+        return curve
+    score = _field(SCORE)
+    return replace(curve, score=score.cast(pl.Float64), precision=precision_of(score))
 
 
 def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> Curve:

@@ -8,7 +8,7 @@ the placement values give the variance of the AUC (DeLong).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
@@ -120,10 +120,9 @@ def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Pla
     return named, Placements(*(ClassRows(next(fields), next(fields)) for _ in placements))
 
 
-def row_curve(*, of_score: bool = False) -> RowCurve:
+def row_curve() -> RowCurve:
     """Refer to the rows of a frame that have been placed."""
-    curve = _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
-    return replace(curve, score=pl.col(SCORE)) if of_score else curve
+    return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
 
 
 def list_row_curve() -> RowCurve:
