@@ -171,12 +171,10 @@ def calibration_curve(
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
     _check_options(bins, strategy, level)
-    rows: Rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_CURVE_COLUMNS
-    )
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     summed = _sums_of_bins(rows, bins, strategy).sort("bin")
-    curve = rows.sorted_by_keys(in_columns(summed, calibration_steps(_DIFFERENCE, level)))
-    return like_input(frame, curve.select(*rows.keys, *CALIBRATION_CURVE_COLUMNS))
+    curve = in_columns(summed, calibration_steps(_DIFFERENCE, level))
+    return like_input(frame, rows.result(curve, CALIBRATION_CURVE_COLUMNS))
 
 
 def calibration_error(
@@ -244,9 +242,7 @@ def calibration_error(
     └─────┴────────────┴───────────────┴────────────────────────────┘
     """
     _check_options(bins, strategy, level)
-    rows: Rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=CALIBRATION_ERROR_COLUMNS
-    )
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     by_bin = in_columns(_sums_of_bins(rows, bins, strategy), calibration_steps(_DIFFERENCE, level))
     far, here = pl.col(_DIFFERENCE).abs(), pl.col("weight")
     whole = pl.when((here.sum() > 0) & here.sum().is_finite())
@@ -263,8 +259,8 @@ def calibration_error(
         # A group of missing rows only is in no bin.
         table = join_on_keys(rows.key_values(), table, rows.keys)
     filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
-    measured = rows.sorted_by_keys(in_columns(filled, calibration_steps(IN_THE_LARGE, level)))
-    return like_input(frame, measured.select(*rows.keys, *CALIBRATION_ERROR_COLUMNS))
+    measured = in_columns(filled, calibration_steps(IN_THE_LARGE, level))
+    return like_input(frame, rows.result(measured, CALIBRATION_ERROR_COLUMNS))
 
 
 def _check_options(bins: object, strategy: object, level: object) -> None:

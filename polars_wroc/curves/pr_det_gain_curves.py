@@ -197,10 +197,10 @@ def _curve(
 ) -> FrameT:
     """Lay out the metrics that the ``columns`` name, at every point of the confusion curve."""
     names: Sequence[str] = ["threshold", *columns, *CELLS]
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     positives, negatives = totals()
     points = {name: pl.col(name) for name in CURVE_COLUMNS}
     metrics = metrics_at_threshold(**points, positives=positives, negatives=negatives)
     asked = {name: metrics[metric] for name, metric in columns.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
-    return like_input(frame, table.select(*rows.keys, *names))
+    return like_input(frame, rows.sorted_result(table, names))
