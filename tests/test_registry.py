@@ -180,7 +180,7 @@ def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
         assert metric.name in {"gini", "equal_error_rate"}
         return
     frame = rows()
-    read = read_rows(frame, "y", "s", "w", None, None, result_columns=[])
+    read = read_rows(frame, "y", "s", "w", None, None)
     score = pl.col(SCORE)
     curve = replace(row_curve(), score=score, precision=score_precision(frame, "s"))
     placed = add_placements(read).with_columns(part=score > 0.6).collect()

@@ -209,7 +209,7 @@ def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) ->
     if options.counts:
         return read_count_table("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
-    rows = read_rows(frame, **given, by=options.by or None, result_columns=())
+    rows = read_rows(frame, **given, by=options.by or None)
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
 
 

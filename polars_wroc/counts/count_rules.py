@@ -8,7 +8,7 @@ and merged from any parts keeps to that but for rounding, which grows with the n
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import NamedTuple
 
@@ -35,11 +35,14 @@ class Rule(NamedTuple):
     found: str
 
 
-def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bool) -> pl.LazyFrame:
+def checked(
+    argument: str, frame: pl.LazyFrame, keys: Mapping[str, str], *, once: bool
+) -> pl.LazyFrame:
     """Let counts through in the types that they are worked with, and raise at collect for others.
 
     A filter, since columns that a result does not need are dropped with what would check them.
-    Where a score of a group may be there only ``once``, several tables are not one.
+    Where a score of a group may be there only ``once``, several tables are not one. ``keys`` says
+    what messages call the groups.
     """
     schema = frame.collect_schema()
     rules = _rules(argument, binned=BINS in schema, once=once)
@@ -55,7 +58,7 @@ def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bo
     # Of the first row alone, so that a message is the same however the rows are divided.
     first = broken.is_not_null().cum_sum() == 1
     marked = numbered.with_columns(pl.when(first).then(broken).alias(_BROKEN))
-    sentence = _sentence(rules, [name for name in keys if _is_shown(schema[name])])
+    sentence = _sentence(rules, {key: keys[key] for key in keys if _is_shown(schema[key])})
     kept = marked.filter(require_at_collect(pl.col(_BROKEN).is_null(), sentence))
     types = {name: _whole(name) for name in (*COUNTS, *names)}
     types |= {name: _float(name) for side in CLASSES for name in _sums(side)}
@@ -173,15 +176,15 @@ def _of_class(side: str) -> list[Rule]:
     ]
 
 
-def _sentence(rules: Sequence[Rule], keys: Sequence[str]) -> pl.Expr:
+def _sentence(rules: Sequence[Rule], keys: Mapping[str, str]) -> pl.Expr:
     """Say which rule a row breaks, with what, and which row it is; null where it breaks none."""
     said = pl.coalesce(
         pl.when(pl.col(_BROKEN) == number).then(pl.lit(rule.text) + _filled(rule.found))
         for number, rule in enumerate(rules)
     )
     place = pl.lit(" in row ") + _text(_ROW) + pl.lit(" (counted from 0)")
-    for name in keys:
-        place += pl.lit(f", {_one_line(name)} ") + _text(name)
+    for key, name in keys.items():
+        place += pl.lit(f", {_one_line(name)} ") + _text(key)
     return said + place + pl.lit(", score ") + _text(LOW)
 
 

@@ -165,10 +165,10 @@ def calibration_curve(
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
     check_bin_options(bins, strategy, level)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     summed = sums_in_bins(rows, bins, strategy).sort("bin")
-    curve = rows.sorted_by_keys(in_columns(summed, calibration_steps(DIFFERENCE, level)))
-    return like_input(frame, curve.select(*rows.keys, *_COLUMNS))
+    curve = in_columns(summed, calibration_steps(DIFFERENCE, level))
+    return like_input(frame, rows.result(curve, _COLUMNS))
 
 
 def check_bin_options(bins: object, strategy: object, level: object) -> None:

@@ -93,7 +93,7 @@ def calibration_error(
     └─────┴────────────┴───────────────┴────────────────────────────┘
     """
     check_bin_options(bins, strategy, level)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     by_bin = in_columns(sums_in_bins(rows, bins, strategy), calibration_steps(DIFFERENCE, level))
     difference, weights = pl.col(DIFFERENCE).abs(), pl.col("weight")
     known = pl.when((weights.sum() > 0) & weights.sum().is_finite())
@@ -110,5 +110,5 @@ def calibration_error(
         # A group with missing rows only has no bin.
         table = join_on_keys(rows.key_values(), table, rows.keys)
     filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
-    measured = rows.sorted_by_keys(in_columns(filled, calibration_steps(IN_THE_LARGE, level)))
-    return like_input(frame, measured.select(*rows.keys, *_COLUMNS))
+    measured = in_columns(filled, calibration_steps(IN_THE_LARGE, level))
+    return like_input(frame, rows.result(measured, _COLUMNS))

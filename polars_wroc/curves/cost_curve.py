@@ -101,11 +101,11 @@ def cost_curve(
         raise ValueError(msg)
     expected: list[str] = [] if costs is None else [_EXPECTED]
     names = (*_COLUMNS, *expected, *CELLS)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     curve = _with_ranges(_with_rates(curve_frame(rows)))
     if costs is not None:
         curve = curve.with_columns(_expected_cost(costs, prevalence).alias(_EXPECTED))
-    return like_input(frame, curve.select(*rows.keys, *names))
+    return like_input(frame, rows.sorted_result(curve, names))
 
 
 def _with_rates(curve: pl.LazyFrame) -> pl.LazyFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import comb
 
 import polars as pl
@@ -92,16 +93,13 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    result: Sequence[str] = (MODEL, *_COLUMNS)
     rows: Rows
     models: list[str]
-    rows, models = read_paired_rows(
-        frame, label, score, weight, by, pos_label, result_columns=result
-    )
+    rows, models = read_paired_rows(frame, label, score, weight, by, pos_label)
     limit.check(comb(len(models), 2))
-    hulls = _hulls(rows, models)
-    table = _compared(hulls, [*rows.keys, MODEL]).select(*rows.keys, *result)
-    return like_input(frame, Rows(rows.frame, [*rows.keys, MODEL], [MODEL]).sorted_by_keys(table))
+    of_models = replace(rows, keys=[*rows.keys, MODEL], model_keys=[MODEL])
+    table = _compared(_hulls(rows, models), of_models.keys)
+    return like_input(frame, of_models.result(table, _COLUMNS))
 
 
 def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:

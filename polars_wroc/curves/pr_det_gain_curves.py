@@ -196,8 +196,8 @@ def _curve(
 ) -> FrameT:
     """Compute metrics at every point of the curve; ``columns`` maps their names to metrics."""
     names: Sequence[str] = ["threshold", *columns, *CELLS]
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     points = Confusion._make([*(pl.col(name) for name in CURVE_COLUMNS), *totals()])
     asked = {name: THRESHOLD_METRICS[metric].formula(points) for name, metric in columns.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
-    return like_input(frame, table.select(*rows.keys, *names))
+    return like_input(frame, rows.sorted_result(table, names))

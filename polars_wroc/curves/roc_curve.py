@@ -79,8 +79,8 @@ def confusion_curve(
     │ 1.0       ┆ 10.0 ┆ 2.0 ┆ 0.0  ┆ 0.0 │
     └───────────┴──────┴─────┴──────┴─────┘
     """
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS)
-    return like_input(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
+    rows = read_rows(frame, label, score, weight, by, pos_label)
+    return like_input(frame, rows.sorted_result(curve_frame(rows), CURVE_COLUMNS))
 
 
 def roc_curve(
@@ -178,34 +178,23 @@ def roc_curve(
     checked = Band("pointwise" if band is None else band, level, weight_type)
     limits: Band | None
     limits = None if band is None else checked
-    columns: list[str]
-    columns = [*_columns(max_points, limits), *AUC_BOUNDS]
     binning = Binning(bins, tolerance)
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     rows = pool_in_bins(rows, binning)
-    curve = roc_table(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
-    return like_input(frame, curve)
-
-
-def roc_table(
-    rows: Rows,
-    *,
-    drop_collinear: bool = False,
-    max_points: int | None = None,
-    band: Band | None = None,
-) -> pl.LazyFrame:
-    """Lay out the ROC curve of checked rows, or as much of it as is asked for."""
-    whole = full_roc_table(rows, band)
+    whole = full_roc_table(rows, limits)
     curve = whole
     if drop_collinear:
         curve = _drop_collinear(curve)
     if max_points is not None:
         curve = thin(curve, rows.keys, max_points)
-    if band is not None:
-        curve = band.around(curve, whole, TPR_AT_FPR)
-    table = curve.select(*rows.keys, *_columns(max_points, band))
-    return join_on_keys(table, auc_bounds(rows), rows.keys) if rows.binned else table
+    if limits is not None:
+        curve = limits.around(curve, whole, TPR_AT_FPR)
+    columns = _columns(max_points, limits)
+    if rows.binned:
+        curve = join_on_keys(curve.select(*rows.keys, *columns), auc_bounds(rows), rows.keys)
+        columns += AUC_BOUNDS
+    return like_input(frame, rows.sorted_result(curve, columns))
 
 
 def full_roc_table(rows: Rows, band: Band | None = None) -> pl.LazyFrame:

@@ -17,7 +17,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import with_corners
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.ranking.confusion_curve import CURVE_COLUMNS, is_origin
+from polars_wroc.ranking.confusion_curve import is_origin
 
 
 def tpr_at_fpr(
@@ -92,8 +92,8 @@ def tpr_at_fpr(
     """
     band = Band("pointwise", level, weight_type)
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
-    binning, taken = Binning(bins, tolerance), _taken(TPR_AT_FPR)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    binning = Binning(bins, tolerance)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
 
 
@@ -153,8 +153,8 @@ def fpr_at_tpr(
     """
     band = Band("pointwise", level, weight_type)
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
-    binning, taken = Binning(bins, tolerance), _taken(FPR_AT_TPR)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    binning = Binning(bins, tolerance)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
 
 
@@ -173,12 +173,7 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
         for bound, name in zip(bounds, _bounds(axes), strict=True):
             limited = look_up(limited, bound, axes, pl.col(axes.given), name)
         columns += _bounds(axes)
-    return limited.sort(CURVE, axes.given).select(*rows.keys, *columns)
-
-
-def _taken(axes: Axes) -> list[str]:
-    """Names that no group may have, since the curve has columns of these names."""
-    return [*_columns(axes), *_bounds(axes), *CURVE_COLUMNS]
+    return rows.sorted_result(limited.sort(CURVE, axes.given), columns)
 
 
 def _columns(axes: Axes) -> list[str]:

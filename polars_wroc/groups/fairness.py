@@ -18,12 +18,12 @@ from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
-from polars_wroc.thresholds.confusion_metrics import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
@@ -174,18 +174,16 @@ def fairness(
     limit = arguments.number("threshold", threshold) + 0.0
     least = arguments.whole_number("min_rows", min_rows, low=0)
     few = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
-    taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     require_texts(rows)
     thresholds = common_threshold(rows, limit)
     interval = Interval(level, "logit-t", weight_type, clustered=False)
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(confusion_at(rows, thresholds), metrics.steps)
-    aucs = summarise(Rows(rows.frame, rows.keys), interval)
+    aucs = summarise(rows, interval)
     rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows, few)))
     table = fairness_of(rows, rates, aucs, weight_type, least, distances)
-    arranged = Rows(rows.frame, rows.model_keys, rows.model_keys).sorted_by_keys(table)
-    return like_input(frame, arranged.select(*rows.model_keys, *FAIRNESS_COLUMNS))
+    return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))
 
 
 def fairness_of(

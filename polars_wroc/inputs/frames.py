@@ -24,9 +24,10 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 from polars_wroc.inputs.score_types import in_one_type, precision
+from polars_wroc.plans.collect import collect
 
 
 def require_groups(by: object, rule: str = "name the groups to compare") -> None:
@@ -43,22 +44,20 @@ def read_rows(
     by: IntoColumns | None,
     pos_label: object,
     *,
-    result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
     each_a_cluster: bool = False,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
-    Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
-    are the names that a group column must not take. Where the frame holds counts a row stands
-    for several. ``each_a_cluster`` numbers the rows, the same in all models.
+    Nothing is computed: only the schema of a lazy frame is looked at. Where the frame holds counts
+    a row stands for several. ``each_a_cluster`` numbers the rows, the same in all models.
     """
     if isinstance(frame, RowSource):
-        return _read_counts(frame, by, result_columns)
-    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+        return frame.rows({} if by is None else _named_keys(by, frame.groups))
+    columns = _read(frame, label, score, weight, by, cluster)
     if each_a_cluster:
         columns = _numbered(columns)
-    selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
+    selected, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
     if columns.several:
         names = [score_column(i) for i in range(len(columns.models))]
         alike = in_one_type(columns.scores)
@@ -77,14 +76,7 @@ def read_rows(
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
     observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
-    return Rows(observed, keys, [MODEL] if columns.several else [])
-
-
-def _read_counts(source: RowSource, by: IntoColumns | None, result_columns: Sequence[str]) -> Rows:
-    groups = source.frame.select(key for key in source.keys if key != MODEL)
-    keys = {} if by is None else _named_keys(by, groups)
-    _check_key_names(keys, result_columns)
-    return source.rows(keys)
+    return Rows(observed, keys, [MODEL] if columns.several else [], names=columns.keys)
 
 
 def read_paired_rows(
@@ -95,14 +87,13 @@ def read_paired_rows(
     by: IntoColumns | None,
     pos_label: object,
     *,
-    result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
 ) -> tuple[Rows, list[str]]:
     """Lay out the rows with their scores side by side, and name the models.
 
     The scores are in the columns `score_column`. A row that lacks one of them is missing.
     """
-    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    columns = _read(frame, label, score, weight, by, cluster)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
         msg = f"`score` must hold two or more columns to compare; found {columns.models}"
         raise ValueError(msg)
@@ -113,7 +104,7 @@ def read_paired_rows(
         pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
     ]
     observed = columns.frame.select(*columns.keys, *scores, *_beside(columns, first))
-    return Rows(observed, columns.keys), columns.models
+    return Rows(observed, [*columns.keys], names=columns.keys), columns.models
 
 
 def missing_values(
@@ -122,25 +113,39 @@ def missing_values(
     score: IntoColumns,
     weight: IntoColumn | None,
     by: IntoColumns,
-) -> pl.LazyFrame:
-    """Count the rows that lack a value, a NaN score included: one row with a column for each.
+    *,
+    label_name: str | None,
+    weight_name: str | None,
+) -> pl.DataFrame:
+    """Count the rows that lack a value, a NaN score included: one row for each ``column``.
 
     Counts tell this of groups only.
     """
     if isinstance(frame, RowSource):
-        keys = _named_keys(by, frame.frame.select(frame.keys))
-        rows_of = frame.multiplicity()
-        lacking = {name: rows_of.filter(key.is_null()).sum() for name, key in keys.items()}
-        return frame.frame.select(**lacking)
-    columns = _read(frame, label, score, weight, by, None, ())
-    counted = {LABEL: columns.label.column.null_count()}
-    for name, typed in zip(columns.models, columns.scores, strict=True):
-        counted[name] = _lacks_score(typed).sum()
+        groups, rows_of = _named_keys(by, frame.groups), frame.multiplicity()
+        lacking = [rows_of.filter(key.is_null()).sum() for key in groups.values()]
+        return _counted(frame.named, [*groups], lacking)
+    columns = _read(frame, label, score, weight, by, None)
+    names = [label_name, *columns.models]
+    lacking = [columns.label.column.null_count()]
+    lacking += [_lacks_score(typed).sum() for typed in columns.scores]
     if columns.weight is not None:
-        counted[ROW_WEIGHT] = columns.weight.column.null_count()
+        names.append(weight_name)
+        lacking.append(columns.weight.column.null_count())
     # A score that is an attribute too lacks more than nulls.
-    counted |= {key: pl.col(key).null_count() for key in columns.keys if key not in counted}
-    return columns.frame.select(count.cast(pl.Int64).alias(n) for n, count in counted.items())
+    keys = {key: name for key, name in columns.keys.items() if name not in columns.models}
+    return _counted(
+        columns.frame, [*names, *keys.values()], [*lacking, *(pl.col(k).null_count() for k in keys)]
+    )
+
+
+def _counted(
+    frame: pl.LazyFrame, names: Sequence[str | None], lacking: Sequence[pl.Expr]
+) -> pl.DataFrame:
+    counts = collect(frame.select(n.cast(pl.Int64).alias(str(i)) for i, n in enumerate(lacking)))
+    schema = {"column": pl.String, "n_missing": pl.Int64}
+    table = pl.DataFrame({"column": names, "n_missing": counts.row(0)}, schema)
+    return table.unique(maintain_order=True)
 
 
 def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
@@ -173,7 +178,8 @@ class _Columns(NamedTuple):
     """What the arguments name, as columns of one frame without the rows of weight zero."""
 
     frame: pl.LazyFrame
-    keys: list[str]
+    # With what the caller calls each.
+    keys: dict[str, str]
     models: list[str]
     several: bool
     label: Typed
@@ -189,7 +195,6 @@ def _read(
     weight: IntoColumn | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
-    result_columns: Sequence[str],
 ) -> _Columns:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         kind = type(frame)
@@ -199,10 +204,10 @@ def _read(
         )
         raise TypeError(msg)
     lazy = frame.lazy()
-    keys = {} if by is None else _named_keys(by, lazy)
+    groups = {} if by is None else _named_keys(by, lazy)
+    keys = internal_keys(groups)
     models = named_columns("score", score, lazy)
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
-    _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
 
     typed_scores = [typed_column("score", column, lazy) for column in models.values()]
     for typed in typed_scores:
@@ -215,7 +220,7 @@ def _read(
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
-        *(column.alias(name) for name, column in keys.items()),
+        *(groups[name].alias(key) for key, name in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
     if weight is not None:
@@ -224,7 +229,7 @@ def _read(
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
     return _Columns(
         frame=selected,
-        keys=list(keys),
+        keys=keys,
         models=list(models),
         several=several,
         label=named[LABEL],
@@ -267,25 +272,12 @@ def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     }
 
 
-def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
-    for name in keys:
-        if name.startswith("__"):
-            msg = f"`by` must not start with two underscores; found {name!r}"
-            raise ValueError(msg)
-        if name in taken:
-            msg = (
-                f"`by` must not take the name of a result column; found {name!r}: "
-                f"rename it, as in pl.col({name!r}).alias(...)"
-            )
-            raise ValueError(msg)
-
-
 def require_texts(rows: Rows) -> None:
     """Check that groups can be named: the types of their values have texts."""
-    for name, dtype in rows.frame.select(rows.keys).collect_schema().items():
+    for key, dtype in rows.frame.select(rows.keys).collect_schema().items():
         if dtype.is_nested() or dtype in (pl.Duration, pl.Binary):
             msg = (
                 "`by` must hold values that can be written as text; "
-                f"found column {name!r} of type {dtype}"
+                f"found column {rows.name_of(key)!r} of type {dtype}"
             )
             raise TypeError(msg)

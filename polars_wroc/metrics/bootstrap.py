@@ -122,8 +122,8 @@ def bootstrap(
     formulas: dict[str, Formula] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
-    taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
+    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster)
+    rows.check_names(BOOTSTRAP_COLUMNS)
     curve = _curve(frame, score, formulas)
     table = _replicates(
         rows, formulas, curve, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
@@ -141,10 +141,8 @@ def bootstrap(
         ci_high=resampled.quantile((1 + level) / 2, "linear"),
         n_replicates=resampled.count().cast(pl.Int64),
     )
-    in_order = rows.sorted_by_keys(result.sort("metric")).with_columns(
-        pl.col("metric").cast(pl.String)
-    )
-    return like_input(frame, in_order.select(*rows.keys, *BOOTSTRAP_COLUMNS))
+    in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)
+    return like_input(frame, in_order.with_columns(pl.col("metric").cast(pl.String)))
 
 
 def bootstrap_replicates(
@@ -193,13 +191,14 @@ def bootstrap_replicates(
     """
     formulas: dict[str, Formula] = named_metrics(metrics)
     _check_names(formulas, [REPLICATE, MODEL])
-    taken = [REPLICATE, *formulas]
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
+    columns = [REPLICATE, *formulas]
+    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster)
+    rows.check_names(columns)
     curve = _curve(frame, score, formulas)
     table = _replicates(
         rows, formulas, curve, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
-    return like_input(frame, rows.sorted_by_keys(table.sort(REPLICATE)))
+    return like_input(frame, rows.result(table.sort(REPLICATE), columns))
 
 
 def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
@@ -217,7 +216,6 @@ def _rows(
     by: IntoColumns | None,
     pos_label: object,
     cluster: IntoColumn | None,
-    result_columns: Sequence[str],
 ) -> Rows:
     return read_rows(
         frame,
@@ -226,7 +224,6 @@ def _rows(
         weight,
         by,
         pos_label,
-        result_columns=result_columns,
         cluster=cluster,
         each_a_cluster=cluster is None,
     )

@@ -151,7 +151,7 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
 def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
-    return rows.sorted_by_keys(summary_of(whole, interval).select(*rows.keys, *SUMMARY_COLUMNS))
+    return rows.result(summary_of(whole, interval), SUMMARY_COLUMNS)
 
 
 def _added(name: str) -> pl.Expr:

@@ -158,19 +158,18 @@ def summary(
         weight,
         by,
         pos_label,
-        result_columns=(*SUMMARY_COLUMNS, *AUC_BOUNDS),
         cluster=cluster,
     )
-    return like_input(frame, summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval))
+    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval)
+    return like_input(frame, rows.result(table, summary_columns(table)))
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Summarise checked rows."""
+    """Summarise checked rows, in any order."""
     interval = replace(interval, counted=rows.counted)
     placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
     sums = rows.aggregate(placed, summary_sums(rows, interval))
-    columns = summary_columns(sums)
-    return rows.sorted_by_keys(summary_of(sums, interval).select(*rows.keys, *columns))
+    return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:

@@ -43,8 +43,7 @@ def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
     """Reduce each group to the cells of the point that the rule chooses."""
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
     best = partial(_is_best, over=rows.keys)
-    # Models are text in an arranged result, and sort as such in what follows.
-    curve = curve_frame(replace(rows, model_keys=[]))
+    curve = curve_frame(rows)
     for step in _ranking_steps(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
     chosen = _chosen(pl.col, point)

@@ -177,7 +177,7 @@ def threshold_metrics(
     """
     asked = [] if thresholds is None else arguments.numbers("thresholds", thresholds)
     metrics = ThresholdMetrics(level, weight_type, prevalence)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     curve = curve_frame(rows, asked, squares=level is not None)
     if asked:
         curve = curve.filter(pl.col("threshold").is_in(asked))
@@ -185,8 +185,8 @@ def threshold_metrics(
         # The origin's threshold is +inf too: it is the first row.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(~origin)
-    table = in_columns(curve, metrics.steps).select(*rows.keys, *metrics.columns)
-    return like_input(frame, table)
+    table = in_columns(curve, metrics.steps)
+    return like_input(frame, rows.sorted_result(table, metrics.columns))
 
 
 def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:

@@ -195,7 +195,6 @@ def test_groups_of_any_type_are_named_where_that_can_be(key: pl.Expr, engine: En
     [
         (lambda table: table.with_columns(bins=64), "found no 'score_low' in"),
         (lambda table: table.with_columns(score_low=0.1), "found 'score_low' beside 'score'"),
-        (lambda table: table.with_columns(__bin=1), "two underscores first; found '__bin'"),
         (lambda table: table.drop("w3_neg"), "found no 'w3_neg' in"),
         (lambda table: table.rename({"n_pos": "N_POS"}), "found no 'n_pos' in"),
         (lambda table: table.with_columns(n_pos=pl.lit(value=True)), "'n_pos' of type Boolean"),

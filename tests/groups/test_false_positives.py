@@ -48,9 +48,9 @@ def p_values(request: pytest.FixtureRequest) -> dict[str, npt.NDArray[np.float64
             "w": random.lognormal(sigma=0.5, size=size),
         }
     )
-    read = read_rows(frame, "y", "s", weight, ["g", "table"], None, result_columns=[])
+    read = read_rows(frame, "y", "s", weight, ["g", "table"], None)
     # Groups of different tables are never compared, like those of different models.
-    rows = Rows(read.frame, ["g", "table"], ["table"])
+    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
     tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
     gaps = collect(measure_gaps(rows, "rest", common_threshold(rows, 0.5), tests))
     assert gaps.height == groups * TABLES
@@ -102,8 +102,8 @@ def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
     )
     # Two normal scores so far apart have this AUC.
     frame = frame.with_columns(pl.col("s") + pl.col("y") * stats.norm.ppf(auc) * np.sqrt(2))
-    read = read_rows(frame, "y", "s", None, ["g", "table"], None, result_columns=[])
-    rows = Rows(read.frame, ["g", "table"], ["table"])
+    read = read_rows(frame, "y", "s", None, ["g", "table"], None)
+    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
     tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
     gaps = collect(measure_gaps(rows, "overall", None, tests))
     assert gaps.height == 2 * TABLES

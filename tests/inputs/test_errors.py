@@ -160,9 +160,9 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         r"^`score` must hold two or more columns to compare; found \['s'\]$",
     ),
     "comparison named like the models": (
-        lambda f: UNTYPED.compare(f, "y", ["s", "w"], by=pl.col("g").alias("model")),
+        lambda f: UNTYPED.compare(f, "y", ["s", "w"], by=pl.col("g").alias("model_a")),
         ValueError,
-        r"^`by` must not take the name of a result column; found 'model'",
+        r"^`by` must not take the name of a result column; found 'model_a'",
     ),
     "adjusted comparison": (
         lambda f: UNTYPED.compare(f, "y", ["s", "w"], adjust="bonferroni"),
@@ -587,7 +587,7 @@ def test_groups_keep_their_values_whatever_they_are_called(name: str) -> None:
     assert found[name].to_list() == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["threshold", "tp", "fp", "fn", "tn"])
+@pytest.mark.parametrize("name", ["fpr", "tpr"])
 def test_points_of_a_curve_refuse_groups_named_like_its_columns(name: str) -> None:
     frame = pl.DataFrame({name: ["a", "a"], "y": [1, 0], "s": [0.9, 0.1]})
     message = f"`by` must not take the name of a result column; found '{name}'"

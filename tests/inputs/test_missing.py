@@ -251,12 +251,6 @@ def test_selector_of_several_scores_gives_a_row_each() -> None:
     assert numbers.select("model", "auc").rows() == [("a", 1.0), ("b", 0.0)]
 
 
-def test_group_column_must_leave_internal_names_alone() -> None:
-    rows = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "__score": ["a", "b"]})
-    with pytest.raises(ValueError, match="`by` must not start with two underscores"):
-        wroc.summary(rows, "y", "s", by="__score")
-
-
 def test_label_of_a_row_of_weight_zero_does_not_matter() -> None:
     rows = pl.DataFrame({"y": [1, 0, 2], "s": [0.9, 0.1, 0.5], "w": [1.0, 1.0, 0.0]})
     assert rows.select(wroc.roc_auc("y", "s", weight="w")).item() == 1.0

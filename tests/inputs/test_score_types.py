@@ -184,7 +184,7 @@ def test_whole_numbers_reach_thresholds_exactly(
         matrix = wroc.confusion_matrix("y", "i", threshold=given)
         found = frame.lazy().select(matrix).unnest("confusion_matrix").collect(engine=engine)
         assert found.select(CELLS).row(0) == expected
-    read = read_rows(frame, "y", "i", None, None, None, result_columns=[])
+    read = read_rows(frame, "y", "i", None, None, None)
     found = confusion_at(read, common_threshold(read, threshold)).collect(engine=engine)
     assert found.select(CELLS).row(0) == expected
 

@@ -512,12 +512,6 @@ def test_by_named_like_a_result_column(people: pl.DataFrame, function: str, take
         )
 
 
-@pytest.mark.parametrize("name", ["replicate", "ks", "value"])
-def test_groups_must_not_take_the_names_of_columns(people: pl.DataFrame, name: str) -> None:
-    with pytest.raises(ValueError, match="`by` must not take the name of a result column"):
-        wroc.bootstrap(people, "y", "s", by=pl.col("g").alias(name), metrics="ks")
-
-
 def test_groups_may_write_their_negatives_in_different_ways(people: pl.DataFrame) -> None:
     positive, first = pl.col("y"), pl.col("g") == "a"
     negative = pl.when(first).then(-1).otherwise(0)
