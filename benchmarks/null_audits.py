@@ -70,11 +70,9 @@ def tests_of_attributes(
     for size in sizes:
         segments = pl.Series(_SEGMENT, random.integers(size, size=count))
         keys = [_SEGMENT, _AUDIT]
-        read = read_rows(
-            frame.with_columns(segments), "y", "s", weight, keys, None, result_columns=[]
-        )
+        read = read_rows(frame.with_columns(segments), "y", "s", weight, keys, None)
         # Segments of different audits are never compared, like those of different models.
-        apart = Rows(read.frame, keys, [_AUDIT])
+        apart = Rows(read.frame.rename(read.names), keys, [_AUDIT])
         thresholds = None if threshold is None else common_threshold(apart, threshold)
         gaps = collect(measure_gaps(apart, "rest", thresholds, tests))
         # Of two segments each is the rest of the other, which is one test.

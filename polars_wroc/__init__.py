@@ -20,7 +20,8 @@ from polars_wroc.charts import (
     threshold_chart,
 )
 from polars_wroc.counts.score_counts import merge_counts, score_counts
-from polars_wroc.curves.calibration_curve import calibration_curve, calibration_error
+from polars_wroc.curves.calibration_curve import calibration_curve
+from polars_wroc.curves.calibration_error import calibration_error
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
@@ -43,6 +44,7 @@ from polars_wroc.metrics.curve_metrics import (
     equal_error_rate,
     gini,
     ks,
+    log_loss,
     pr_auc,
     roc_auc,
 )
@@ -96,6 +98,7 @@ __all__ = [
     "group_gaps",
     "h_measure",
     "ks",
+    "log_loss",
     "merge_counts",
     "operating_point",
     "operating_points",

@@ -12,7 +12,8 @@ import polars as pl
 from polars_wroc.audits.audit import audit
 from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
-from polars_wroc.curves.calibration_curve import calibration_curve, calibration_error
+from polars_wroc.curves.calibration_curve import calibration_curve
+from polars_wroc.curves.calibration_error import calibration_error
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
@@ -35,6 +36,7 @@ from polars_wroc.metrics.curve_metrics import (
     equal_error_rate,
     gini,
     ks,
+    log_loss,
     pr_auc,
     roc_auc,
 )
@@ -97,6 +99,7 @@ class ExprNamespace:
     roc_hull_auc = _of_score(roc_hull_auc)
     h_measure = _of_score(h_measure)
     brier_score = _of_score(brier_score)
+    log_loss = _of_score(log_loss)
     confusion_matrix = _of_score(confusion_matrix)
     operating_point = _of_score(operating_point)
 

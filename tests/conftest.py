@@ -10,25 +10,41 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import Chromium, browser
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
+from sweeps import sweep
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
-settings.register_profile("tests", deadline=None, max_examples=20)
-settings.load_profile("tests")
+# Tests of random rows (hypothesis) try few examples; with `-m slow` they run again and try many.
+settings.register_profile("quick", deadline=None, max_examples=3)
+settings.register_profile("thorough", deadline=None, max_examples=30)
 
 _LEFT_OUT = pytest.StashKey[int]()
 _OPENING = "Tests that open pages in a browser:"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples tests of random rows try."""
+    settings.load_profile("thorough" if _asks_for_slow(config) else "quick")
+
+
+def _asks_for_slow(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "slow")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None]:
-    """Mark the tests that open pages, and leave out those that are wanted without a browser."""
+    """Mark the tests that open pages, and leave out those that are wanted without a browser.
+
+    Where the slow tests are asked for, those of random rows are among them.
+    """
     for item in items:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
+        if _asks_for_slow(config) and is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("slow")
     yield
     if browser() is None:
         left_out = [item for item in items if item.get_closest_marker("browser")]
@@ -63,9 +79,9 @@ def _note(config: pytest.Config, left_out: int) -> None:
         config.workeroutput["left_out"] = left_out
 
 
-@pytest.fixture(params=["in-memory", "streaming"])
+@pytest.fixture(params=sweep(["in-memory", "streaming"]))
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Each engine in turn."""
+    """Each engine; that which Polars takes by itself, as most tests do, with the slow tests."""
     chosen: Engine = request.param
     return chosen
 

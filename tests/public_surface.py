@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plans
 import polars as pl
+import queries
 
 import polars_wroc as wroc
 from polars_wroc import dask
@@ -34,10 +34,10 @@ def surface() -> dict[str, Any]:
         "frame namespace": _methods(type(pl.LazyFrame().wroc)),  # type: ignore[attr-defined]
         "dask": {name: _signature(getattr(dask, name)) for name in ("score_counts", "summary")},
         "command": _commands(),
-        "tables": {name: _schema(table(_rows().lazy())) for name, table in plans.TABLES.items()},
+        "tables": {name: _schema(table(_rows().lazy())) for name, table in queries.TABLES.items()},
         "expressions": {
             name: str(_rows().lazy().select(value).collect_schema().dtypes()[0])
-            for name, value in plans.EXPRESSIONS.items()
+            for name, value in queries.EXPRESSIONS.items()
         },
         "audit": _audit(),
     }

@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from sklearn.metrics import roc_auc_score
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc import dask
@@ -73,8 +74,8 @@ def whole(files: Path) -> pl.DataFrame:
     return pl.read_parquet(files / "*.parquet")
 
 
-@pytest.mark.parametrize("score", ["s", ["t", "s"]])
-@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("score", sweep(["s", ["t", "s"]]))
+@pytest.mark.parametrize("by", sweep([None, "g"], fast=["g"]))
 def test_summary(
     client: Client, files: Path, whole: pl.DataFrame, score: str | list[str], by: str | None
 ) -> None:
@@ -92,6 +93,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     assert table["auc"].item() == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.DataFrame) -> None:
     counts = dask.score_counts(client, files / "*.parquet", "y", "s", weight="w", by="g")
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", by="g"))
@@ -108,7 +110,7 @@ def test_binned_counts(client: Client, files: Path, whole: pl.DataFrame) -> None
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", bins=256))
 
 
-@pytest.mark.parametrize("what", ["summary", "score_counts"])
+@pytest.mark.parametrize("what", sweep(["summary", "score_counts"]))
 def test_a_worker_that_dies_costs_a_retry(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, what: str
 ) -> None:

@@ -7,48 +7,25 @@ from importlib.metadata import version
 import polars as pl
 
 from polars_wroc.audits.groupings import groupings
-from polars_wroc.audits.measure import CALIBRATION_COLUMNS, AuditPlan, measure
+from polars_wroc.audits.measure import AuditPlan, measure
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import bins_of_counts, is_counts
-from polars_wroc.groups.fairness import FAIRNESS_COLUMNS
-from polars_wroc.groups.group_gaps import GAP_COLUMNS, GapTests
-from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.groups.group_gaps import GapTests
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import LABEL, ROW_WEIGHT, IntoColumn, check_positives
+from polars_wroc.inputs.columns import IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_values, read_rows, require_groups, require_texts
-from polars_wroc.inputs.names import BAND_COLUMNS, MODEL, OVERALL, ROC_COLUMNS
+from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.inputs.rows import CLASSES, IntoColumns
-from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.metrics.roc_auc_ci import Interval, Method
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS
-from polars_wroc.plans.collect import collect
-from polars_wroc.ranking.thinning import AUC_CHANGE
 from polars_wroc.stats.multiple_tests import Adjust, check_options
-from polars_wroc.thresholds.confusion_metrics import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Criterion, threshold_or_rule
 
 _ROUNDING = 1e-9
-_TAKEN = (
-    OVERALL,
-    "attribute",
-    "segment",
-    "small",
-    "n_selected",
-    *SUMMARY_COLUMNS,
-    *AUC_BOUNDS,
-    *METRIC_COLUMNS,
-    *GAP_COLUMNS,
-    *RATE_GAP_COLUMNS,
-    *FAIRNESS_COLUMNS,
-    *CALIBRATION_COLUMNS,
-    *ROC_COLUMNS,
-    *BAND_COLUMNS,
-    AUC_CHANGE,
-)
 
 
 def audit(
@@ -163,18 +140,20 @@ def audit(
         weight,
         by,
         pos_label,
-        result_columns=_TAKEN,
         cluster=cluster,
     )
     require_texts(rows)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
-    attributes = rows.group_keys
+    attributes = rows.group_names
+    if OVERALL in attributes:
+        msg = f"`by` must not name an attribute {OVERALL!r}, which is what all rows are called"
+        raise ValueError(msg)
     arguments.flag("intersections", intersections)
     if intersections and len(attributes) == 1:
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
         raise ValueError(msg)
-    ways = groupings(attributes, intersections=intersections)
+    ways = groupings(rows, intersections=intersections)
     references = read_references(reference, ways, rows.frame.collect_schema())
     binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
     rows = pool_in_bins(rows, binning, [way.keys for way in ways])
@@ -184,13 +163,14 @@ def audit(
     of_counts = is_counts(frame)
     if of_counts and not _is_weighted(tables.segments):
         weight = None
-    missing = missing_values(frame, label, score, weight, by)
+    # Counts do not tell what their label was called.
+    label_name = None if of_counts else _shown(label)
+    weight_name = None if weight is None else _shown(weight)
     settings = {
-        # Counts do not tell what their label was called.
-        "label": None if of_counts else _shown(label),
+        "label": label_name,
         "pos_label": pos_label,
         "score": _scores(tables.segments, score),
-        "weight": None if weight is None else _shown(weight),
+        "weight": weight_name,
         "by": attributes,
         "intersections": intersections,
         "threshold": threshold,
@@ -206,15 +186,10 @@ def audit(
         "tolerance": tolerance,
         "polars_wroc": version("polars-wroc"),
     }
-    names = {LABEL: settings["label"], ROW_WEIGHT: settings["weight"]}
-    lacking = missing.unpivot(variable_name="column", value_name="n_missing").select(
-        pl.col("column").replace(names), "n_missing"
+    missing = missing_values(
+        frame, label, score, weight, by, label_name=label_name, weight_name=weight_name
     )
-    return Audit(
-        **tables._asdict(),
-        missing=collect(lacking.unique(maintain_order=True)),
-        settings=settings,
-    )
+    return Audit(**tables._asdict(), missing=missing, settings=settings)
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:

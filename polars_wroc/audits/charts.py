@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from polars_wroc.charts.channels import UNSEEN
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.inputs.names import AUDIT_KEYS, OVERALL, ROC_COLUMNS
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
     """Draw the ROC curve of each segment with its AUC."""
-    summary = _of_attribute(segments, attribute)
-    return roc_chart(_of_attribute(curves, attribute), facet=_facet(attribute), summary=summary)
+    name = _unlike_columns(attribute, curves, segments)
+    shown, summary = (_of_attribute(table, attribute, name) for table in (curves, segments))
+    return roc_chart(shown, facet=_facet(attribute, name), summary=summary)
 
 
 def segments_threshold_chart(
@@ -36,12 +38,13 @@ def segments_threshold_chart(
     start = None
     if "threshold" in segments.columns:
         curves, start = _with_decisions(curves, segments), segments["threshold"][0]
-    shown = _of_attribute(curves, attribute)
+    name = _unlike_columns(attribute, curves)
+    shown = _of_attribute(curves, attribute, name)
     drawn = shown["threshold"].filter(shown["threshold"].is_finite())
     inside = start is not None and drawn.min() <= start <= drawn.max()
     return threshold_chart(
         shown,
-        facet=_facet(attribute),
+        facet=_facet(attribute, name),
         threshold=start if inside else None,
         weighted=weighted,
     )
@@ -73,11 +76,19 @@ def _keys(segments: pl.DataFrame) -> list[str]:
     return segments.columns[: segments.columns.index("n")]
 
 
-def _of_attribute(table: pl.DataFrame, attribute: str) -> pl.DataFrame:
+def _unlike_columns(attribute: str, *tables: pl.DataFrame) -> str:
+    """Add what nobody sees to the name of an attribute that is one of a column as well."""
+    columns = {column for table in tables for column in table.columns}
+    while attribute in columns:
+        attribute += UNSEEN
+    return attribute
+
+
+def _of_attribute(table: pl.DataFrame, attribute: str, name: str) -> pl.DataFrame:
     """Take the rows of one attribute, with its segments under its name."""
     rows = table.filter(attribute=attribute).drop("attribute")
-    return rows.drop("segment") if attribute == OVERALL else rows.rename({"segment": attribute})
+    return rows.drop("segment") if attribute == OVERALL else rows.rename({"segment": name})
 
 
-def _facet(attribute: str) -> str | None:
-    return None if attribute == OVERALL else attribute
+def _facet(attribute: str, name: str) -> str | None:
+    return None if attribute == OVERALL else name

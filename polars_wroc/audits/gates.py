@@ -14,10 +14,16 @@ from polars_wroc.audits.gap_findings import named_references, without_references
 from polars_wroc.audits.groupings import name_of, segment_keys
 from polars_wroc.audits.result import Audit
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
-from polars_wroc.groups.fairness import ABROCA, METRICS, rates_of
+from polars_wroc.groups.fairness import ABROCA, METRICS
 from polars_wroc.groups.group_gaps import GAP_COLUMNS
-from polars_wroc.groups.min_rows import both_large_enough, large_enough, of_group, outside
-from polars_wroc.groups.rate_gaps import GAP_RATES, RATE_GAP_COLUMNS
+from polars_wroc.groups.min_rows import (
+    GAP_METRICS,
+    both_large_enough,
+    large_enough,
+    of_group,
+    outside,
+)
+from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.ranking.confusion_curve import CELLS
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
@@ -30,7 +36,6 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 # What is a number between segments, not a count of rows.
 _AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
-_RATES = ("auc", *GAP_RATES)
 # The fairness metrics that an audit has, and the ends of their intervals.
 _LIMITS = {"_low": "ci_low", "_high": "ci_high"}
 _FAIRNESS = {
@@ -95,7 +100,7 @@ class Gate:
             judged = pl.when(self._enough(audit)).then(self.name)
             table = _with_rows_behind(audit.gaps, audit).with_columns(value=judged)
             value = pl.col("value")
-            if self.name not in _RATES:
+            if self.name not in GAP_METRICS:
                 table = without_references(table, audit.settings)
         size = value.abs() if self.name.endswith(_UNSIGNED) else value
         return table.with_columns(shown=value, value=size)
@@ -104,13 +109,15 @@ class Gate:
         """Lay out the segments that a fairness metric does not compare, with a null value."""
         metric, _ = _FAIRNESS[self.name]
         settings = audit.settings["weight_type"], audit.settings["min_rows"]
-        known = pl.all_horizontal(large_enough(rate, *settings) for rate in rates_of(metric))
+        known = pl.all_horizontal(
+            large_enough(rate, *settings) for rate in METRICS[metric].compares
+        )
         segments = audit.segments.filter(pl.col("attribute") != OVERALL)
         table = _with_rows_behind(segments.select(segment_keys(segments)), audit)
         return table.with_columns(value=pl.when(known).then(0.0))
 
     def _enough(self, audit: Audit) -> pl.Expr:
-        metric = next(name for name in _RATES if f"{self.name}_".startswith(f"{name}_"))
+        metric = next(name for name in GAP_METRICS if f"{self.name}_".startswith(f"{name}_"))
         settings = audit.settings["weight_type"], audit.settings["min_rows"]
         if self.name == metric:
             return large_enough(metric, *settings)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,13 @@ class Grouping:
     """A way to divide rows: its name and the columns that are the same in a segment."""
 
     keys: tuple[str, ...] = ()
+    # What the caller calls them.
+    names: tuple[str, ...] = ()
 
     @property
     def attribute(self) -> str:
         """Its name in results."""
-        return " \N{MULTIPLICATION SIGN} ".join(self.keys) if self.keys else OVERALL
+        return " \N{MULTIPLICATION SIGN} ".join(self.names) if self.keys else OVERALL
 
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Put an ``attribute`` and a ``segment`` in the place of the keys."""
@@ -42,11 +45,12 @@ class Grouping:
             raise ValueError(msg)
 
 
-def groupings(attributes: Sequence[str], *, intersections: bool) -> list[Grouping]:
+def groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
     """Everybody, each attribute, and if wanted all attributes crossed."""
-    each = [Grouping(), *(Grouping((attribute,)) for attribute in attributes)]
-    crossed = [Grouping(tuple(attributes))] if intersections and len(attributes) > 1 else []
-    return [*each, *crossed]
+    keys, names = tuple(rows.group_keys), tuple(rows.group_names)
+    each = [Grouping((key,), (name,)) for key, name in zip(keys, names, strict=True)]
+    crossed = [Grouping(keys, names)] if intersections and len(keys) > 1 else []
+    return [Grouping(), *each, *crossed]
 
 
 def segment_keys(table: pl.DataFrame) -> list[str]:

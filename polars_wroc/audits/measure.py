@@ -12,11 +12,11 @@ from polars_wroc.audits.groupings import Grouping
 from polars_wroc.audits.references import AuditReferences
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_curve import (
-    IN_THE_LARGE,
     calibration_columns,
     calibration_steps,
     calibration_sums,
 )
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.auc_sums import with_own
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
@@ -47,11 +47,11 @@ from polars_wroc.metrics.summary import (
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.confusion_curve import CELLS, cell
+from polars_wroc.ranking.confusion_curve import CELLS, SQUARES, cell
 from polars_wroc.ranking.contiguous_groups import make_contiguous, placements_in_contiguous_groups
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.ranking.thinning import AUC_CHANGE, thin_placements, with_auc_change
-from polars_wroc.thresholds.confusion_metrics import SQUARES, ThresholdMetrics
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import (
     ROWS_REJECTED,

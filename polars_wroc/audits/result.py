@@ -15,6 +15,8 @@ from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.groupings import rows_with
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
+from polars_wroc.metrics.registry import SUMMARY_METRICS
+from polars_wroc.thresholds.registry import GAP_RATES
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,9 +25,11 @@ SUFFIXES = (".html", ".json", ".parquet", ".csv")
 # Panels that one chart is still looked at with.
 _PANELS = 50
 # What a notebook shows of the segments.
-_SHOWN = (
-    *("attribute", "segment", "model", "n", "n_pos", "small", "auc", "ci_low", "ci_high"),
-    *("threshold", "selection_rate", "tpr", "fpr", "ppv"),
+SHOWN = (
+    *("attribute", "segment", "model", "n", "n_pos", "small"),
+    *(metric.column for metric in SUMMARY_METRICS if metric.in_short),
+    *("ci_low", "ci_high", "threshold"),
+    *(name for name, rate in GAP_RATES.items() if rate.in_short),
 )
 
 
@@ -72,7 +76,7 @@ class Audit:
     def _repr_html_(self) -> str:
         sentences = findings_of(self).sentences
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
-        shown = [name for name in _SHOWN if name in self.segments.columns]
+        shown = [name for name in SHOWN if name in self.segments.columns]
         table = self.segments.select(shown).with_columns(selectors.float().round(3))
         return f"<ul>{items}</ul>{table._repr_html_()}"
 

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.audits.gap_findings import untested_attributes, without_references
 from polars_wroc.audits.groupings import name_of, rows_with, segment_keys
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
-from polars_wroc.curves.calibration_curve import IN_THE_LARGE
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
 # Of more attributes than this only the one with the widest range of AUCs is named.

@@ -17,7 +17,7 @@ _LONGEST = 20
 # somebody chose, since Vega reads some as syntax, and JavaScript some as its own.
 Keys: TypeAlias = dict[str, str]
 # A space without width.
-_UNSEEN = "\u200b"
+UNSEEN = "\u200b"
 # What a JavaScript object has before anything is put into it; Vega keeps groups and titles in such.
 _JAVASCRIPT = frozenset(
     (
@@ -75,7 +75,7 @@ def _as_text(groups: pl.Series) -> pl.Series:
 
 def _drawable(text: str) -> str:
     """Add what nobody sees to a name of JavaScript's own."""
-    return f"{text}{_UNSEEN}" if text.rstrip(_UNSEEN) in _JAVASCRIPT else text
+    return f"{text}{UNSEEN}" if text.rstrip(UNSEEN) in _JAVASCRIPT else text
 
 
 def check_colours(color: Channel, table: pl.DataFrame) -> None:
@@ -127,7 +127,7 @@ def tooltip_of(group: Channel) -> Any:
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    return alt.Tooltip(f"{group.column}:N", title=f"{group.title}{_UNSEEN}")
+    return alt.Tooltip(f"{group.column}:N", title=f"{group.title}{UNSEEN}")
 
 
 def name_in_label(color: Channel | None) -> pl.Expr:

@@ -12,7 +12,7 @@ from polars_wroc.inputs.costs import Costs
 from polars_wroc.metrics.cost_partial_auc import Baseline, CostLine, cost_line, shares_of_area
 from polars_wroc.plans.by_keys import over
 from polars_wroc.ranking.areas import LinePieces
-from polars_wroc.ranking.confusion_curve import is_origin
+from polars_wroc.ranking.confusion_curve import is_origin, table_curve
 from polars_wroc.stats.proportions import TOLERANCE
 
 PREVALENCE = "__prevalence"
@@ -33,8 +33,8 @@ def with_line(
 ) -> pl.DataFrame:
     """Put the line beside the points of each curve; null where a class is missing."""
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
-    own = (positives / (positives + negatives)).first()
-    known = pl.lit(prevalence) if prevalence is not None else over(own, keys)
+    own = over(table_curve().prevalence, keys)
+    known = own if prevalence is None else pl.lit(prevalence)
     line = cost_line(costs, pl.col(PREVALENCE), baseline)
     return (
         table.with_columns(pl.when((positives > 0) & (negatives > 0)).then(known).alias(PREVALENCE))

@@ -19,7 +19,6 @@ from polars_wroc.charts.interval_layers import (
     check_rows,
     domain_of,
     groups_in,
-    is_defined,
     layers_of,
     panels_of,
     rows_of,
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     import altair as alt
 
 _COUNTS = ("n_pos", "n_neg")
+# Columns of the drawn rows, whatever the gap is of: charts of two metrics differ in titles only.
+_GAP, _LOW, _HIGH, _P_ADJUSTED = "__gap", "__low", "__high", "__p_adjusted"
 _VERDICT = "__verdict"
 _FOUND, _CHANCE, _UNTESTED = "more than chance", "may be chance", "not tested"
 
@@ -111,13 +112,6 @@ class ChartSpec:
     segment: Keys
     shown: Estimate
 
-    @property
-    def texts(self) -> list[str]:
-        """All texts of a chart that depend on what the gap is of."""
-        gap = self.shown.value
-        columns = [gap, self.shown.low, self.shown.high, _adjusted(gap), is_defined(gap)]
-        return [*columns, self.shown.title, self.shown.description]
-
 
 def chart_spec(
     gaps: pl.DataFrame | pl.LazyFrame,
@@ -130,31 +124,37 @@ def chart_spec(
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.level(level)
     gap = f"{metric}_gap"
-    p_value = _adjusted(gap)
-    columns = (*_COUNTS, gap, f"{gap}_low", f"{gap}_high", p_value)
-    table, keys = read_groups("gaps", gaps, columns)
+    named = {
+        gap: _GAP,
+        f"{gap}_low": _LOW,
+        f"{gap}_high": _HIGH,
+        f"{gap}_p_adjusted": _P_ADJUSTED,
+    }
+    table, keys = read_groups("gaps", gaps, (*_COUNTS, *named))
     check_rows("gaps", table)
+    table = table.rename(named)
     coloured, faceted = channels_of_segments(keys, table, color, facet)
     name = NAMES[metric]
     shown = Estimate(
-        *(gap, f"{gap}_low", f"{gap}_high", "+.3f"),
+        *(_GAP, _LOW, _HIGH, "+.3f"),
         with_level(f"Gap in {name}", level),
         f"Gap in {name} of each segment with its confidence interval and a line at no gap",
-        domain_of(table, (gap, f"{gap}_low", f"{gap}_high"), [0.0]),
+        domain_of(table, (_GAP, _LOW, _HIGH), [0.0]),
     )
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
-    found = is_significant(pl.col(p_value), level)
+    found = is_significant(pl.col(_P_ADJUSTED), level)
     verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
     table = table.with_columns(
-        pl.when(pl.col(gap).is_not_null())
+        pl.when(pl.col(_GAP).is_not_null())
         .then(verdict.otherwise(pl.lit(_UNTESTED)))
         .alias(_VERDICT)
     )
     drawn = [
         *([] if coloured is None else [coloured.column, LINE]),
         ROW,
-        *columns,
+        *_COUNTS,
+        *named.values(),
         LIMITS,
         _VERDICT,
     ]
@@ -169,10 +169,6 @@ def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
     return chart
 
 
-def _adjusted(gap: str) -> str:
-    return f"{gap}_p_adjusted"
-
-
 def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
@@ -181,10 +177,10 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     tooltip = [
         *groups_in(color, drawing.segment),
         *(
-            alt.Tooltip(f"{column}:Q", title=column, format=shown.number)
-            for column in (shown.value, shown.low, shown.high)
+            alt.Tooltip(f"{column}:Q", title=title, format=shown.number)
+            for column, title in ((_GAP, "gap"), (_LOW, "low"), (_HIGH, "high"))
         ),
-        alt.Tooltip(f"{_adjusted(shown.value)}:Q", title="adjusted p", format=".3~g"),
+        alt.Tooltip(f"{_P_ADJUSTED}:Q", title="adjusted p", format=".3~g"),
         alt.Tooltip(f"{_VERDICT}:N", title="verdict"),
         *(alt.Tooltip(f"{name}:Q", format=",") for name in _COUNTS),
     ]

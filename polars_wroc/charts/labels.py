@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
+
+from polars_wroc.inputs.metric import Metric
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.thresholds.registry import GAP_RATES
 
 GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
-NAMES: dict[GapMetric, str] = {
-    "auc": "AUC",
-    "selection_rate": "selection rate",
-    "tpr": "true positive rate",
-    "fpr": "false positive rate",
-    "ppv": "precision",
-    "npv": "negative predictive value",
-}
 MINUS = "\N{MINUS SIGN}"
+
+_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
+NAMES: dict[GapMetric, str] = {name: _METRICS[name].label for name in get_args(GapMetric)}
 
 
 def heading(metric: GapMetric) -> str:
     """Name a number where a sentence or a title begins."""
-    name = NAMES[metric]
-    return f"{name[0].upper()}{name[1:]}"
+    return _METRICS[metric].heading

@@ -25,8 +25,11 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
 )
 from polars_wroc.charts.style import MAX_ROWS, ONE_CLASS, PALE, haloed
+from polars_wroc.metrics.formulas import average_precision
+from polars_wroc.metrics.registry import CURVE_METRICS
 from polars_wroc.plans.by_keys import over
-from polars_wroc.ranking.confusion_curve import CELLS, is_origin
+from polars_wroc.ranking.confusion_curve import CELLS, is_origin, table_curve
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
@@ -36,6 +39,7 @@ _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
 _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
 _LINE = 0.07
+_AREA_LABEL = CURVE_METRICS["average_precision"].label
 
 
 def pr_chart(
@@ -108,7 +112,7 @@ def pr_chart(
         recall, precision, order=f"{POINT}:Q", **styles(coloured, table)
     )
     rates = {name: name for name in ("recall", "precision")}
-    rates |= {_AREA: "average precision", _PREVALENCE: "prevalence"}
+    rates |= {_AREA: _AREA_LABEL, _PREVALENCE: THRESHOLD_METRICS["prevalence"].label}
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(
         recall, precision, tooltip=tooltip(keys, rates)
     )
@@ -122,24 +126,14 @@ def pr_chart(
 
 def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Add what is known of each whole curve, and the rates along which it is thinned."""
-    positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
-    both = (positives > 0) & (negatives > 0)
-    # Of the first point: the sums of the others differ from its by rounding.
-    prevalence = (positives / (positives + negatives)).first()
+    negatives, curve = pl.col("fp") + pl.col("tn"), table_curve()
     return table.with_columns(
         fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
         tpr=pl.col("recall"),
     ).with_columns(
-        pl.when(both).then(_average_precision(keys)).alias(_AREA),
-        pl.when(both).then(over(prevalence, keys)).alias(_PREVALENCE),
+        over(average_precision(curve), keys).alias(_AREA),
+        over(curve.if_both_classes(curve.prevalence), keys).alias(_PREVALENCE),
     )
-
-
-def _average_precision(keys: list[str]) -> pl.Expr:
-    """Area under the steps of each of the curves stacked one after another."""
-    recall = pl.col("recall")
-    area = pl.when(~is_origin()).then((recall - recall.shift(1)) * pl.col("precision")).sum()
-    return over(area, keys)
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
@@ -148,8 +142,10 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     points, note = table, None
     if table.height > MAX_ROWS:
         points = thinned(table, keys, MAX_ROWS // curves)
-        change = points.select(_average_precision(keys) - pl.col(_AREA)).to_series()
-        note = drawn_of(points, table) + moved_by(change, "average precision")
+        change = points.select(
+            over(average_precision(table_curve()), keys) - pl.col(_AREA)
+        ).to_series()
+        note = drawn_of(points, table) + moved_by(change, _AREA_LABEL)
     # The step of the first threshold begins at the axis.
     height = pl.col("precision").backward_fill(1)
     return points.with_columns(over(height, keys).alias(_HEIGHT)), note
@@ -181,7 +177,7 @@ def _with_labels(
     once = first & (over(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
     labelled = points.with_columns(
         pl.when(first)
-        .then(pl.format("{}average precision {}", name, area))
+        .then(pl.format(f"{{}}{_AREA_LABEL} {{}}", name, area))
         .when(is_origin())
         .then(pl.format("{}{}", name, pl.lit(ONE_CLASS)))
         .alias(_LABEL),

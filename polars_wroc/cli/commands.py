@@ -11,35 +11,18 @@ import polars as pl
 
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.gates import Gate, read_gate
-from polars_wroc.audits.result import SUFFIXES, Audit
+from polars_wroc.audits.result import SHOWN, SUFFIXES, Audit
 from polars_wroc.cli import sources, streams
 from polars_wroc.cli.parser import UsageError
 from polars_wroc.files import outputs
 from polars_wroc.files.messages import without_credentials
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.inputs.names import MISSING
+from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.plans.collect import collect, collect_all
 
 # What a terminal has room for.
-_SHOWN = (
-    "attribute",
-    "segment",
-    "model",
-    "n",
-    "n_pos",
-    "n_missing",
-    "small",
-    "auc",
-    "auc_low",
-    "auc_high",
-    "ci_low",
-    "ci_high",
-    "threshold",
-    "selection_rate",
-    "tpr",
-    "fpr",
-    "ppv",
-)
+_SHOWN = {*SHOWN, "n_missing", *AUC_BOUNDS}
 _THRESHOLD = (
     "threshold",
     "criterion",

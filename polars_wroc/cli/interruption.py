@@ -4,51 +4,48 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import FrameType
+from typing import TypeVar
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+# Seconds.
+_INTERVAL = 0.5
+
+Result = TypeVar("Result")
 
 
-@contextmanager
-def stoppable(clean: Callable[[], None]) -> Iterator[None]:
+def run_stoppable(work: Callable[[], Result], clean: Callable[[], None]) -> Result:
     """Run ``clean`` and exit with 128 and the number of the signal when the process is to stop.
 
     What is ignored, as in a background job, stays so.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+        return work()
     known = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in known}
     taken = [number for number in known if before[number] not in (signal.SIG_IGN, None)]
-    reading, writing = socket.socketpair()
-    writing.settimeout(0)
-    # A Python handler would have to wait until the query is done: what the interpreter writes
-    # when a signal comes is read by another thread.
-    watcher = threading.Thread(target=_watch, args=(reading, taken, clean), daemon=True)
-    watcher.start()
-    wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for other in taken:
+            signal.signal(other, signal.SIG_IGN)
+        try:
+            clean()
+        finally:
+            os._exit(128 + number)
+
     for number in taken:
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, stop)
     try:
-        yield
+        # Python handles signals in this thread, which must not wait for a query of Polars.
+        with ThreadPoolExecutor(1) as other_thread:
+            future = other_thread.submit(work)
+            # On Windows a wait without a limit cannot be interrupted.
+            while wait([future], timeout=_INTERVAL).not_done:
+                pass
+            return future.result()
     finally:
         for number in taken:
             signal.signal(number, before[number])
-        signal.set_wakeup_fd(wakeup)
-        writing.close()
-        # For ever, if the watcher is about to end the process.
-        watcher.join()
-        reading.close()
-
-
-def _watch(reading: socket.socket, taken: Collection[int], clean: Callable[[], None]) -> None:
-    while came := reading.recv(1):
-        if came[0] in taken:
-            try:
-                clean()
-            finally:
-                os._exit(128 + came[0])

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from polars_wroc.cli import commands, sources, streams
-from polars_wroc.cli.interruption import stoppable
+from polars_wroc.cli.interruption import run_stoppable
 from polars_wroc.cli.parser import UsageError, build_parser
 from polars_wroc.cli.progress import Progress
 from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
@@ -62,13 +62,16 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
         return DONE
     wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
-    with stoppable(lambda: _clean(options.progress)):
+
+    def work() -> int:
         name_spill_folder()
         code = _run(options)
         if ends_here:
             # Polars needs the folder as long as the process goes on.
             remove_spilled()
-    return code
+        return code
+
+    return run_stoppable(work, lambda: _clean(options.progress))
 
 
 @sources.without_hints()

@@ -135,7 +135,7 @@ def _command(
         "--no-progress",
         dest="progress",
         action="store_false",
-        help="no line about the rows read, which a terminal shows while work takes long",
+        help="no line about rows and time, which a terminal shows while work takes long",
     )
     return parser
 

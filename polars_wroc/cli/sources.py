@@ -154,7 +154,9 @@ def _columns(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]
 
 def _watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
     frame = sources.scan(files)
-    return progress.watch(frame, known=sources.say_rows(files)) if progress else frame
+    if progress:
+        progress.add(frame if sources.say_rows(files) else None)
+    return frame
 
 
 def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
@@ -207,7 +209,7 @@ def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) ->
     if options.counts:
         return read_count_table("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
-    rows = read_rows(frame, **given, by=options.by or None, result_columns=())
+    rows = read_rows(frame, **given, by=options.by or None)
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
 
 

@@ -44,7 +44,8 @@ def pool_in_bins(
         groups = rows.group_keys
         ways = [groups] if groupings is None else groupings
         counts = _divide(rows, binning, ways)
-    return rows_from_counts(check_labels(counts, rows.keys), rows.keys, rows.model_keys)
+    pooled = rows_from_counts(check_labels(counts, rows.keys), rows.keys, rows.model_keys)
+    return replace(pooled, names=rows.names)
 
 
 def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:

@@ -8,7 +8,7 @@ order and merged from any parts, but for rounding, which grows with the number o
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import NamedTuple
 
@@ -35,11 +35,14 @@ class Rule(NamedTuple):
     found: str
 
 
-def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bool) -> pl.LazyFrame:
+def checked(
+    argument: str, frame: pl.LazyFrame, keys: Mapping[str, str], *, once: bool
+) -> pl.LazyFrame:
     """Cast counts to their working types, and raise at collect for a row that breaks a rule.
 
     The check is a filter, since a column that a result does not need would be dropped with its
     check. ``once`` requires that each group has each score once, unlike in stacked tables.
+    ``keys`` has the names of the groups for messages.
     """
     schema = frame.collect_schema()
     rules = _rules(argument, binned=BINS in schema, once=once)
@@ -55,7 +58,7 @@ def checked(argument: str, frame: pl.LazyFrame, keys: Sequence[str], *, once: bo
     # Only the first such row, so that the message does not depend on how the rows are divided.
     first = broken.is_not_null().cum_sum() == 1
     marked = numbered.with_columns(pl.when(first).then(broken).alias(_BROKEN))
-    message = _message(rules, [name for name in keys if _is_shown(schema[name])])
+    message = _message(rules, {key: keys[key] for key in keys if _is_shown(schema[key])})
     kept = marked.filter(require_at_collect(pl.col(_BROKEN).is_null(), message))
     types = {name: _whole(name) for name in (*COUNTS, *names)}
     types |= {name: _float(name) for side in CLASSES for name in _sums(side)}
@@ -173,15 +176,15 @@ def _of_class(side: str) -> list[Rule]:
     ]
 
 
-def _message(rules: Sequence[Rule], keys: Sequence[str]) -> pl.Expr:
+def _message(rules: Sequence[Rule], keys: Mapping[str, str]) -> pl.Expr:
     """Name the rule that a row breaks, its values and the row; null where it breaks none."""
     broken = pl.coalesce(
         pl.when(pl.col(_BROKEN) == number).then(pl.lit(rule.text) + _filled(rule.found))
         for number, rule in enumerate(rules)
     )
     place = pl.lit(" in row ") + _text(_ROW) + pl.lit(" (counted from 0)")
-    for name in keys:
-        place += pl.lit(f", {_one_line(name)} ") + _text(name)
+    for key, name in keys.items():
+        place += pl.lit(f", {_one_line(name)} ") + _text(key)
     return broken + place + pl.lit(", score ") + _text(LOW)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import polars as pl
 
@@ -22,13 +23,16 @@ from polars_wroc.counts.score_sums import (
     with_common_score,
 )
 from polars_wroc.inputs.arguments import reject_type
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import Rows, RowSource
 from polars_wroc.inputs.score_types import frames_alike
 from polars_wroc.plans.collect import collect
 
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
 STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
+
+
+PartT = TypeVar("PartT", "CountTable", Rows)
 
 
 @dataclass(frozen=True)
@@ -40,19 +44,33 @@ class CountTable(RowSource):
     binned: bool
     # The keys whose values keep the order in which the caller named them.
     model_keys: list[str] = field(default_factory=list)
+    # The caller's names of the keys, without the model.
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def named(self) -> pl.LazyFrame:
+        """The counts, with the groups under the caller's names."""
+        groups = [pl.col(key).alias(name) for key, name in self.names.items()]
+        return self.frame.select(*groups, pl.exclude([*self.names]))
+
+    @property
+    def groups(self) -> pl.LazyFrame:
+        """The groups alone, under the caller's names."""
+        return self.frame.select(pl.col(key).alias(name) for key, name in self.names.items())
 
     def rows(self, by: dict[str, pl.Expr]) -> Rows:
         """Turn the counts into rows, grouped by expressions of their keys and by model."""
         models = [key for key in self.keys if key == MODEL]
-        keys, number = [*by, *models], _bin_number(binned=self.binned)
+        names = internal_keys(by)
+        keys, number = [*names, *models], _bin_number(binned=self.binned)
         bins = [BINS] if self.binned else []
-        groups = [expression.alias(name) for name, expression in by.items()]
-        parts = self.frame.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
+        groups = [by[name].alias(key) for key, name in names.items()]
+        parts = self.named.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
         if self.binned:
             # Tables with different numbers of bins may have been stacked.
             parts = parts.with_columns(pl.col(BINS).min())
         added = with_common_score(add_up(parts, [*keys, *bins], number), models, number)
-        return rows_from_counts(added, keys, models, binned=self.binned)
+        return replace(rows_from_counts(added, keys, models, binned=self.binned), names=names)
 
     def multiplicity(self) -> pl.Expr:
         """Return the number of rows that are counted."""
@@ -61,13 +79,11 @@ class CountTable(RowSource):
     def table(self) -> pl.LazyFrame:
         """Return the counts as users see them."""
         last = [*(False for _ in self.keys), True]
-        in_order = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
-        scores = [BINS, LOW, HIGH] if self.binned else [pl.col(LOW).alias("score")]
-        return in_order.select(
-            *(pl.col(key).cast(pl.String) if key in self.model_keys else key for key in self.keys),
-            *scores,
-            *SUMS,
-        )
+        ordered = self.frame.sort(*self.keys, LOW, descending=last, nulls_last=last)
+        if not self.binned:
+            ordered = ordered.rename({LOW: "score"})
+        rows = Rows(ordered, self.keys, self.model_keys, names=self.names)
+        return rows.sorted_result(ordered, [*(_BINNED if self.binned else _EXACT), *SUMS])
 
 
 def count(rows: Rows, binning: Binning) -> CountTable:
@@ -77,7 +93,8 @@ def count(rows: Rows, binning: Binning) -> CountTable:
         added = add_up_in_bins(rows, binning, binning.parts).with_columns(bins)
     else:
         added = add_up(row_sums(rows), rows.keys, pl.col(LOW))
-    return CountTable(check_labels(added, rows.keys), rows.keys, bool(binning), rows.model_keys)
+    counts = check_labels(added, rows.keys)
+    return CountTable(counts, rows.keys, bool(binning), rows.model_keys, rows.names)
 
 
 def merge(tables: Sequence[CountTable], bins: int | None) -> CountTable:
@@ -85,13 +102,14 @@ def merge(tables: Sequence[CountTable], bins: int | None) -> CountTable:
     binned = bins is not None or any(table.binned for table in tables)
     alike = frames_alike("counts", [table.frame for table in tables], LOW, HIGH)
     parts = pl.concat(alike, how="diagonal_relaxed")
-    keys = tables[0].keys
+    keys, names = tables[0].keys, tables[0].names
     if binned:
         requested = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
         parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
     by = [*keys, BINS] if binned else keys
-    return CountTable(add_up(parts, by, _bin_number(binned=binned)), keys, binned)
+    added = add_up(parts, by, _bin_number(binned=binned))
+    return CountTable(added, keys, binned, names=names)
 
 
 def read_count_tables(
@@ -108,16 +126,15 @@ def read_count_tables(
         reject_type(argument, "be one or several tables of `score_counts`", frames)
     named = zip(frames, names or [""] * len(frames), strict=True)
     tables = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
-    check_same_keys(argument, tables, names)
-    return tables
+    return with_same_keys(argument, tables, names)
 
 
-def check_same_keys(
-    argument: str, parts: Sequence[CountTable | Rows], names: Sequence[str] | None = None
-) -> None:
-    """Check that parts of the data have the same groups."""
-    places = (f"number {number}" for number in range(2, len(parts) + 1))
-    called = names or ["the first", *places]
+def with_same_keys(
+    argument: str, parts: Sequence[PartT], names: Sequence[str] | None = None
+) -> list[PartT]:
+    """Check that parts of the data have the same groups, and give these the same keys."""
+    places: list[str] = [f"number {number}" for number in range(2, len(parts) + 1)]
+    called: Sequence[str] = names or ["the first", *places]
     first = _types_of_keys(parts[0])
     for name, part in zip(called, parts, strict=True):
         types = _types_of_keys(part)
@@ -127,6 +144,17 @@ def check_same_keys(
                 f"found {first} in {called[0]} and {types} in {name}"
             )
             raise ValueError(msg)
+    return [_with_keys_of(parts[0], part) for part in parts]
+
+
+def _with_keys_of(first: PartT, part: PartT) -> PartT:
+    """Rename the keys of a part as the first part has them, whatever their order."""
+    if part.names == first.names:
+        return part
+    keys = {name: key for key, name in first.names.items()}
+    renamed = [pl.col(key).alias(keys[name]) for key, name in part.names.items()]
+    frame = part.frame.select(*renamed, pl.exclude([*part.names]))
+    return replace(part, frame=frame, keys=first.keys, names=first.names)
 
 
 def read_count_table(
@@ -143,23 +171,23 @@ def read_count_table(
             found = f"{name!r} of type {schema[name]}" if name in schema else f"no {name!r}"
             msg = f"`{argument}` must be a table of `score_counts`; found {found} in {[*schema]}"
             raise ValueError(msg)
-    keys = [name for name in schema if name not in STATE_COLUMNS]
     _check_names(argument, schema, binned=binned)
-    counts = checked(argument, frame.lazy().select(*keys, *scores, *SUMS), keys, once=once)
+    names = internal_keys(name for name in schema if name not in (*STATE_COLUMNS, MODEL))
+    models = {MODEL: MODEL} if MODEL in schema else {}
+    keys = names | models
+    groups = (pl.col(name).alias(key) for key, name in keys.items())
+    counts = checked(argument, frame.lazy().select(*groups, *scores, *SUMS), keys, once=once)
     # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
-    return CountTable(collect(counts).lazy() if eager else counts, keys, binned)
+    return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)
 
 
 def _check_names(argument: str, schema: pl.Schema, *, binned: bool) -> None:
-    """Check that the columns that are not of the counts can be groups."""
+    """Check that the table is not both by score and in bins."""
     for name in schema:
         if name in (_EXACT if binned else _BINNED):
             found = f"{name!r} and {BINS if binned else 'score'!r}"
             msg = f"`{argument}` must be by score or in bins; found {found} in {[*schema]}"
-            raise ValueError(msg)
-        if name.startswith("__"):
-            msg = f"`{argument}` must have groups without two underscores first; found {name!r}"
             raise ValueError(msg)
 
 
@@ -171,7 +199,8 @@ def _bin_number(*, binned: bool) -> pl.Expr:
 
 def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
     schema = part.frame.select(part.keys).collect_schema()
-    return {name: str(dtype) for name, dtype in sorted(schema.items())}
+    types = {part.names.get(key, key): str(dtype) for key, dtype in schema.items()}
+    return dict(sorted(types.items()))
 
 
 def is_counts(frame: object) -> bool:

@@ -6,7 +6,8 @@ are checked on the groups, by the same code as for rows of Polars frames.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -45,8 +46,6 @@ def read_native_rows(
     weight: Any,
     by: Any,
     pos_label: object,
-    *,
-    result_columns: Sequence[str],
 ) -> Rows:
     """Check the arguments, and have the other engine count the rows of each label and score."""
     native = _open(frame)
@@ -54,14 +53,13 @@ def read_native_rows(
         _require_names(argument, value)
     schema = _polars_schema(native)
     empty = pl.LazyFrame(schema=schema)
-    plan = read_rows(empty, label, score, weight, by, pos_label, result_columns=result_columns)
-    keys = [] if by is None else [*named_columns("by", by, empty)]
+    plan = read_rows(empty, label, score, weight, by, pos_label)
     models = [*named_columns("score", score, empty)]
 
     def observed(model: int) -> pl.LazyFrame:
-        counted = _count(native, keys, label, models[model], weight)
+        counted = _count(native, plan.names, label, models[model], weight)
         names = {"label": label, "score": models[model], "weight": weight}
-        rows = _observe(counted, keys, names, pos_label)
+        rows = _observe(counted, plan.group_keys, names, pos_label)
         if not plan.model_keys:
             return rows
         named = pl.lit(score_column(model)).alias(MODEL)
@@ -71,7 +69,7 @@ def read_native_rows(
     shown = [shown_as(pl.col(name)) for name in models]
     alike = frames_alike("score", counted, SCORE, shown=shown)
     parts = pl.concat(alike, how="vertical_relaxed")
-    return Rows(parts, plan.keys, plan.model_keys)
+    return replace(plan, frame=parts)
 
 
 def _open(frame: Any) -> nw.LazyFrame[Any]:
@@ -99,14 +97,14 @@ def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
 
 
 def _count(
-    native: nw.LazyFrame[Any], keys: Sequence[str], label: str, score: str, weight: str | None
+    native: nw.LazyFrame[Any], keys: Mapping[str, str], label: str, score: str, weight: str | None
 ) -> pl.DataFrame:
     """Have the engine add up the rows that have the same keys, label and score."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     named = nw.col(ROW_WEIGHT)
     rows = native.select(
-        *(nw.col(key).alias(_key(i)) for i, key in enumerate(keys)),
+        *(nw.col(name).alias(key) for key, name in keys.items()),
         nw.col(label).alias(LABEL),
         nw.col(score).alias(SCORE),
         (nw.lit(1.0) if weight is None else nw.col(weight).cast(nw.Float64)).alias(ROW_WEIGHT),
@@ -120,7 +118,7 @@ def _count(
         (named * named * named).alias(ROW_CUBES),
     )
     sums = nw.col(ROW_WEIGHT, ROW_SQUARES, ROW_CUBES).sum()
-    by = [*(_key(i) for i in range(len(keys))), LABEL, SCORE, _UNSUMMED]
+    by = [*keys, LABEL, SCORE, _UNSUMMED]
     counted = groups.group_by(by).agg(nw.len().alias(ROW_COUNT), sums).collect("polars")
     in_polars: pl.DataFrame = counted.to_native()
     return in_polars
@@ -144,7 +142,7 @@ def _observe(
     seen = observe(label, score, weight, pos_label)
     zero = [] if seen.zero_label is None else [seen.zero_label.alias(ZERO_LABEL)]
     return frame.select(
-        *(one_zero(pl.col(_key(i)), frame).alias(key) for i, key in enumerate(keys)),
+        *(one_zero(pl.col(key), frame).alias(key) for key in keys),
         seen.score.alias(SCORE),
         seen.weight.alias(WEIGHT),
         *zero,
@@ -152,7 +150,3 @@ def _observe(
         ROW_SQUARES,
         ROW_CUBES,
     )
-
-
-def _key(number: int) -> str:
-    return f"__key_{number}"

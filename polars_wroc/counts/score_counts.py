@@ -115,9 +115,10 @@ def score_counts(
     └───────┴───────┴───────┴───────┘
     """
     binning = Binning(bins)
-    taken = [*STATE_COLUMNS, MODEL]
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
-    rows = read(frame, label, score, weight, by, pos_label, result_columns=taken)
+    rows = read(frame, label, score, weight, by, pos_label)
+    # A table of counts is read by the names of its columns, of either kind.
+    rows.check_names([*STATE_COLUMNS, MODEL])
     table = count(rows, binning).table()
     return table if isinstance(frame, pl.LazyFrame) else collect(table)
 

@@ -1,1 +1,1 @@
-"""Tables of curves and of points on them."""
+"""Tables of curves, and of points on them."""

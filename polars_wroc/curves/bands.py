@@ -1,4 +1,4 @@
-"""How sure a ROC curve is: at one rate, and along the whole of it."""
+"""Confidence intervals of a ROC curve at given rates, and bands around the whole curve."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from polars_wroc.stats.proportions import TOLERANCE, effective_sample_size, wils
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 
-# Effective numbers of rows, and which of the curves stacked one after another a row is of.
+# Effective sample sizes of the classes, and the number of the curve of a row.
 _POS_SIZE, _NEG_SIZE, CURVE = "__pos_size", "__neg_size", "__curve_number"
 _WANTED = "__wanted"
-# The found rate at the limits of the given one.
+# The other rate at the limits of the given one.
 _REACHED = ("__reached_low", "__reached_high")
 _SIDES: dict[str, Literal["backward", "forward"]] = {"before": "backward", "after": "forward"}
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Which rate of a ROC curve is given and which is looked up there.
+    """Which rate of a ROC curve is ``given``, and which is ``found`` there.
 
-    Where the curve has several values, `highest` says which one is meant: with a given false
-    positive rate the highest true positive rate, the other way round the lowest.
+    Where the curve has several values there, ``highest`` selects the highest (of true positive
+    rates) instead of the lowest (of false positive rates).
     """
 
     given: str
@@ -50,7 +50,7 @@ FPR_AT_TPR = Axes("tpr", "fpr", _POS_SIZE, _NEG_SIZE, highest=False)
 
 @dataclass(frozen=True)
 class Band:
-    """Which band to draw, and what a weight means."""
+    """Kind and level of a band, and the meaning of weights."""
 
     kind: BandKind
     level: float
@@ -63,7 +63,7 @@ class Band:
         check_weight_type(self.weight_type)
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
-        """Number the curves and add the effective number of rows in each class."""
+        """Number the curves, and add the effective sample size of each class."""
         sizes = totals()
         if self.weight_type == "probability":
             squares = pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)
@@ -78,33 +78,33 @@ class Band:
     def around(self, points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
         """Add the limits of the found rate to ``points`` of the whole ``curve``.
 
-        Both have been prepared; along each curve their rates rise.
+        Both come from `prepare`, and their rates rise along each curve.
         """
-        draw = _pointwise if self.kind == "pointwise" else _simultaneous
-        return draw(points, curve, axes, self.level)
+        add_limits = _pointwise if self.kind == "pointwise" else _simultaneous
+        return add_limits(points, curve, axes, self.level)
 
 
 def look_up(
     points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, wanted: pl.Expr, found: str
 ) -> pl.LazyFrame:
-    """Add the ``found`` rate that the curve has where the given rate is as ``wanted``."""
+    """Add as ``found`` the other rate of the curve where the given rate is ``wanted``."""
     vertices = curve.select(CURVE, x=pl.col(axes.given), y=pl.col(axes.found))
     points = points.with_columns(wanted.alias(_WANTED))
-    # A vertex that rounding puts beside the place is at the place.
-    aside = TOLERANCE if axes.highest else 0.0
-    reach = {"before": aside, "after": aside - TOLERANCE}
+    # A vertex that differs by rounding from the wanted rate counts as being there.
+    shift = TOLERANCE if axes.highest else 0.0
+    reach = {"before": shift, "after": shift - TOLERANCE}
     for side, strategy in _SIDES.items():
-        there = vertices.select(
+        side_vertices = vertices.select(
             CURVE, pl.col("x").alias(f"__x_{side}"), pl.col("y").alias(f"__y_{side}")
         )
         points = points.join_asof(
-            there,
+            side_vertices,
             left_on=pl.col(_WANTED) + reach[side],
             right_on=f"__x_{side}",
             by=CURVE,
             strategy=strategy,
             coalesce=False,
-            # Both rise along each curve, but the engine cannot see that.
+            # Both rise along each curve, which the engine cannot know.
             check_sortedness=False,
         )
     return points.select(
@@ -113,7 +113,7 @@ def look_up(
 
 
 def _between(axes: Axes) -> pl.Expr:
-    """Draw a straight line between the vertices before and after what is wanted."""
+    """Interpolate between the vertices before and after the wanted rate."""
     x0, y0, x1, y1 = (pl.col(f"__{axis}_{side}") for side in _SIDES for axis in "xy")
     line = y0 + (pl.col(_WANTED) - x0) / (x1 - x0) * (y1 - y0)
     if axes.highest:
@@ -122,37 +122,38 @@ def _between(axes: Axes) -> pl.Expr:
 
 
 def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float) -> pl.LazyFrame:
-    """Combine the intervals of the two rates; for a given rate the threshold is estimated too."""
+    """Combine the intervals of both rates, since the threshold is estimated too."""
     given = wilson(pl.col(axes.given), pl.col(axes.given_size), level)
     for limit, name in zip(given, _REACHED, strict=True):
         points = look_up(points, curve, axes, limit, name)
     rate = pl.col(axes.found)
     found = wilson(rate, pl.col(axes.found_size), level)
-    # On a step of the curve itself the value looked up may lie on the other side.
+    # On a step of the curve the rate at a limit may be on the other side of the estimate.
     reached = (
         pl.min_horizontal(pl.col(_REACHED[0]), rate),
         pl.max_horizontal(pl.col(_REACHED[1]), rate),
     )
-    away = [
+    distances = [
         ((rate - limit) ** 2 + (rate - end) ** 2).sqrt()
         for limit, end in zip(found, reached, strict=True)
     ]
-    return _limited(points, axes, Limits(rate - away[0], rate + away[1]))
+    return _limited(points, axes, Limits(rate - distances[0], rate + distances[1]))
 
 
 def _simultaneous(
     points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float
 ) -> pl.LazyFrame:
-    """Move the curve by what neither class's distribution exceeds anywhere."""
-    each = math.log(2 / (1 - math.sqrt(level))) / 2
-    aside = (each / pl.col(axes.given_size)).sqrt()
-    shift = (each / pl.col(axes.found_size)).sqrt()
+    """Shift the curve by the band of each class's score distribution."""
+    # Each band has level sqrt(level), so that both hold with probability level.
+    factor = math.log(2 / (1 - math.sqrt(level))) / 2
+    given_shift = (factor / pl.col(axes.given_size)).sqrt()
+    found_shift = (factor / pl.col(axes.found_size)).sqrt()
     given = pl.col(axes.given)
-    for place, name in zip((given - aside, given + aside), _REACHED, strict=True):
+    for place, name in zip((given - given_shift, given + given_shift), _REACHED, strict=True):
         points = look_up(points, curve, axes, place.clip(0.0, 1.0), name)
     low, high = (pl.col(name) for name in _REACHED)
-    beyond = pl.when(given - aside >= 0).then(low - shift).otherwise(0.0)
-    return _limited(points, axes, Limits(beyond, high + shift))
+    lower = pl.when(given - given_shift >= 0).then(low - found_shift).otherwise(0.0)
+    return _limited(points, axes, Limits(lower, high + found_shift))
 
 
 def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits) -> pl.LazyFrame:

@@ -1,4 +1,4 @@
-"""Cost curves: what each threshold costs, and at which costs it is the best."""
+"""Cost curves: the cost of each threshold, and the costs at which it is optimal."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def cost_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Weighted cost curve per group: each threshold's cost, and where it is the best.
+    """Weighted cost curve per group: the cost of each threshold, and where it is optimal.
 
-    With q for the share of the positives in the worst cost that can be, a threshold costs
-    ``fpr * (1 - q) + fnr * q``, a straight line. The lowest of all lines is the cost curve
-    [1]_; a threshold that has no part in it is dominated.
+    The normalised cost of a threshold is ``fpr * (1 - q) + fnr * q``, a straight line in ``q``,
+    which combines prevalence and costs (see Notes). The lower envelope of all lines is the cost
+    curve [1]_; a threshold whose line has no part in it is dominated.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive, if the expected cost is wanted; only
-        their ratio matters. With one of them, from 0 to 1, the other is what it lacks to 1.
+        Costs of a false negative and of a false positive, for the expected cost; only their ratio
+        matters. If only one is given, it must be between 0 and 1, and the other is 1 minus it.
     prevalence
-        Share of positives in the population that the decision is for, for the expected cost;
-        None takes that of the data.
+        Prevalence in the population that the decision is for, for the expected cost; None takes
+        the weighted prevalence of the data.
 
     Returns
     -------
@@ -55,8 +55,8 @@ def cost_curve(
         ``model``) come ``threshold``; ``fpr, fnr`` (the cost at q = 0 and at q = 1);
         ``dominated`` (Boolean); ``best_from, best_to``, the values of q between which no other
         threshold costs less, null for a dominated one; with costs ``expected_cost``, per row and
-        with costs that add up to 1; ``tp, fp, fn, tn``. All but the first are Float64. Without
-        weight in both classes only the threshold and the last four are known.
+        with costs scaled to the sum 1; ``tp, fp, fn, tn``. All but ``dominated`` are Float64.
+        Where a class has no weight, all but ``threshold`` and the last four are null.
 
     Raises
     ------
@@ -66,8 +66,8 @@ def cost_curve(
     Notes
     -----
     ``q = prevalence * cost_fn / (prevalence * cost_fn + (1 - prevalence) * cost_fp)``. The
-    thresholds that are not dominated are the corners of the hull of the ROC curve, which is
-    found by a Python function inside the query.
+    thresholds that are not dominated are the corners of the hull of the ROC curve, which a
+    Python function inside the query computes.
 
     References
     ----------
@@ -101,23 +101,23 @@ def cost_curve(
         raise ValueError(msg)
     expected: list[str] = [] if costs is None else [_EXPECTED]
     names = (*_COLUMNS, *expected, *CELLS)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     curve = _with_ranges(_with_rates(curve_frame(rows)))
     if costs is not None:
         curve = curve.with_columns(_expected_cost(costs, prevalence).alias(_EXPECTED))
-    return like_input(frame, curve.select(*rows.keys, *names))
+    return like_input(frame, rows.sorted_result(curve, names))
 
 
 def _with_rates(curve: pl.LazyFrame) -> pl.LazyFrame:
     positives, negatives = totals()
     rates = {"fpr": pl.col("fp") / negatives, "fnr": pl.col("fn") / positives}
-    # Unlike sums these lose no digits, however small the weights.
+    # Unlike sums, quotients lose no digits for small weights.
     known = (positives > 0) & (negatives > 0) & (positives + negatives).is_finite()
     return curve.with_columns(pl.when(known).then(rate).alias(name) for name, rate in rates.items())
 
 
 def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
-    """Find the costs at which each threshold is the best: between its neighbours on the hull."""
+    """Add the costs at which each threshold is optimal, and whether it is dominated."""
     fpr, fnr = pl.col("fpr"), pl.col("fnr")
     corner = pl.col("__corner") & fpr.is_not_null()
 
@@ -125,8 +125,8 @@ def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
         return pl.when(corner).then(rate).forward_fill().shift(1)
 
     gained, lost = fpr - before(fpr), before(fnr) - fnr
-    # Where the line of this threshold crosses that of the corner before it.
-    # Where the next curve begins, the last corner of this one is the best to the end.
+    # Where the cost line of this threshold crosses that of the corner before it; at an origin 1,
+    # up to which the last corner of the curve before it is optimal.
     crossing = pl.when(is_origin()).then(1.0).when(corner).then(gained / (gained + lost))
     marked = curve.with_columns(
         on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
@@ -141,5 +141,5 @@ def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
 
 def _expected_cost(costs: Costs, prevalence: float | None) -> pl.Expr:
     positives, negatives = totals()
-    meant = positives / (positives + negatives) if prevalence is None else prevalence
-    return costs.expected(pl.col("fnr"), pl.col("fpr"), meant)
+    used = positives / (positives + negatives) if prevalence is None else prevalence
+    return costs.expected(pl.col("fnr"), pl.col("fpr"), used)

@@ -1,8 +1,9 @@
-"""Which of several scores are never the best, at any cost and prevalence."""
+"""Models that are never optimal, at any costs and prevalence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import comb
 
 import polars as pl
@@ -36,41 +37,40 @@ def dominated_models(
     pos_label: object = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Scores whose ROC curve is wholly under the hull of another's.
+    """Models whose ROC curve is nowhere above the convex hull of another's.
 
-    Such a score is never the better one, whatever errors cost and however many positives
-    there are [1]_.
+    Such a model is never the better one, at any costs of errors and any prevalence [1]_.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, weight, by, pos_label
         As for `summary`.
     score
-        Two or more columns or expressions.
+        Two or more columns or expressions, one for each model.
     max_pairs
-        Refuse to compare more pairs of scores than these, which time and memory grow with: the
-        2,000 are those of 63 scores.
+        Largest number of pairs of models to compare, since time and memory grow with it; 63
+        models have fewer than 2,000 pairs.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and score, sorted by the ``by`` columns, then in the order of the
-        scores. After the ``by`` columns come ``model`` (String); ``auc``; ``roc_hull_auc``;
-        ``dominated`` (Boolean); ``dominated_by`` (List of String: the scores over it, in
-        order). Two scores with the same hull do not dominate each other. All but the model are
-        null where a class has no weight.
+        One row per group and model, sorted by the ``by`` columns, then in the order of
+        ``score``. After the ``by`` columns come ``model`` (String); ``auc`` and ``roc_hull_auc``
+        (Float64); ``dominated`` (Boolean); ``dominated_by`` (List of String: the models that
+        dominate it, in the same order). Two models with the same hull do not dominate each other.
+        All but the model are null where a class has no weight.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for less than two scores or more pairs than ``max_pairs``.
+        As for `summary`; also for fewer than two scores or more pairs than ``max_pairs``.
 
     Notes
     -----
-    This describes the rows at hand: `compare` says how sure a difference is. The hulls are
-    found by a Python function inside the query.
+    This describes the sample only: `compare` tests differences. A Python function inside the
+    query computes the hulls.
 
     References
     ----------
@@ -93,20 +93,17 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    result: Sequence[str] = (MODEL, *_COLUMNS)
     rows: Rows
     models: list[str]
-    rows, models = read_paired_rows(
-        frame, label, score, weight, by, pos_label, result_columns=result
-    )
+    rows, models = read_paired_rows(frame, label, score, weight, by, pos_label)
     limit.check(comb(len(models), 2))
-    hulls = _hulls(rows, models)
-    table = _compared(hulls, [*rows.keys, MODEL]).select(*rows.keys, *result)
-    return like_input(frame, Rows(rows.frame, [*rows.keys, MODEL], [MODEL]).sorted_by_keys(table))
+    of_models = replace(rows, keys=[*rows.keys, MODEL], model_keys=[MODEL])
+    table = _compared(_hulls(rows, models), of_models.keys)
+    return like_input(frame, of_models.result(table, _COLUMNS))
 
 
 def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
-    """Lay out one row per group and score, with the areas and the hull in rates."""
+    """Return one row per group and model, with the areas and the hull in rates."""
     field = pl.element().struct.field
     weight = rows.observations.signed_weight.fill_null(0.0).alias(WEIGHT)
     lists = {
@@ -131,7 +128,7 @@ def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
 
 
 def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-    """Add to each hull the models whose hulls it is under."""
+    """Add to each hull the models that dominate it."""
     group = keys[:-1]
     known = hulls.filter(pl.col("auc").is_not_null()).drop("auc")
     corners = known.explode(_HULL).unnest(_HULL)

@@ -1,4 +1,4 @@
-"""The confusion curve in other coordinates: precision and recall, errors, gains."""
+"""Precision-recall, detection error tradeoff and gain curves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.confusion_curve import CELLS, CURVE_COLUMNS, curve_frame, totals
-from polars_wroc.thresholds.confusion_metrics import metrics_at_threshold
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 
 def pr_curve(
@@ -28,7 +28,7 @@ def pr_curve(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
 
@@ -38,7 +38,7 @@ def pr_curve(
         One row per group and distinct score, sorted by the ``by`` columns, then by descending
         threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
         ``model``) come the Float64 columns ``threshold, recall, precision, tp, fp, fn, tn``.
-        Precision is null where nothing is predicted positive, recall without positives.
+        Precision is null where nothing is predicted positive, recall where there are no positives.
 
     Raises
     ------
@@ -47,9 +47,8 @@ def pr_curve(
 
     Notes
     -----
-    The points must not be joined by straight lines, which promise more than there is [1]_:
-    `average_precision` takes steps between them, `pr_auc` the curve that a tie split evenly
-    would draw.
+    Straight lines between the points would overestimate the area [1]_: `average_precision`
+    joins them by steps, `pr_auc` as if the rows between two of them were evenly mixed.
 
     References
     ----------
@@ -106,8 +105,8 @@ def det_curve(
 
     Notes
     -----
-    The columns are those of scikit-learn's ``det_curve``; the curve is drawn on normal deviates
-    of both rates [1]_. Where the two are equal is the `equal_error_rate`.
+    The columns are those of scikit-learn's ``det_curve``. The curve is usually drawn on normal
+    deviates of both rates [1]_. The two rates are equal at the `equal_error_rate`.
 
     References
     ----------
@@ -143,7 +142,7 @@ def gain_curve(
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Weighted cumulative gains and lift per group: what share of the positives is found.
+    """Weighted cumulative gains and lift per group.
 
     Parameters
     ----------
@@ -154,9 +153,9 @@ def gain_curve(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group and distinct score, as for `pr_curve`, with the Float64 columns
-        ``threshold``; ``selection_rate``, the share of all weight that scores so high; ``tpr``,
-        the share of the positives among it, which is the gain; ``lift``, how many times more
-        than at random; ``tp, fp, fn, tn``. Lift is null where nothing is selected.
+        ``threshold``; ``selection_rate``, the proportion of all weight with at least this score;
+        ``tpr``, that of the positives, which is the gain; ``lift``, ``tpr`` divided by
+        ``selection_rate``; ``tp, fp, fn, tn``. Lift is null where nothing is selected.
 
     Raises
     ------
@@ -195,12 +194,10 @@ def _curve(
     pos_label: object,
     columns: dict[str, str],
 ) -> FrameT:
-    """Lay out the metrics that the ``columns`` name, at every point of the confusion curve."""
+    """Compute metrics at every point of the curve; ``columns`` maps their names to metrics."""
     names: Sequence[str] = ["threshold", *columns, *CELLS]
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=names)
-    positives, negatives = totals()
-    points = {name: pl.col(name) for name in CURVE_COLUMNS}
-    metrics = metrics_at_threshold(**points, positives=positives, negatives=negatives)
-    asked = {name: metrics[metric] for name, metric in columns.items()}
+    rows = read_rows(frame, label, score, weight, by, pos_label)
+    points = Confusion._make([*(pl.col(name) for name in CURVE_COLUMNS), *totals()])
+    asked = {name: THRESHOLD_METRICS[metric].formula(points) for name, metric in columns.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
-    return like_input(frame, table.select(*rows.keys, *names))
+    return like_input(frame, rows.sorted_result(table, names))

@@ -1,4 +1,4 @@
-"""Curves as tables: one row per threshold, all of them or as many as a chart needs."""
+"""Confusion curves and ROC curves: tables with one row per threshold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def confusion_curve(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
 
@@ -44,8 +44,8 @@ def confusion_curve(
         One row per group and distinct score, sorted by the ``by`` columns, then by descending
         threshold, after an origin row with ``threshold = +inf`` where nothing is predicted
         positive. After the ``by`` columns (and ``model``) come the Float64 columns
-        ``threshold, tp, fp, fn, tn``, the last four in units of weight and null where they are
-        more than a number.
+        ``threshold, tp, fp, fn, tn``, the last four in units of weight and null where they
+        overflow.
 
     Raises
     ------
@@ -54,8 +54,8 @@ def confusion_curve(
 
     Notes
     -----
-    ``fn`` and ``tn`` are what the cumulative sums lack to the totals: beside a weight ten to the
-    power of fifteen times larger a weight is lost in them.
+    ``fn`` and ``tn`` are totals minus cumulative sums: rounding loses a weight that is 1e15 times
+    smaller than another.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def confusion_curve(
     │ 1.0       ┆ 10.0 ┆ 2.0 ┆ 0.0  ┆ 0.0 │
     └───────────┴──────┴─────┴──────┴─────┘
     """
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=CURVE_COLUMNS)
-    return like_input(frame, curve_frame(rows).select(*rows.keys, *CURVE_COLUMNS))
+    rows = read_rows(frame, label, score, weight, by, pos_label)
+    return like_input(frame, rows.sorted_result(curve_frame(rows), CURVE_COLUMNS))
 
 
 def roc_curve(
@@ -104,26 +104,26 @@ def roc_curve(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
     drop_collinear
-        Leave out points on the straight line between their neighbours: the curve drawn
-        through the rest is the same. What rounding keeps off the line stays.
+        Drop points on the straight line between their neighbours, which leaves the drawn curve
+        unchanged. Points that are off the line by rounding stay.
     max_points
-        Keep at most so many points of each curve, evenly along its length. The AUC of what
-        is left differs by at most ``1 / (max_points - 2)``, and usually far less; the column
-        ``auc_change`` says by how much.
+        Keep at most this many points of each curve, evenly along its length. The AUC of the
+        kept points differs by at most ``1 / (max_points - 2)``, usually by far less; the column
+        ``auc_change`` has the difference.
     band
-        ``"pointwise"`` adds an interval of the true positive rate at each false positive rate,
-        which allows for the threshold being estimated too. ``"simultaneous"`` adds a band that
-        holds the whole curve with at least the probability ``level``; it is guaranteed and
-        wide.
+        ``"pointwise"`` adds a confidence interval of the true positive rate at each false
+        positive rate, which allows for the estimated threshold too. ``"simultaneous"`` adds a
+        band that contains the whole true curve with a probability of at least ``level``; it is
+        conservative, and wide.
     level, weight_type
-        Confidence level of the band, and what a weight means: see `roc_auc_ci`.
+        Confidence level of the band, and meaning of the weights: see `roc_auc_ci`.
     bins, tolerance
-        Keep the points between bins of scores only, in one pass and little memory, or in three
-        passes so many that AUCs are as sure as that: see `summary`.
+        Keep only the points between bins of scores: see `summary`. ``bins`` takes one pass and
+        little memory; ``tolerance`` takes three passes and bounds the AUC more closely.
 
     Returns
     -------
@@ -131,9 +131,9 @@ def roc_curve(
         One row per group and distinct score, sorted by the ``by`` columns, then by descending
         threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
         ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
-        ``max_points`` also ``auc_change``, the AUC of the points kept less that of the whole
+        ``max_points`` also ``auc_change``, the AUC of the kept points minus that of the whole
         curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
-        ``auc_low, auc_high``, between which the AUC of all points is. The rate of a class without
+        ``auc_low, auc_high``, between which the exact AUC lies. The rate of a class without
         weight is null.
 
     Raises
@@ -143,10 +143,10 @@ def roc_curve(
 
     Notes
     -----
-    Points are joined by straight lines; a tie between classes is a sloping one. The area
-    under them is the AUC [1]_. The pointwise band combines Wilson's intervals of both rates
-    as in `tpr_at_fpr`; the simultaneous one moves the curve by what the distribution of
-    neither class exceeds [2]_, with Kish's effective numbers of rows where there are weights.
+    Points are joined by straight lines; a tie between classes gives a sloping line. The area
+    under the lines is the AUC [1]_. The pointwise band combines Wilson intervals of both rates as
+    in `tpr_at_fpr`. The simultaneous band shifts the curve by simultaneous bands of the score
+    distributions of both classes [2]_. With weights both use Kish's effective sample sizes.
 
     References
     ----------
@@ -178,43 +178,32 @@ def roc_curve(
     checked = Band("pointwise" if band is None else band, level, weight_type)
     limits: Band | None
     limits = None if band is None else checked
-    columns: list[str]
-    columns = [*_columns(max_points, limits), *AUC_BOUNDS]
     binning = Binning(bins, tolerance)
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     rows = pool_in_bins(rows, binning)
-    curve = roc_table(rows, drop_collinear=drop_collinear, max_points=max_points, band=limits)
-    return like_input(frame, curve)
-
-
-def roc_table(
-    rows: Rows,
-    *,
-    drop_collinear: bool = False,
-    max_points: int | None = None,
-    band: Band | None = None,
-) -> pl.LazyFrame:
-    """Lay out the ROC curve of checked rows, or as much of it as is asked for."""
-    whole = full_roc_table(rows, band)
+    whole = full_roc_table(rows, limits)
     curve = whole
     if drop_collinear:
         curve = _drop_collinear(curve)
     if max_points is not None:
         curve = thin(curve, rows.keys, max_points)
-    if band is not None:
-        curve = band.around(curve, whole, TPR_AT_FPR)
-    table = curve.select(*rows.keys, *_columns(max_points, band))
-    return join_on_keys(table, auc_bounds(rows), rows.keys) if rows.binned else table
+    if limits is not None:
+        curve = limits.around(curve, whole, TPR_AT_FPR)
+    columns = _columns(max_points, limits)
+    if rows.binned:
+        curve = join_on_keys(curve.select(*rows.keys, *columns), auc_bounds(rows), rows.keys)
+        columns += AUC_BOUNDS
+    return like_input(frame, rows.sorted_result(curve, columns))
 
 
 def full_roc_table(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
-    """Lay out every point of the ROC curve, prepared for a band if there is one."""
+    """Return all points of the ROC curve, prepared for a band if there is one."""
     positives, negatives = totals()
     curve = curve_frame(rows, squares=band is not None).with_columns(
         fpr=ratio(pl.col("fp"), negatives), tpr=ratio(pl.col("tp"), positives)
     )
-    # A band looks up values in the curve that it is drawn around: computed once all the same.
+    # A band looks up values in its own curve, which is cached to be computed once.
     return curve if band is None else band.prepare(curve).cache()
 
 

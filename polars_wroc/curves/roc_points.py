@@ -1,4 +1,4 @@
-"""Points of a ROC curve at a given rate, with the uncertainty of the other."""
+"""Points of a ROC curve at given rates, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import with_corners
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.ranking.confusion_curve import CURVE_COLUMNS, is_origin
+from polars_wroc.ranking.confusion_curve import is_origin
 
 
 def tpr_at_fpr(
@@ -34,29 +34,29 @@ def tpr_at_fpr(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Weighted true positive rate at given false positive rates, with its interval.
+    """Weighted true positive rate at given false positive rates, with confidence intervals.
 
-    The ROC curve is read between its points, on the straight line through them; where it
-    rises vertically, at the top.
+    The ROC curve is interpolated linearly between its points; where it is vertical, its highest
+    point counts.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label, bins, tolerance
         As for `summary`.
     fpr
         One or several false positive rates from 0 to 1.
     level, weight_type
-        Confidence level, and what a weight means: see `roc_auc_ci`.
+        Confidence level, and meaning of the weights: see `roc_auc_ci`.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by ``fpr``.
         After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high``, the last three
-        null where a class has no weight. With ``bins`` or ``tolerance`` come also
-        ``tpr_least, tpr_most``, between which the rate of the rows is with certainty.
+        null where a class has no weight. With ``bins`` or ``tolerance`` the last columns are
+        ``tpr_least, tpr_most``, between which the exact rate lies.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def tpr_at_fpr(
     Notes
     -----
     The threshold that reaches the rate is estimated from the negatives and the true positive
-    rate from the positives. The interval combines Wilson's of both [1]_, with Kish's effective
-    numbers of rows where there are weights; it is null where the squares of the weights are too
-    small or too large for a number.
+    rate from the positives. The confidence interval combines Wilson's of both [1]_, with Kish's
+    effective sample sizes where there are weights; it is null where the squares of the weights
+    overflow or underflow.
 
     References
     ----------
@@ -92,8 +92,8 @@ def tpr_at_fpr(
     """
     band = Band("pointwise", level, weight_type)
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
-    binning, taken = Binning(bins, tolerance), _taken(TPR_AT_FPR)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    binning = Binning(bins, tolerance)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
 
 
@@ -111,10 +111,10 @@ def fpr_at_tpr(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
-    """Weighted false positive rate at given true positive rates, with its interval.
+    """Weighted false positive rate at given true positive rates, with confidence intervals.
 
-    The same as `tpr_at_fpr` with the rates exchanged; where the curve is level, at its left
-    end.
+    Like `tpr_at_fpr` with the rates exchanged; where the curve is horizontal, its leftmost point
+    counts.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def fpr_at_tpr(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by ``tpr``.
         After them come the Float64 columns ``tpr, fpr, fpr_low, fpr_high``, the last three
-        null where a class has no weight, and with ``bins`` or ``tolerance`` also
-        ``fpr_least, fpr_most``.
+        null where a class has no weight. With ``bins`` or ``tolerance`` the last columns are
+        ``fpr_least, fpr_most``, between which the exact rate lies.
 
     Raises
     ------
@@ -153,32 +153,27 @@ def fpr_at_tpr(
     """
     band = Band("pointwise", level, weight_type)
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
-    binning, taken = Binning(bins, tolerance), _taken(FPR_AT_TPR)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    binning = Binning(bins, tolerance)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
 
 
 def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
     curve = full_roc_table(rows, band)
-    asked = pl.LazyFrame({axes.given: rates}, schema={axes.given: pl.Float64})
+    given = pl.LazyFrame({axes.given: rates}, schema={axes.given: pl.Float64})
     groups = curve.filter(is_origin()).drop(axes.given, axes.found)
-    points = groups.join(asked, how="cross").sort(CURVE, axes.given)
+    points = groups.join(given, how="cross").sort(CURVE, axes.given)
     points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
     limited = band.around(points, curve, axes)
     columns = _columns(axes)
     if rows.binned:
-        # Where the curve is highest a true positive rate is reached with the fewest false ones.
+        # The highest curve has the highest true positive rate, but the lowest false positive rate.
         low, high = with_corners(curve, [CURVE])
         bounds = (low, high) if axes.highest else (high, low)
         for bound, name in zip(bounds, _bounds(axes), strict=True):
             limited = look_up(limited, bound, axes, pl.col(axes.given), name)
         columns += _bounds(axes)
-    return limited.sort(CURVE, axes.given).select(*rows.keys, *columns)
-
-
-def _taken(axes: Axes) -> list[str]:
-    """Names that no group may have, since the curve has columns of these names."""
-    return [*_columns(axes), *_bounds(axes), *CURVE_COLUMNS]
+    return rows.sorted_result(limited.sort(CURVE, axes.given), columns)
 
 
 def _columns(axes: Axes) -> list[str]:

@@ -8,7 +8,7 @@ import re
 _FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|ndjson|jsonl)"
 # Where an address ends inside a sentence.
 _END = r"(?=[)\]>,;:.'\"]*(?:\s|$))"
-_ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*)://(\S+?){_END}", re.IGNORECASE)
+_ADDRESS = re.compile(rf"(?<![a-z])([a-z][a-z0-9+.-]*)://(\S+?){_END}", re.IGNORECASE)
 # A password may hold any character, so it ends with the last @ before another address.
 _PASSWORD = re.compile(
     r"(?<=://)[^\s/@:[]*:(?!\d+(?:[/?#\s)\]>,;:.'\"]|$))(?:(?!://)[^\n])*@", re.IGNORECASE

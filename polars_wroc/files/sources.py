@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 import polars as pl
 
 from polars_wroc.files.messages import first_line, one_line, without_credentials
-from polars_wroc.inputs.arguments import check_text
+from polars_wroc.inputs.arguments import check_text, shortened
 
 # Files may have columns that the first one does not have.
 _scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
@@ -279,5 +279,4 @@ def _listed(sources: Sequence[str]) -> str:
 
 def _shown(source: str) -> str:
     """Write a name for a message."""
-    bare = without_credentials(source)
-    return bare if len(bare) <= _LONGEST else f"{bare[:60]}..."
+    return shortened(without_credentials(source), _LONGEST)

@@ -119,13 +119,12 @@ def abroca_test(
     arguments.whole_number("permutations", permutations, low=1)
     arguments.whole_number("seed", seed, low=0)
     few = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    rows: Rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=ABROCA_COLUMNS
-    )
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
+    rows.check_names(ABROCA_COLUMNS)
     numbered = number_groups(_by_content(rows), few)
     measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
     table = join_on_keys(rows.key_values(), measured, rows.keys)
-    return like_input(frame, rows.sorted_by_keys(table).select(*rows.keys, *ABROCA_COLUMNS))
+    return like_input(frame, rows.result(table, ABROCA_COLUMNS))
 
 
 def _tested(

@@ -98,14 +98,10 @@ def auc_decomposition(
     └──────────┴────────────┴─────────────┴──────────────┘
     """
     require_groups(by)
-    rows: Rows = read_rows(
-        frame, label, score, weight, by, pos_label, result_columns=DECOMPOSITION_COLUMNS
-    )
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     models = Rows(rows.frame, rows.model_keys, rows.model_keys)
     table = in_columns(_added_up(rows, models), [_parts_of_auc])
-    return like_input(
-        frame, models.sorted_by_keys(table.select(*models.keys, *DECOMPOSITION_COLUMNS))
-    )
+    return like_input(frame, models.result(table, DECOMPOSITION_COLUMNS))
 
 
 def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:

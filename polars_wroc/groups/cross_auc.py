@@ -13,7 +13,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import GROUP, Limit, numbered_groups, with_numbers
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.roc_auc_ci import Interval, Method
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.stats.differences import Estimate, difference_limits
@@ -108,19 +108,21 @@ def cross_auc(
     """
     require_groups(by)
     interval = Interval(level, method, weight_type, clustered=False)
-    taken = (*CROSS_COLUMNS, *SUMMARY_COLUMNS)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     limit = Limit("max_pairs", max_pairs, "pairs")
     names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
     pairs = _pairs(rows, names)
-    measured = summarise(Rows(pairs.frame, pairs.keys), interval)
+    measured = summarise(pairs, interval)
     table = pairs.sorted_by_keys(_with_gaps(_complete(measured, rows, names), rows.model_keys))
-    keys = {side: _renamed(rows.group_keys, side) for side in (_POSITIVE, _NEGATIVE)}
-    for side, number in zip(keys.values(), _PAIR, strict=True):
-        named = names.rename({GROUP: number} | side)
-        table = table.join(named, on=number, how="left", maintain_order="left")
-    columns = [name for side in keys.values() for name in side.values()]
-    return like_input(frame, table.select(*columns, *rows.model_keys, *CROSS_COLUMNS))
+    called: dict[str, str] = {}
+    for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):
+        keys = {key: f"{side}{key}" for key in rows.group_keys}
+        table = table.join(
+            names.rename({GROUP: number} | keys), on=number, how="left", maintain_order="left"
+        )
+        called |= {key: f"{side}{rows.name_of(own)}" for own, key in keys.items()}
+    named = Rows(table, [*called, *rows.model_keys], rows.model_keys, names=called)
+    return like_input(frame, named.sorted_result(table, CROSS_COLUMNS))
 
 
 def _number_of_pairs(rows: Rows) -> pl.Expr:
@@ -129,10 +131,6 @@ def _number_of_pairs(rows: Rows) -> pl.Expr:
     models = [schema[name] for name in rows.model_keys]
     each = prod(len(names.categories) for names in models if isinstance(names, pl.Enum))
     return pl.len().cast(pl.Int64) ** 2 * each
-
-
-def _renamed(groups: Sequence[str], prefix: str) -> dict[str, str]:
-    return {key: f"{prefix}{key}" for key in groups}
 
 
 def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:

@@ -175,7 +175,7 @@ def equalized_thresholds(
     arguments.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     large: Rows
     large = _with_rows(rows, arguments.whole_number("min_rows", min_rows, low=0))
     # Read several times, and computed once all the same.
@@ -184,7 +184,7 @@ def equalized_thresholds(
     decided = _decided(decide(edges, costs, large)).cache()
     table = _with_costs(decided, costs, large)
     complete = join_on_keys(rows.key_values(), table, rows.keys)
-    return like_input(frame, rows.sorted_by_keys(complete.select(*rows.keys, *_COLUMNS)))
+    return like_input(frame, rows.result(complete, _COLUMNS))
 
 
 def _with_rows(rows: Rows, least: int) -> Rows:
@@ -203,7 +203,7 @@ def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
     """Lay out the edges of the hull of each group with both classes, from the origin on."""
     positives, negatives = totals()
     models, alone = rows.model_keys, pl.when(is_origin())
-    curve = curve_frame(Rows(rows.frame, rows.keys)).with_columns(
+    curve = curve_frame(rows).with_columns(
         on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
     )
     corners = curve.filter(if_both_classes(positives, negatives, pl.col("__corner")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -15,36 +16,66 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
-from polars_wroc.thresholds.confusion_metrics import METRIC_COLUMNS, ThresholdMetrics
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 FAIRNESS_COLUMNS = ("metric", "value", "group_max", "group_min", "ci_low", "ci_high")
-_RATES = {
-    "demographic_parity": "selection_rate",
-    "equal_opportunity": "tpr",
-    "predictive_equality": "fpr",
-    "predictive_parity": "ppv",
-}
+_RATES = {rate.fairness: name for name, rate in GAP_RATES.items() if rate.fairness}
 _ODDS = ("equal_opportunity", "predictive_equality")
 ABROCA = "max_abroca"
-METRICS = (
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "predictive_equality_difference",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-    "predictive_parity_difference",
-    "auc_difference",
-    ABROCA,
-)
+
+
+class FairnessMetric(NamedTuple):
+    """What a fairness metric is called in tables, and the metrics of groups that it compares."""
+
+    name: str
+    label: str
+    compares: tuple[str, ...]
+
+
+def _of_rate(notion: str, *kinds: str) -> list[FairnessMetric]:
+    """Compare the groups in the rate that a notion of fairness is about."""
+    rate = _RATES[notion]
+    words, rates = notion.replace("_", " ").capitalize(), f"{GAP_RATES[rate].label}s"
+    return [
+        FairnessMetric(f"{notion}_{kind}", f"{words}, {kind} of the {rates}", (rate,))
+        for kind in kinds
+    ]
+
+
+_ODDS_RATES = tuple(_RATES[notion] for notion in _ODDS)
+# In the order of the table.
+METRICS: dict[str, FairnessMetric] = {
+    metric.name: metric
+    for metric in (
+        *_of_rate("demographic_parity", "difference", "ratio"),
+        *_of_rate("equal_opportunity", "difference", "ratio"),
+        *_of_rate("predictive_equality", "difference"),
+        FairnessMetric(
+            "equalized_odds_difference",
+            "Equalized odds, the larger of both differences",
+            _ODDS_RATES,
+        ),
+        FairnessMetric(
+            "equalized_odds_ratio", "Equalized odds, the smaller of both ratios", _ODDS_RATES
+        ),
+        *_of_rate("predictive_parity", "difference"),
+        FairnessMetric("auc_difference", f"Difference of the {ROC_AUC.label}s", (ROC_AUC.column,)),
+        FairnessMetric(
+            ABROCA,
+            "ABROCA, the largest area between the ROC curves of a group and of the rest",
+            (ROC_AUC.column,),
+        ),
+    )
+}
 
 
 def fairness(
@@ -143,25 +174,16 @@ def fairness(
     limit = arguments.number("threshold", threshold) + 0.0
     least = arguments.whole_number("min_rows", min_rows, low=0)
     few = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
-    taken = (*FAIRNESS_COLUMNS, *METRIC_COLUMNS, *SUMMARY_COLUMNS)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     require_texts(rows)
     thresholds = common_threshold(rows, limit)
     interval = Interval(level, "logit-t", weight_type, clustered=False)
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(confusion_at(rows, thresholds), metrics.steps)
-    aucs = summarise(Rows(rows.frame, rows.keys), interval)
+    aucs = summarise(rows, interval)
     rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows, few)))
     table = fairness_of(rows, rates, aucs, weight_type, least, distances)
-    arranged = Rows(rows.frame, rows.model_keys, rows.model_keys).sorted_by_keys(table)
-    return like_input(frame, arranged.select(*rows.model_keys, *FAIRNESS_COLUMNS))
-
-
-def rates_of(metric: str) -> list[str]:
-    """Name the rates that a metric compares."""
-    notion = metric.removesuffix("_difference").removesuffix("_ratio")
-    notions = _ODDS if notion == "equalized_odds" else [notion]
-    return [_RATES.get(each, "auc") for each in notions]
+    return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))
 
 
 def fairness_of(
@@ -210,7 +232,7 @@ def fairness_of(
     if rows.model_keys:
         named = rates.select(rows.model_keys).unique().join(named, how="cross")
     complete = named.join(table, on=[*rows.model_keys, "metric"], how="left", nulls_equal=True)
-    return complete.sort(pl.col("metric").cast(pl.Enum(METRICS)))
+    return complete.sort(pl.col("metric").cast(pl.Enum(list(METRICS))))
 
 
 def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.LazyFrame:
@@ -278,7 +300,7 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         _worse(table, kind, models, largest=kind == "difference")
         for table, kind in ((differences, "difference"), (ratios, "ratio"))
     ]
-    return pl.concat([differences, ratios, *odds]).filter(pl.col("metric").is_in(METRICS))
+    return pl.concat([differences, ratios, *odds]).filter(pl.col("metric").is_in(list(METRICS)))
 
 
 def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bool) -> pl.LazyFrame:

@@ -161,12 +161,12 @@ def group_gaps(
     limit = None if threshold is None else arguments.number("threshold", threshold) + 0.0
     columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=columns)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     thresholds = None if limit is None else common_threshold(rows, limit)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least)
     table = measure_gaps(rows, reference, thresholds, tests)
-    return like_input(frame, rows.sorted_by_keys(table).select(*rows.keys, *columns))
+    return like_input(frame, rows.result(table, columns))
 
 
 class GapTests(NamedTuple):

@@ -8,8 +8,14 @@ import polars as pl
 
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.by_keys import over
+from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
+
+# Metrics whose gaps between groups are measured.
+GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 
 
 def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
@@ -22,15 +28,14 @@ def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
     if weight_type == "frequency":
         positives, negatives = (pl.col(name) for name in OWN_WEIGHTS)
         selected, rejected = pl.col("tp") + pl.col("fp"), pl.col("fn") + pl.col("tn")
-    counts = {
-        "auc": [positives, negatives],
-        "selection_rate": [positives + negatives],
-        "tpr": [positives],
-        "fpr": [negatives],
-        "ppv": [selected],
-        "npv": [rejected],
+    counts: dict[SampleSize, pl.Expr] = {
+        "positives": positives,
+        "negatives": negatives,
+        "rows": positives + negatives,
+        "selected": selected,
+        "rejected": rejected,
     }
-    return counts[metric]
+    return [counts[size] for size in GAP_METRICS[metric].sample_sizes]
 
 
 def outside(partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:

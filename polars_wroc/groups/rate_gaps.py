@@ -11,14 +11,13 @@ import polars as pl
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.confusion_curve import CELLS
+from polars_wroc.ranking.confusion_curve import CELLS, SQUARES
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
 from polars_wroc.stats.distributions import two_sided_p_value
 from polars_wroc.stats.proportions import Proportion, Proportions, WeightedCount, proportion
-from polars_wroc.thresholds.confusion_metrics import SHARES, SQUARES, parts_of
+from polars_wroc.thresholds.confusion_metrics import parts_of
+from polars_wroc.thresholds.registry import GAP_RATES
 
-# Rates whose gaps are measured.
-GAP_RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 # What a difference of sums may have lost.
 _NOTHING = 1e-14
 
@@ -97,7 +96,7 @@ def _other(name: str) -> str:
 
 def _share_of_group(rate: str, field: Fields) -> pl.Expr:
     """What share of everybody's rate is the group's own."""
-    cells = [cell for side in SHARES[rate] for cell in side]
+    cells = GAP_RATES[rate].cells
     own = pl.sum_horizontal(field(cell) for cell in cells)
     return own / (own + pl.sum_horizontal(field(_other(cell)) for cell in cells))
 

@@ -29,9 +29,7 @@ def read_reference(
         return Overall(partition_keys, units)
     if reference == "best":
         return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
-    groups = rows.group_keys
-    schema = rows.frame.collect_schema()
-    return ReferenceGroup(partition_keys, units, _named(groups, partition_keys, reference, schema))
+    return ReferenceGroup(partition_keys, units, _named(rows, reference))
 
 
 def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
@@ -48,13 +46,12 @@ def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int)
     return is_best
 
 
-def _named(
-    groups: Sequence[str], partition_keys: Sequence[str], reference: Any, schema: pl.Schema
-) -> IsReference:
+def _named(rows: Rows, reference: Any) -> IsReference:
+    groups, schema = rows.group_keys, rows.frame.collect_schema()
     given = reference if isinstance(reference, tuple) else (reference,)
     held = [values.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
     if len(given) != len(groups) or any(value is None for value in held):
-        types = ", ".join(f"{key!r} ({schema[key]})" for key in groups)
+        types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in groups)
         msg = (
             f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
             f"found {shown(reference)}"
@@ -65,10 +62,10 @@ def _named(
         for key, value in zip(groups, held, strict=True)
         if value is not None
     ).fill_null(value=False)
-    found_there = over(named.any(), partition_keys)
+    found_there = over(named.any(), rows.model_keys)
     rule = (
         "`reference` must be 'rest', 'overall', 'best' or a group; "
-        f"found no group {shown(reference)} in {', '.join(groups)}"
+        f"found no group {shown(reference)} in {', '.join(rows.group_names)}"
     )
 
     def is_named(_: pl.Expr) -> pl.Expr:

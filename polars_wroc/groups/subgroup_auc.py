@@ -14,7 +14,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.roc_auc_ci import Interval, Method
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
+from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
 
@@ -114,14 +114,12 @@ def subgroup_auc(
     arguments.number("power", power, finite=True)
     few = Limit("max_groups", max_groups, "groups").holds(pl.len())
     interval = Interval(level, method, weight_type, clustered=False)
-    taken = (*SUBGROUP_COLUMNS, *SUMMARY_COLUMNS)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     groups = rows.group_keys
     stacked: Rows = _beside_rest(rows, few)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
-    # Models become text when all is put together, not before.
-    within = summarise(Rows(rows.frame, rows.keys), interval)
+    within = summarise(rows, interval)
     overall = summarise(Rows(rows.frame, rows.model_keys), interval)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
@@ -130,7 +128,7 @@ def subgroup_auc(
     auc = overall.select(*rows.model_keys, pl.col("auc").alias(_OVERALL))
     table = join_on_keys(table, auc, rows.model_keys)
     scored = table.with_columns(**_means(rows.model_keys, power)).with_columns(_final_score())
-    return like_input(frame, rows.sorted_by_keys(scored).select(*rows.keys, *SUBGROUP_COLUMNS))
+    return like_input(frame, rows.result(scored, SUBGROUP_COLUMNS))
 
 
 def _group(key: str) -> str:

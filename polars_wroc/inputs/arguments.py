@@ -112,8 +112,12 @@ def reject_type(argument: str, rule: str, value: object) -> NoReturn:
 
 def shown(value: object) -> str:
     """Write a value for a message, in one short line."""
-    found = " ".join(repr(value).split())
-    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+    return shortened(" ".join(repr(value).split()))
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """Cut a text that is too long for a message."""
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 WeightType: TypeAlias = Literal["probability", "frequency"]

@@ -24,9 +24,10 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
-from polars_wroc.inputs.score_types import in_one_type
+from polars_wroc.inputs.score_types import in_one_type, precision
+from polars_wroc.plans.collect import collect
 
 
 def require_groups(by: object, rule: str = "name the groups to compare") -> None:
@@ -43,22 +44,21 @@ def read_rows(
     by: IntoColumns | None,
     pos_label: object,
     *,
-    result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
     each_a_cluster: bool = False,
 ) -> Rows:
     """Check the arguments against the frame's schema and return its rows.
 
-    A LazyFrame is not collected; only its schema is resolved. ``result_columns`` are names that a
-    group column must not have. If the frame holds counts, a row may represent several.
-    ``each_a_cluster`` makes each row a cluster, with the same number in all models.
+    A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
+    represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
+    models.
     """
     if isinstance(frame, RowSource):
-        return _read_counts(frame, by, result_columns)
-    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+        return frame.rows({} if by is None else _named_keys(by, frame.groups))
+    columns = _read(frame, label, score, weight, by, cluster)
     if each_a_cluster:
         columns = _numbered(columns)
-    selected, keys, typed_score = columns.frame, columns.keys, columns.scores[0]
+    selected, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
     if columns.several:
         names = [score_column(i) for i in range(len(columns.models))]
         alike = in_one_type(columns.scores)
@@ -77,14 +77,7 @@ def read_rows(
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
     observed = selected.select(*keys, seen.score.alias(SCORE), *_other_columns(columns, seen))
-    return Rows(observed, keys, [MODEL] if columns.several else [])
-
-
-def _read_counts(source: RowSource, by: IntoColumns | None, result_columns: Sequence[str]) -> Rows:
-    groups = source.frame.select(key for key in source.keys if key != MODEL)
-    keys = {} if by is None else _named_keys(by, groups)
-    _check_key_names(keys, result_columns)
-    return source.rows(keys)
+    return Rows(observed, keys, [MODEL] if columns.several else [], names=columns.keys)
 
 
 def read_paired_rows(
@@ -95,14 +88,13 @@ def read_paired_rows(
     by: IntoColumns | None,
     pos_label: object,
     *,
-    result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
 ) -> tuple[Rows, list[str]]:
     """Return the rows with a column for each score, and the names of the models.
 
     The scores are in the columns `score_column`. A row with any score missing is missing.
     """
-    columns = _read(frame, label, score, weight, by, cluster, result_columns)
+    columns = _read(frame, label, score, weight, by, cluster)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
         msg = f"`score` must hold two or more columns to compare; found {columns.models}"
         raise ValueError(msg)
@@ -113,7 +105,7 @@ def read_paired_rows(
         pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
     ]
     observed = columns.frame.select(*columns.keys, *scores, *_other_columns(columns, first))
-    return Rows(observed, columns.keys), columns.models
+    return Rows(observed, [*columns.keys], names=columns.keys), columns.models
 
 
 def missing_values(
@@ -122,25 +114,52 @@ def missing_values(
     score: IntoColumns,
     weight: IntoColumn | None,
     by: IntoColumns,
-) -> pl.LazyFrame:
-    """Count the missing values of each column, NaN scores included, in one row.
+    *,
+    label_name: str | None,
+    weight_name: str | None,
+) -> pl.DataFrame:
+    """Count the missing values of each ``column``, NaN scores included, in one row each.
 
     Counts have them for groups only.
     """
     if isinstance(frame, RowSource):
-        keys = _named_keys(by, frame.frame.select(frame.keys))
-        rows_of = frame.multiplicity()
-        missing = {name: rows_of.filter(key.is_null()).sum() for name, key in keys.items()}
-        return frame.frame.select(**missing)
-    columns = _read(frame, label, score, weight, by, None, ())
-    counted = {LABEL: columns.label.column.null_count()}
-    for name, typed in zip(columns.models, columns.scores, strict=True):
-        counted[name] = _has_no_score(typed).sum()
+        groups, rows_of = _named_keys(by, frame.groups), frame.multiplicity()
+        missing = [rows_of.filter(key.is_null()).sum() for key in groups.values()]
+        return _counted(frame.named, [*groups], missing)
+    columns = _read(frame, label, score, weight, by, None)
+    names = [label_name, *columns.models]
+    missing = [columns.label.column.null_count()]
+    missing += [_has_no_score(typed).sum() for typed in columns.scores]
     if columns.weight is not None:
-        counted[ROW_WEIGHT] = columns.weight.column.null_count()
+        names.append(weight_name)
+        missing.append(columns.weight.column.null_count())
     # Not again for a score that is an attribute too, which may have NaN.
-    counted |= {key: pl.col(key).null_count() for key in columns.keys if key not in counted}
-    return columns.frame.select(count.cast(pl.Int64).alias(n) for n, count in counted.items())
+    keys = {key: name for key, name in columns.keys.items() if name not in columns.models}
+    return _counted(
+        columns.frame, [*names, *keys.values()], [*missing, *(pl.col(k).null_count() for k in keys)]
+    )
+
+
+def _counted(
+    frame: pl.LazyFrame, names: Sequence[str | None], missing: Sequence[pl.Expr]
+) -> pl.DataFrame:
+    counts = collect(frame.select(n.cast(pl.Int64).alias(str(i)) for i, n in enumerate(missing)))
+    schema = {"column": pl.String, "n_missing": pl.Int64}
+    table = pl.DataFrame({"column": names, "n_missing": counts.row(0)}, schema)
+    return table.unique(maintain_order=True)
+
+
+def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
+    """Return the machine precision of each row's score, in the data type of its model's column."""
+    lazy = frame.lazy()
+    models: dict[float, list[str]] = {}
+    for name, column in named_columns("score", score, lazy).items():
+        models.setdefault(precision(typed_column("score", column, lazy).dtype), []).append(name)
+    (value, _), *others = models.items()
+    found = pl.lit(value)
+    for other, names in others:
+        found = pl.when(pl.col(MODEL).cast(pl.String).is_in(names)).then(other).otherwise(found)
+    return found
 
 
 def model_names(models: Sequence[str]) -> pl.Expr:
@@ -160,7 +179,8 @@ class _Columns(NamedTuple):
     """The columns of the arguments in one frame, without the rows of weight zero."""
 
     frame: pl.LazyFrame
-    keys: list[str]
+    # With the caller's name of each.
+    keys: dict[str, str]
     models: list[str]
     several: bool
     label: Typed
@@ -176,7 +196,6 @@ def _read(
     weight: IntoColumn | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
-    result_columns: Sequence[str],
 ) -> _Columns:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         kind = type(frame)
@@ -186,10 +205,10 @@ def _read(
         )
         raise TypeError(msg)
     lazy = frame.lazy()
-    keys = {} if by is None else _named_keys(by, lazy)
+    groups = {} if by is None else _named_keys(by, lazy)
+    keys = internal_keys(groups)
     models = named_columns("score", score, lazy)
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
-    _check_key_names(keys, [*result_columns, *([MODEL] if several else [])])
 
     typed_scores = [typed_column("score", column, lazy) for column in models.values()]
     for typed in typed_scores:
@@ -202,7 +221,7 @@ def _read(
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
-        *(column.alias(name) for name, column in keys.items()),
+        *(groups[name].alias(key) for key, name in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
     if weight is not None:
@@ -211,7 +230,7 @@ def _read(
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
     return _Columns(
         frame=selected,
-        keys=list(keys),
+        keys=keys,
         models=list(models),
         several=several,
         label=named[LABEL],
@@ -254,25 +273,12 @@ def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     }
 
 
-def _check_key_names(keys: dict[str, pl.Expr], taken: Sequence[str]) -> None:
-    for name in keys:
-        if name.startswith("__"):
-            msg = f"`by` must not start with two underscores; found {name!r}"
-            raise ValueError(msg)
-        if name in taken:
-            msg = (
-                f"`by` must not take the name of a result column; found {name!r}: "
-                f"rename it, as in pl.col({name!r}).alias(...)"
-            )
-            raise ValueError(msg)
-
-
 def require_texts(rows: Rows) -> None:
     """Check that the values of groups can be written as text."""
-    for name, dtype in rows.frame.select(rows.keys).collect_schema().items():
+    for key, dtype in rows.frame.select(rows.keys).collect_schema().items():
         if dtype.is_nested() or dtype in (pl.Duration, pl.Binary):
             msg = (
                 "`by` must hold values that can be written as text; "
-                f"found column {name!r} of type {dtype}"
+                f"found column {rows.name_of(key)!r} of type {dtype}"
             )
             raise TypeError(msg)

@@ -1,6 +1,8 @@
-"""Names of columns and segments that several modules share."""
+"""Names of result columns and segments, and internal names of group columns."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 BAND_COLUMNS = ("tpr_low", "tpr_high")
@@ -12,3 +14,8 @@ MODEL = "model"
 
 # The segment of all rows, and its attribute.
 OVERALL = "overall"
+
+
+def internal_keys(names: Iterable[str]) -> dict[str, str]:
+    """Map internal names of group columns, which no other column has, to the caller's names."""
+    return {f"__key_{number}": name for number, name in enumerate(names)}

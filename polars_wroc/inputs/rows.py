@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -29,12 +29,19 @@ IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 class RowSource(ABC):
     """A frame whose rows each represent several, such as a table of counts."""
 
-    frame: pl.LazyFrame
-    keys: list[str]
+    @property
+    @abstractmethod
+    def named(self) -> pl.LazyFrame:
+        """The frame, with the groups under the caller's names."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> pl.LazyFrame:
+        """The groups alone, under the caller's names."""
 
     @abstractmethod
     def rows(self, by: dict[str, pl.Expr]) -> Rows:
-        """Return its rows, grouped by expressions of its keys and by model."""
+        """Return its rows, grouped by expressions of its `groups` and by model."""
 
     @abstractmethod
     def multiplicity(self) -> pl.Expr:
@@ -49,6 +56,9 @@ class Rows:
     `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
     weights. In a bin these have scores up to `SCORE_HIGH`, and `SEVERAL_SCORES` says whether they
     differ.
+
+    The keys have internal names (`internal_keys`), so that a group may have the name of any column
+    of a plan. `result` restores the caller's names.
     """
 
     frame: pl.LazyFrame
@@ -57,11 +67,22 @@ class Rows:
     model_keys: list[str] = field(default_factory=list)
     # Whether the rows are in descending order of the score already, the missing ones first.
     in_order: bool = False
+    # What the caller calls the keys; the others go by their own names.
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def group_keys(self) -> list[str]:
         """The keys but for the model."""
         return [key for key in self.keys if key not in self.model_keys]
+
+    @property
+    def group_names(self) -> list[str]:
+        """What the caller calls the `group_keys`."""
+        return [self.name_of(key) for key in self.group_keys]
+
+    def name_of(self, key: str) -> str:
+        """Say what the caller calls a key."""
+        return self.names.get(key, key)
 
     @property
     def observations(self) -> Observations:
@@ -136,14 +157,29 @@ class Rows:
         return self.frame.select(self.keys).unique()
 
     def sorted_by_keys(self, result: pl.LazyFrame) -> pl.LazyFrame:
-        """Sort a result by the keys, keeping the order inside a group.
+        """Sort a result by the keys, keeping the order inside a group."""
+        return result.sort(self.keys, maintain_order=True) if self.keys else result
 
-        The last step of a result: it turns models into text, which sorts in another order.
-        """
-        if not self.keys:
-            return result
-        result = result.sort(self.keys, maintain_order=True)
-        return result.with_columns(pl.col(name).cast(pl.String) for name in self.model_keys)
+    def result(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+        """Return these columns under the caller's names, sorted by the keys."""
+        return self.sorted_result(self.sorted_by_keys(table), columns)
+
+    def sorted_result(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+        """Return columns of a sorted table, with the caller's names and models as text."""
+        self.check_names(columns)
+        models = [pl.col(key).cast(pl.String) for key in self.model_keys]
+        groups = [pl.col(key).alias(self.name_of(key)) for key in self.group_keys]
+        return table.select(*groups, *models, *columns)
+
+    def check_names(self, columns: Sequence[str]) -> None:
+        """Raise for a group with the name of another column of the result."""
+        for name in self.group_names:
+            if name in columns or name in self.model_keys:
+                msg = (
+                    f"`by` must not take the name of a result column; found {name!r}: "
+                    f"rename it, as in pl.col({name!r}).alias(...)"
+                )
+                raise ValueError(msg)
 
     def aggregate(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
         """Aggregate each group of a frame that has the keys."""

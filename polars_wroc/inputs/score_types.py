@@ -15,6 +15,7 @@ from polars_wroc.plans.checks import require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()
+_FRACTION_BITS: dict[type[pl.DataType], int] = {pl.Float16: 10, pl.Float32: 23}
 
 
 def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
@@ -100,6 +101,16 @@ def is_moved(score: pl.Expr) -> pl.Expr:
         return value.cast(_WHOLE, strict=False).ne_missing(near)
 
     return pl.pipe_with_dtype([score], compare)
+
+
+def precision(dtype: pl.DataType) -> float:
+    """Machine precision of a type of floats; other numbers are worked with as Float64."""
+    return 2.0 ** -_FRACTION_BITS.get(dtype.base_type(), 52)
+
+
+def precision_of(score: pl.Expr) -> pl.Expr:
+    """Give the machine precision of a score of any type."""
+    return pl.pipe_with_dtype([score], lambda columns: pl.lit(precision(columns[0][1])))
 
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:

@@ -73,4 +73,4 @@ def auc_bound_sums() -> dict[str, pl.Expr]:
 
 def auc_bounds(rows: Rows) -> pl.LazyFrame:
     """Return the bounds of the AUC of each group."""
-    return rows.sorted_by_keys(rows.aggregate(add_placements(rows), auc_bound_sums()))
+    return rows.aggregate(add_placements(rows), auc_bound_sums())

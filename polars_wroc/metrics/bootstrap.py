@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import CLUSTER, WEIGHT, IntoColumn
-from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.formulas import Metric
-from polars_wroc.metrics.registry import Metrics, named_metrics
+from polars_wroc.metrics.formulas import Formula
+from polars_wroc.metrics.registry import Metrics, named_metrics, need_scores
+from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, collect, like_input
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements_among, row_curve
+from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_curve
 from polars_wroc.stats.resampling import in_batches, seeds
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
@@ -117,13 +119,14 @@ def bootstrap(
     └────────┴───────┘
     """
     arguments.level(level)
-    formulas: dict[str, Metric] = named_metrics(metrics)
+    formulas: dict[str, Formula] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
-    taken = [*BOOTSTRAP_COLUMNS, REPLICATE, *names]
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
+    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster)
+    rows.check_names(BOOTSTRAP_COLUMNS)
+    curve = _curve(frame, score, formulas)
     table = _replicates(
-        rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+        rows, formulas, curve, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
     group = [*rows.keys, "metric"]
     long = table.unpivot(
@@ -138,10 +141,8 @@ def bootstrap(
         ci_high=resampled.quantile((1 + level) / 2, "linear"),
         n_replicates=resampled.count().cast(pl.Int64),
     )
-    in_order = rows.sorted_by_keys(result.sort("metric")).with_columns(
-        pl.col("metric").cast(pl.String)
-    )
-    return like_input(frame, in_order.select(*rows.keys, *BOOTSTRAP_COLUMNS))
+    in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)
+    return like_input(frame, in_order.with_columns(pl.col("metric").cast(pl.String)))
 
 
 def bootstrap_replicates(
@@ -188,14 +189,16 @@ def bootstrap_replicates(
     >>> wroc.bootstrap_replicates(df, "y", "s", metrics="ks", replicates=200).shape
     (201, 2)
     """
-    formulas: dict[str, Metric] = named_metrics(metrics)
+    formulas: dict[str, Formula] = named_metrics(metrics)
     _check_names(formulas, [REPLICATE, MODEL])
-    taken = [REPLICATE, *formulas]
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster, taken)
+    columns = [REPLICATE, *formulas]
+    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster)
+    rows.check_names(columns)
+    curve = _curve(frame, score, formulas)
     table = _replicates(
-        rows, formulas, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
+        rows, formulas, curve, replicates, seed, multiplier, eager=isinstance(frame, pl.DataFrame)
     )
-    return like_input(frame, rows.sorted_by_keys(table.sort(REPLICATE)))
+    return like_input(frame, rows.result(table.sort(REPLICATE), columns))
 
 
 def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
@@ -213,7 +216,6 @@ def _rows(
     by: IntoColumns | None,
     pos_label: object,
     cluster: IntoColumn | None,
-    result_columns: Sequence[str],
 ) -> Rows:
     return read_rows(
         frame,
@@ -222,15 +224,25 @@ def _rows(
         weight,
         by,
         pos_label,
-        result_columns=result_columns,
         cluster=cluster,
         each_a_cluster=cluster is None,
     )
 
 
+def _curve(
+    frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns, formulas: dict[str, Formula]
+) -> RowCurve:
+    """Refer to placed rows, with their scores where a metric needs to know them."""
+    if not need_scores(formulas):
+        return row_curve()
+    known = pl.col(SCORE).cast(pl.Float64)
+    return replace(row_curve(), score=known, precision=score_precision(frame, score))
+
+
 def _replicates(
     rows: Rows,
-    formulas: dict[str, Metric],
+    formulas: dict[str, Formula],
+    curve: RowCurve,
     replicates: int,
     seed: int,
     multiplier: Multiplier,
@@ -242,10 +254,12 @@ def _replicates(
     arguments.whole_number("seed", seed, low=0)
     arguments.option("multiplier", multiplier, get_args(Multiplier))
     ordered = by_descending_score(rows)
+    if curve.score is not None:
+        ordered = ordered.with_columns(probability("score", pl.col(SCORE)).alias(SCORE))
     if eager:
         ordered = collect(ordered).lazy()
     checked = rows.observations.signed_weight
-    values = {name: formula(row_curve()) for name, formula in formulas.items()}
+    values = {name: formula(curve) for name, formula in formulas.items()}
     tables = []
     draws = seeds(seed)
     for number in range(replicates + 1):

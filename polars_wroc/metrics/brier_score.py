@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.plans.checks import probability
+from polars_wroc.metrics import formulas
 from polars_wroc.plans.steps import Fields, as_struct, in_struct
-from polars_wroc.ranking.confusion_curve import Curve, is_divisor, list_curve
+from polars_wroc.ranking.confusion_curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.convex_hull import hull_list
-from polars_wroc.ranking.cumulative_sums import ENDS_TIE, FP, TP, cumulated_list
 
 BRIER_COLUMNS = (
     "brier_score",
@@ -21,7 +22,7 @@ BRIER_COLUMNS = (
     "discrimination",
 )
 _POINTS, _LOSS = "__points", "__loss"
-_POSITIVE, _HERE = "__positive", "__here"
+_POSITIVE, _NEGATIVE = "__positive", "__negative"
 
 
 def brier_score(
@@ -31,7 +32,9 @@ def brier_score(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted Brier score of a probability, with two decompositions.
+    """Mean squared distance of the score, a probability, from the outcome.
+
+    The weighted Brier score comes with two decompositions.
 
     Parameters
     ----------
@@ -84,19 +87,13 @@ def brier_score(
 
 
 def _brier(rows: pl.Expr) -> pl.Expr:
-    field = pl.element().struct.field
-    weighted = rows.list.eval(pl.element().filter(field(WEIGHT) != 0))
-    score = probability("score", field(SCORE).cast(pl.Float64))
-    point = as_struct({SCORE: score, TP: field(TP), FP: field(FP)})
-    points = cumulated_list(weighted, [SCORE]).list.eval(point.filter(field(ENDS_TIE)))
-    curve = list_curve()
+    curve = list_curve(of_score=True)
     # As columns, since each of the losses uses them several times.
-    named = points.list.eval(
-        pl.element().struct.with_fields(
-            curve.dp.alias(_POSITIVE), (curve.dp + curve.dn).alias(_HERE)
-        )
+    named = curve_list(rows, of_score=True).list.eval(
+        pl.element().struct.with_fields(curve.dp.alias(_POSITIVE), curve.dn.alias(_NEGATIVE))
     )
-    parts = _over_scores(curve, field)
+    field = pl.element().struct.field
+    parts = _over_scores(replace(curve, dp=field(_POSITIVE), dn=field(_NEGATIVE)))
     parts[_POINTS] = pl.element().implode()
     sums = named.list.eval(as_struct(parts))
     return in_struct(sums, [_calibrated, _differences], BRIER_COLUMNS)
@@ -118,19 +115,19 @@ def _differences(field: Fields) -> dict[str, pl.Expr]:
     return {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
 
 
-def _over_scores(curve: Curve, field: Fields) -> dict[str, pl.Expr]:
-    """Return the Brier score and Murphy's decomposition as sums over the distinct scores."""
+def _over_scores(curve: Curve) -> dict[str, pl.Expr]:
+    """Return Murphy's decomposition of the Brier score as sums over the distinct scores."""
     both = curve.positives + curve.negatives
-    score, positive, here = field(SCORE), field(_POSITIVE), field(_HERE)
-    # Undefined for a score whose weight is lost in rounding.
-    rate = pl.when(here > 0).then(positive / here)
+    here, score = curve.dp + curve.dn, curve.score
+    assert score is not None
+    # A score whose weight is lost in rounding has none.
+    rate = pl.when(here > 0).then(curve.dp / here)
     losses = {
-        "brier_score": positive * (1 - score).pow(2) + (here - positive) * score.pow(2),
         "reliability": here * (score - rate).pow(2),
         "resolution": here * (rate - curve.prevalence).pow(2),
     }
     present = pl.when(is_divisor(both))
-    sums: dict[str, pl.Expr]
-    sums = {name: present.then(loss.sum() / both) for name, loss in losses.items()}
+    sums = {"brier_score": formulas.brier_score(curve)}
+    sums |= {name: present.then(loss.sum() / both) for name, loss in losses.items()}
     uncertainty = present.then(curve.positives / both * (curve.negatives / both))
     return sums | {"uncertainty": uncertainty}

@@ -147,7 +147,6 @@ def compare(
         weight,
         by,
         pos_label,
-        result_columns=COMPARISON_COLUMNS,
         cluster=cluster,
     )
     limit.check(comb(len(models), 2))
@@ -161,8 +160,8 @@ def compare(
     sums = pl.concat([_sums_of_pairs(placed, batch) for batch in batches], parallel=False)
     table = in_columns(sums, [_centre, *_variance(units).steps])
     named = table.with_columns(**_comparison(models, units, level))
-    in_order = rows.sorted_by_keys(adjusted(named, adjust).sort(_FIRST, _SECOND))
-    return like_input(frame, in_order.select(*rows.keys, *COMPARISON_COLUMNS))
+    in_order = adjusted(named, adjust).sort(_FIRST, _SECOND)
+    return like_input(frame, rows.result(in_order, COMPARISON_COLUMNS))
 
 
 @dataclass(frozen=True)

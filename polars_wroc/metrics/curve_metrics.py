@@ -8,9 +8,13 @@ import polars as pl
 
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.metrics import formulas
-from polars_wroc.metrics.formulas import Metric
-from polars_wroc.metrics.registry import Metrics, named_metrics
+from polars_wroc.metrics.registry import (
+    CURVE_METRICS,
+    MetricName,
+    Metrics,
+    named_metrics,
+    need_scores,
+)
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.confusion_curve import Curve, fold
 
@@ -22,10 +26,10 @@ def roc_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under the ROC curve.
+    """Share of positive-negative pairs, by weight, ranked correctly; ties count half.
 
-    The weighted proportion of positive-negative pairs that the score ranks correctly, ties
-    counting half [1]_. Works in ``select``, ``group_by().agg()`` and ``.over()``.
+    That is the area under the weighted ROC curve [1]_: 0.5 is chance and 1 is perfect. Works in
+    ``select``, ``group_by().agg()`` and ``.over()``.
 
     Parameters
     ----------
@@ -68,7 +72,7 @@ def roc_auc(
     >>> df.select(pl.col("s").wroc.roc_auc("y", weight="w")).item()
     0.325
     """
-    return _metric(formulas.roc_auc, label, score, weight, pos_label)
+    return _metric("roc_auc", label, score, weight, pos_label)
 
 
 def gini(
@@ -78,9 +82,10 @@ def gini(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted Gini coefficient: ``2 * roc_auc - 1``, Somers' D of the score given the label.
+    """Twice the AUC less one, so that 0 is chance and 1 is perfect.
 
-    Parameters, nulls and errors are those of `roc_auc`.
+    Parameters, nulls and errors are those of `roc_auc`. This is Somers' D of the score given the
+    label.
 
     Returns
     -------
@@ -96,7 +101,7 @@ def gini(
     >>> df.select(wroc.gini("y", "s")).item()
     0.5
     """
-    return _metric(formulas.gini, label, score, weight, pos_label)
+    return _metric("gini", label, score, weight, pos_label)
 
 
 def ks(
@@ -106,9 +111,10 @@ def ks(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted Kolmogorov-Smirnov distance: the largest ``|tpr - fpr|`` over all thresholds.
+    """Largest distance between the true and the false positive rate at any threshold.
 
-    Parameters, nulls and errors are those of `roc_auc`.
+    Parameters, nulls and errors are those of `roc_auc`. This is the Kolmogorov-Smirnov distance
+    between the score distributions of the two classes.
 
     Returns
     -------
@@ -123,7 +129,7 @@ def ks(
     >>> df.select(wroc.ks("y", "s")).item()
     0.5
     """
-    return _metric(formulas.ks, label, score, weight, pos_label)
+    return _metric("ks", label, score, weight, pos_label)
 
 
 def average_precision(
@@ -133,7 +139,7 @@ def average_precision(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted average precision: the step-wise area under the precision-recall curve.
+    """Area under the steps of the precision-recall curve.
 
     Parameters, nulls and errors are those of `roc_auc`. The formula is scikit-learn's: the
     precision at each distinct score, averaged over the positive weight gained there.
@@ -152,7 +158,7 @@ def average_precision(
     >>> round(df.select(wroc.average_precision("y", "s")).item(), 6)
     0.833333
     """
-    return _metric(formulas.average_precision, label, score, weight, pos_label)
+    return _metric("average_precision", label, score, weight, pos_label)
 
 
 def pr_auc(
@@ -162,7 +168,7 @@ def pr_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted area under the precision-recall curve, with its non-linear interpolation.
+    """Area under the precision-recall curve, along which a tie is split evenly.
 
     Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
     not change along a straight line, but as if the rows there were evenly mixed [1]_; the
@@ -187,7 +193,7 @@ def pr_auc(
     >>> round(df.select(wroc.pr_auc("y", "s")).item(), 6)
     0.797267
     """
-    return _metric(formulas.pr_auc, label, score, weight, pos_label)
+    return _metric("pr_auc", label, score, weight, pos_label)
 
 
 def equal_error_rate(
@@ -197,10 +203,10 @@ def equal_error_rate(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Weighted equal error rate, at which the false positive and false negative rates are equal.
+    """False positive rate where it equals the false negative rate.
 
-    Parameters, nulls and errors are those of `roc_auc`. The rates are interpolated on the straight
-    line between two thresholds.
+    Parameters, nulls and errors are those of `roc_auc`. The point may be on the straight line
+    between two thresholds.
 
     Returns
     -------
@@ -216,7 +222,40 @@ def equal_error_rate(
     >>> df.select(wroc.equal_error_rate("y", "s")).item()
     0.5
     """
-    return _metric(formulas.equal_error_rate, label, score, weight, pos_label)
+    return _metric("equal_error_rate", label, score, weight, pos_label)
+
+
+def log_loss(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Mean negative logarithm of the probability that the score gives to the outcome.
+
+    Parameters are those of `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
+    score closer to 0 or 1 than the machine precision of its type is taken to be that far away.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``log_loss``, zero or more; null where no row has weight.
+
+    Raises
+    ------
+    polars.exceptions.InvalidOperationError
+        At collect, for a score that is not between 0 and 1; else as for `roc_auc`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> round(df.select(wroc.log_loss("y", "s")).item(), 6)
+    0.544208
+    """
+    return _metric("log_loss", label, score, weight, pos_label)
 
 
 def curve_metrics(
@@ -236,15 +275,15 @@ def curve_metrics(
     label, score, weight, pos_label
         As for `roc_auc`.
     metrics
-        Names: ``"roc_auc"``, ``"gini"``, ``"ks"``, ``"average_precision"``, ``"pr_auc"``,
-        ``"equal_error_rate"``. Or a mapping from names of your choice to these names, to
-        `PartialAUC` or to `CostPartialAUC`.
+        Names of functions of a curve that give one number, such as ``"roc_auc"`` and ``"ks"``,
+        and ``"brier_score"``: any other name raises an error that lists all. Or a mapping from
+        names of your own to those, to `PartialAUC` and to `CostPartialAUC`.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``curve_metrics``, with a Float64 field for each metric;
-        null where a class has no weight.
+        null where the metric by itself would be, which for most is where a class has no weight.
 
     Raises
     ------
@@ -272,16 +311,17 @@ def curve_metrics(
     def struct_of_metrics(curve: Curve) -> pl.Expr:
         return as_struct({name: formula(curve) for name, formula in asked.items()})
 
-    build = partial(fold, formula=struct_of_metrics)
+    build = partial(fold, formula=struct_of_metrics, of_score=need_scores(asked))
     return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
 
 
 def _metric(
-    metric: Metric,
+    name: MetricName,
     label: IntoColumn,
     score: IntoColumn,
     weight: IntoColumn | None,
     pos_label: object,
 ) -> pl.Expr:
-    build = partial(fold, formula=metric)
-    return from_expressions(label, score, weight, pos_label, build).alias(metric.__name__)
+    metric = CURVE_METRICS[name]
+    build = partial(fold, formula=metric, of_score=metric.of_score)
+    return from_expressions(label, score, weight, pos_label, build).alias(name)

@@ -9,9 +9,9 @@ import polars as pl
 
 from polars_wroc.plans.steps import Fields, let
 from polars_wroc.ranking.areas import pieces, total
-from polars_wroc.ranking.confusion_curve import Curve
+from polars_wroc.ranking.confusion_curve import Curve, is_divisor
 
-Metric: TypeAlias = Callable[[Curve], pl.Expr]
+Formula: TypeAlias = Callable[[Curve], pl.Expr]
 
 
 def roc_auc(curve: Curve) -> pl.Expr:
@@ -70,3 +70,24 @@ def equal_error_rate(curve: Curve) -> pl.Expr:
         return pl.when(crosses).then(x0 + run * before / (before - after))
 
     return curve.if_both_classes(let(parts, crossing).min())
+
+
+def brier_score(curve: Curve) -> pl.Expr:
+    """Mean squared distance of the score from the outcome."""
+    assert curve.score is not None
+    return _mean_loss(curve, positive=(1 - curve.score).pow(2), negative=curve.score.pow(2))
+
+
+def log_loss(curve: Curve) -> pl.Expr:
+    """Mean negative logarithm of the probability that the score gives to the outcome."""
+    assert curve.score is not None
+    assert curve.precision is not None
+    score = curve.score.clip(curve.precision, 1 - curve.precision)
+    return _mean_loss(curve, positive=-score.log(), negative=-(-score).log1p())
+
+
+def _mean_loss(curve: Curve, *, positive: pl.Expr, negative: pl.Expr) -> pl.Expr:
+    """Average over all weight what a positive and a negative lose at each score."""
+    loss = (curve.dp * positive + curve.dn * negative).sum()
+    weight = curve.positives + curve.negatives
+    return pl.when(is_divisor(weight)).then(loss / weight)

@@ -141,14 +141,15 @@ def partial_aucs(
     """
     area = PartialAUC(fpr, tpr, standardize)
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=_COLUMNS)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     rows = pool_in_bins(rows, Binning(bins, tolerance))
     curves: list[Curve] = [row_curve()]
     if rows.binned:
         curves += curve_bounds(row_curve(), over_tpr=fpr is None)
+    areas: dict[str, pl.Expr]
     areas = {name: area(curve) for name, curve in zip(_COLUMNS, curves, strict=False)}
-    table = rows.sorted_by_keys(rows.aggregate(add_placements(rows), areas))
-    return like_input(frame, table.select(*rows.keys, *areas))
+    table = rows.aggregate(add_placements(rows), areas)
+    return like_input(frame, rows.result(table, [*areas]))
 
 
 Standardize: TypeAlias = bool | Literal["mean"]

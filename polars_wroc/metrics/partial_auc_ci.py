@@ -95,8 +95,8 @@ class LinearisedArea:
     def _placements(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the placement value of each row, for both classes."""
         low, high = (_contributions_until(end, field) for end in self._range)
-        contributions = [above - below for above, below in zip(high, low, strict=True)]
-        placements = [1 - contribution / self._width for contribution in contributions]
+        row_sums = [above - below for above, below in zip(high, low, strict=True)]
+        placements = [1 - contribution / self._width for contribution in row_sums]
         weights = {name: field(name) for name in _WEIGHTS}
         by_class = placements if self.tpr is None else reversed(placements)
         return weights | dict(zip(_PLACEMENTS, by_class, strict=True))

@@ -1,36 +1,150 @@
-"""The metrics of a whole curve by name, and the reading of the argument ``metrics``."""
+"""The registry of curve metrics: one row each, from which everything else is derived."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+import polars as pl
+
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.metrics import formulas
 from polars_wroc.metrics.cost_partial_auc import CostPartialAUC
-from polars_wroc.metrics.formulas import (
-    Metric,
-    average_precision,
-    equal_error_rate,
-    gini,
-    ks,
-    pr_auc,
-    roc_auc,
-)
+from polars_wroc.metrics.formulas import Formula
 from polars_wroc.metrics.partial_auc import PartialAUC
+from polars_wroc.ranking.confusion_curve import Curve
 
 MetricName: TypeAlias = Literal[
-    "roc_auc", "gini", "ks", "average_precision", "pr_auc", "equal_error_rate"
+    "roc_auc",
+    "gini",
+    "ks",
+    "average_precision",
+    "pr_auc",
+    "equal_error_rate",
+    "brier_score",
+    "log_loss",
 ]
 OneMetric: TypeAlias = MetricName | PartialAUC | CostPartialAUC
 Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 
-METRICS: dict[str, Metric] = {
-    metric.__name__: metric
-    for metric in (roc_auc, gini, ks, average_precision, pr_auc, equal_error_rate)
+
+@dataclass(frozen=True, kw_only=True)
+class CurveMetric(Metric):
+    """A metric that is a formula of a confusion curve.
+
+    The ``definition`` is the first line of its public function. ``over_ranges`` says how the
+    values of parts of a curve make that of the whole; None where they do not, as where the value
+    follows from another one. The formula is ``of_score`` where it needs the scores themselves,
+    which must be probabilities then, and where it is defined for one class alone.
+    """
+
+    formula: Formula
+    over_ranges: Literal["sum", "max"] | None
+    summary_column: str | None = None
+    of_score: bool = False
+
+    def __call__(self, curve: Curve) -> pl.Expr:
+        """Write the metric of a curve."""
+        return self.formula(curve)
+
+    @property
+    def column(self) -> str:
+        """Name of its column in tables."""
+        return self.summary_column or self.name
+
+    @property
+    def sample_sizes(self) -> tuple[SampleSize, ...]:
+        """Rows of each class, or all rows where one class is enough."""
+        return ("rows",) if self.of_score else ("positives", "negatives")
+
+
+CURVE_METRICS: dict[str, CurveMetric] = {
+    metric.name: metric
+    for metric in (
+        CurveMetric(
+            name="roc_auc",
+            label="AUC",
+            definition="Share of positive-negative pairs, by weight, ranked correctly; "
+            "ties count half.",
+            formula=formulas.roc_auc,
+            over_ranges="sum",
+            summary_column="auc",
+            has_gap=True,
+            in_short=True,
+        ),
+        CurveMetric(
+            name="gini",
+            label="Gini",
+            definition="Twice the AUC less one, so that 0 is chance and 1 is perfect.",
+            formula=formulas.gini,
+            over_ranges=None,
+            summary_column="gini",
+        ),
+        CurveMetric(
+            name="ks",
+            label="KS",
+            definition="Largest distance between the true and the false positive rate at any "
+            "threshold.",
+            formula=formulas.ks,
+            over_ranges="max",
+            summary_column="ks",
+        ),
+        CurveMetric(
+            name="average_precision",
+            label="average precision",
+            definition="Area under the steps of the precision-recall curve.",
+            formula=formulas.average_precision,
+            over_ranges="sum",
+            summary_column="average_precision",
+        ),
+        CurveMetric(
+            name="pr_auc",
+            label="area under the precision-recall curve",
+            definition="Area under the precision-recall curve, along which a tie is split evenly.",
+            formula=formulas.pr_auc,
+            over_ranges="sum",
+        ),
+        CurveMetric(
+            name="equal_error_rate",
+            label="equal error rate",
+            definition="False positive rate where it equals the false negative rate.",
+            better="low",
+            formula=formulas.equal_error_rate,
+            over_ranges=None,
+        ),
+        CurveMetric(
+            name="brier_score",
+            label="Brier score",
+            definition="Mean squared distance of the score, a probability, from the outcome.",
+            better="low",
+            formula=formulas.brier_score,
+            over_ranges="sum",
+            of_score=True,
+        ),
+        CurveMetric(
+            name="log_loss",
+            label="log loss",
+            definition="Mean negative logarithm of the probability that the score gives to the "
+            "outcome.",
+            better="low",
+            formula=formulas.log_loss,
+            over_ranges="sum",
+            of_score=True,
+        ),
+    )
 }
+ROC_AUC = CURVE_METRICS["roc_auc"]
+SUMMARY_METRICS = [metric for metric in CURVE_METRICS.values() if metric.summary_column]
 
 
-def named_metrics(metrics: Metrics) -> dict[str, Metric]:
+def need_scores(metrics: Mapping[str, Formula]) -> bool:
+    """Whether any of these metrics needs to know the scores."""
+    return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
+
+
+def named_metrics(metrics: Metrics) -> dict[str, Formula]:
     """Read the argument ``metrics``: one metric or several, by name."""
     if isinstance(metrics, str):
         metrics = [metrics]
@@ -54,7 +168,7 @@ def named_metrics(metrics: Metrics) -> dict[str, Metric]:
     return {name: _formula(name, metric) for name, metric in asked.items()}
 
 
-def _formula(name: object, metric: object) -> Metric:
+def _formula(name: object, metric: object) -> Formula:
     if not isinstance(name, str) or name.startswith("__"):
         msg = f"`metrics` must have names that do not start with two underscores; found {name!r}"
         raise ValueError(msg)
@@ -64,4 +178,4 @@ def _formula(name: object, metric: object) -> Metric:
         rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
         arguments.reject_type("metrics", rule, metric)
     arguments.option("metrics", metric, get_args(MetricName))
-    return METRICS[metric]
+    return CURVE_METRICS[metric]

@@ -27,6 +27,7 @@ from polars_wroc.counts.score_sums import (
 )
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
 from polars_wroc.plans.by_keys import aggregate
@@ -41,6 +42,8 @@ _BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows",
 _WORTH_KNOWING = 1 / 8
 # A range with this many times the rows it should have has few distinct scores.
 _TOO_MANY = 2
+# Columns whose maximum over the ranges is that of the whole; the others are summed.
+_LARGEST = [metric.column for metric in SUMMARY_METRICS if metric.over_ranges == "max"]
 
 
 def count_in_bins(rows: Rows) -> pl.LazyFrame:
@@ -148,13 +151,14 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
 def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
-    return rows.sorted_by_keys(summary_of(whole, interval).select(*rows.keys, *SUMMARY_COLUMNS))
+    return rows.result(summary_of(whole, interval), SUMMARY_COLUMNS)
 
 
 def _added(name: str) -> pl.Expr:
     part = pl.col(name)
+    whole = part.max() if name in _LARGEST else part.sum()
     # What is undefined in one part is undefined in all.
-    return pl.when(part.count() > 0).then(part.max() if name == "ks" else part.sum())
+    return pl.when(part.count() > 0).then(whole)
 
 
 def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:

@@ -15,12 +15,19 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
+from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
 
+# Metrics that are neither columns of the interval nor derived from the AUC.
+_OF_CURVE = [
+    metric
+    for metric in SUMMARY_METRICS
+    if metric.over_ranges and metric.column not in INTERVAL_COLUMNS
+]
 # The AUC of a random score.
 _CHANCE = 0.5
 SUMMARY_COLUMNS = (
@@ -31,9 +38,7 @@ SUMMARY_COLUMNS = (
     "w_pos",
     "w_neg",
     *INTERVAL_COLUMNS,
-    "gini",
-    "ks",
-    "average_precision",
+    *(metric.column for metric in SUMMARY_METRICS if metric.column not in INTERVAL_COLUMNS),
     "inverted",
 )
 
@@ -153,19 +158,18 @@ def summary(
         weight,
         by,
         pos_label,
-        result_columns=(*SUMMARY_COLUMNS, *AUC_BOUNDS),
         cluster=cluster,
     )
-    return like_input(frame, summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval))
+    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval)
+    return like_input(frame, rows.result(table, summary_columns(table)))
 
 
 def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Summarise checked rows."""
+    """Summarise checked rows, in any order."""
     interval = replace(interval, counted=rows.counted)
     placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
     sums = rows.aggregate(placed, summary_sums(rows, interval))
-    columns = summary_columns(sums)
-    return rows.sorted_by_keys(summary_of(sums, interval).select(*rows.keys, *columns))
+    return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:
@@ -207,8 +211,7 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
         "n_missing": rows.count_where(weight.is_null()),
         "w_pos": curve.dp.sum(),
         "w_neg": curve.dn.sum(),
-        "ks": formulas.ks(curve),
-        "average_precision": formulas.average_precision(curve),
+        **{metric.column: metric(curve) for metric in _OF_CURVE},
     }
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from polars_wroc.counts.count_table import check_same_keys
+from polars_wroc.counts.count_table import with_same_keys
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, IntoColumn
@@ -126,11 +126,9 @@ def read_parts(
     listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         arguments.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
-    parts = [
-        read_rows(f, label, score, weight, by, pos_label, result_columns=SUMMARY_COLUMNS)
-        for f in listed
-    ]
-    check_same_keys(argument, parts)
+    read = [read_rows(f, label, score, weight, by, pos_label) for f in listed]
+    read[0].check_names(SUMMARY_COLUMNS)
+    parts = with_same_keys(argument, read)
     alike = frames_alike(argument, [part.frame for part in parts], SCORE)
     return [replace(part, frame=frame) for part, frame in zip(parts, alike, strict=True)]
 

@@ -1,1 +1,1 @@
-"""Polars plans: how they are written, checked and run."""
+"""Helpers to write, check and run Polars query plans."""

@@ -1,4 +1,4 @@
-"""Aggregates, joins and windows by keys, or over all rows without keys."""
+"""Aggregates, joins and windows by key columns; without keys, over all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONSTANT = "__constant"
 def aggregate(
     frame: pl.LazyFrame, keys: Sequence[str], aggregates: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Aggregate the rows with the same keys, or all without keys."""
+    """Aggregate the rows of each group of keys, or all rows if there are no keys."""
     if not keys:
         return frame.select(**aggregates)
     return frame.group_by(keys).agg(**aggregates)
@@ -28,25 +28,25 @@ def join_on_keys(
     maintain_order: Literal["left", "none"] = "left",
     suffix: str = "_right",
 ) -> pl.LazyFrame:
-    """Put beside each row of a table what the other has for its keys, or for all without keys.
+    """Join two tables on their keys; without keys, every row with every row.
 
-    Null is a key like others, and so is NaN.
+    Null keys match each other, and so do NaN keys.
     """
     if not keys:
         return table.join(other, how="cross", maintain_order=maintain_order, suffix=suffix)
     on, constant = list(keys), pl.lit(0, pl.Int8).alias(_CONSTANT)
-    # One sorted column of numbers is merged with another by an engine to which no NaN is another's
-    # equal. With a second column it is not.
-    alone = len(on) == 1 and table.collect_schema()[on[0]].is_float()
-    if alone:
+    # On one sorted float column the engine may use a merge join, in which NaN never equals NaN.
+    # A second, constant key prevents that.
+    single_float = len(on) == 1 and table.collect_schema()[on[0]].is_float()
+    if single_float:
         table, other = table.with_columns(constant), other.with_columns(constant)
         on.append(_CONSTANT)
     joined = table.join(
         other, on=on, how=how, nulls_equal=True, maintain_order=maintain_order, suffix=suffix
     )
-    return joined.drop(_CONSTANT) if alone else joined
+    return joined.drop(_CONSTANT) if single_float else joined
 
 
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """Work within the groups with the same keys, or over all rows without keys."""
+    """Compute a value within each group of keys, or over all rows if there are no keys."""
     return value.over(keys) if keys else value

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
-# What a failing check writes in front of its sentence, so that it can be found again
-# inside the engine's own message.
+# Prefix of the message of a failed check, by which it is found in the engine's error.
 _MARK = "polars_wroc: "
 
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
     """Let a column of values from 0 to 1 through, and raise at collect for others."""
-    first = value.filter(~value.is_between(0, 1)).first().cast(pl.String)
-    sentence = pl.lit(f"{_MARK}`{argument}` must be a probability, from 0 to 1; found ") + first
-    return value + _raise(sentence).fill_null(0.0)
+    bad = value.filter(~value.cast(pl.Float64).is_between(0, 1)).first()
+    rule = f"`{argument}` must be a probability, from 0 to 1"
+    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value)
 
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
-    """0.0, or an error where a group has both 0 and -1 as its negative label."""
+    """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
     sentence = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
     return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
 
@@ -25,7 +24,7 @@ def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
 def require_at_collect(
     holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
 ) -> pl.Expr:
-    """True where a rule holds; an error with the sentence at collect where it does not."""
+    """Return True where a rule ``holds``; raise the sentence at collect where it does not."""
     said = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
     if found is not None:
         said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
@@ -33,7 +32,7 @@ def require_at_collect(
 
 
 def message_of(error: Exception) -> str | None:
-    """Return the sentence of a failed check, without the engine's words around it."""
+    """Return the message of a failed check without the engine's text; None for other errors."""
     _, found, rest = str(error).partition(_MARK)
     return rest.partition('"')[0] if found else None
 

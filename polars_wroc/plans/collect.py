@@ -1,4 +1,4 @@
-"""Results on their way back: run plans, and return the kind of frame that came in."""
+"""Run plans, and return the same kind of frame as the input."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
-    """Hand a result back as the kind of frame that came in."""
+    """Return a lazy plan for a lazy input, its result for an eager one."""
     if isinstance(frame, pl.DataFrame):
         return collect(plan)
     return plan
 
 
 def collect(plan: pl.LazyFrame) -> pl.DataFrame:
-    """Run a plan; a failed check raises its sentence alone."""
+    """Run a plan; a failed check raises its own message only."""
     with _only_message():
         return plan.collect()
 
 
 def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
-    """Run plans that share their source; a failed check raises its sentence alone."""
+    """Run plans that share their source; a failed check raises its own message only."""
     with _only_message():
         return pl.collect_all(plans)
 

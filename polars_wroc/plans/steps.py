@@ -1,7 +1,14 @@
-"""Formulas in steps: what one step computes, the next may mention as often as it likes.
+"""Formulas written in steps, so that no value is computed more than once.
 
-An expression that mentions another twice makes the engine compute it twice, and a formula
-that builds on itself would double at every turn. A step gives its results names instead.
+In an aggregate or a window the engine computes an expression again wherever a formula repeats it.
+With ``mean = x.mean()``, the formula ``mean * (1 - mean)`` computes the mean twice, and a formula
+that uses this one twice computes it four times. A let-expression names the value first, and the
+formula refers to the name::
+
+    let({"mean": x.mean()}, lambda field: field("mean") * (1 - field("mean")))
+
+`in_columns` and `in_struct` do this for several formulas in a row. A `Step` is a function that
+returns named expressions; ``field`` refers to the names of the steps before it.
 """
 
 from __future__ import annotations
@@ -23,20 +30,20 @@ def as_struct(columns: dict[str, pl.Expr]) -> pl.Expr:
 
 
 def let(columns: dict[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
-    """Write a formula over named columns, within one expression: a step inside an aggregate."""
+    """Write a formula over named columns as one expression, which computes each column once."""
     named = as_struct(columns).struct.with_fields(formula(pl.field).alias(_RESULT))
     return named.struct.field(_RESULT)
 
 
 def in_columns(frame: pl.LazyFrame, steps: Sequence[Step]) -> pl.LazyFrame:
-    """Add what each step computes to the columns of a frame."""
+    """Add the columns of each step to a frame, one step after another."""
     for step in steps:
         frame = frame.with_columns(**step(pl.col))
     return frame
 
 
 def in_struct(sums: pl.Expr, steps: Sequence[Step], result: Sequence[str]) -> pl.Expr:
-    """Add what each step computes to a struct, held as a list of one; keep the ``result``."""
+    """Add the fields of each step to a list of one struct; return the fields ``result``."""
     element = pl.element()
     for step in steps:
         sums = sums.list.eval(element.struct.with_fields(**step(element.struct.field)))

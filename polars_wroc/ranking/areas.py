@@ -1,8 +1,7 @@
-"""Areas under parts of a ROC curve, each an exact integral over its straight segments.
+"""Areas under parts of a ROC curve, as exact integrals over its straight pieces.
 
-A segment runs from the rates before a score to those at it. Where the curve is vertical or
-level its segments have no width or no height and add nothing, so that ties and steps need no
-case of their own.
+A piece runs from the rates before a score to the rates at it. A vertical piece has no width and
+adds no area, so that steps and ties need no special case.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _ALL: Range = (0.0, 1.0)
 
 
 class LinePieces(NamedTuple):
-    """Straight pieces of a line: from (x0, y0) to (x1, y1)."""
+    """Straight pieces of a curve, from (x0, y0) to (x1, y1)."""
 
     x0: pl.Expr
     y0: pl.Expr
@@ -28,12 +27,12 @@ class LinePieces(NamedTuple):
     y1: pl.Expr
 
     def turned(self) -> LinePieces:
-        """Turn the unit square by a quarter: what was to the right of the line is below it."""
+        """Rotate the unit square, so that the area right of the curve is the area below it."""
         return LinePieces(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
 
 
 def pieces(curve: Curve) -> LinePieces:
-    """Take the curve apart: true against false positive rates."""
+    """Straight pieces of a ROC curve: true against false positive rates."""
     return LinePieces(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
 
 
@@ -50,7 +49,7 @@ def _areas(pieces: LinePieces, between: Range) -> pl.Expr:
 
 
 def _areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
-    """Area under each piece that is inside a rectangle."""
+    """Area under each piece within a rectangle."""
     low, high = y
 
     def ends(field: Fields) -> pl.Expr:
@@ -72,7 +71,7 @@ def _areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
 
 
 def _cut(pieces: LinePieces, between: Range) -> dict[str, pl.Expr]:
-    """Where each piece is ``left`` and ``right`` between two values of x, and how it rises."""
+    """Clip each piece to a range of x (``left``, ``right``); keep its start and slope."""
     x0, y0, x1, y1 = pieces
     return {
         "x0": x0,
@@ -84,18 +83,18 @@ def _cut(pieces: LinePieces, between: Range) -> dict[str, pl.Expr]:
 
 
 def _height(cut: Fields, x: pl.Expr) -> pl.Expr:
-    """How high each piece is at x; NaN where it has no width."""
+    """Height of each piece at x; NaN where it has no width."""
     return cut("y0") + (x - cut("x0")) * cut("slope")
 
 
 def _areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Area between zero and each straight piece from one height to another, where above zero."""
+    """Area between each piece and zero, where the piece is above it, from its end heights."""
     above = start.clip(lower_bound=0.0) + end.clip(lower_bound=0.0)
     # A piece that crosses zero is above it for a part of its width.
     return width * above.pow(2) / (start.abs() + end.abs()) / 2
 
 
 def total(curve: Curve, areas: pl.Expr) -> pl.Expr:
-    """Add up the areas of a curve's segments; one without extent has none, or NaN."""
+    """Sum the areas of a curve's pieces; NaN, of a piece without width, counts as 0."""
     shares = let({"area": areas * curve.share}, lambda field: field("area").fill_nan(0.0))
     return curve.if_both_classes(shares.sum())

@@ -1,25 +1,27 @@
-"""The confusion curve: what every metric, curve and chart of this package is made of.
+"""The confusion curve: the confusion matrix at every score, from which all metrics are computed.
 
-Per group it has one row per distinct score, in descending order, with the cumulative
-weight ``tp`` of the positives and ``fp`` of the negatives that score at least that much,
-and the weights ``dp`` and ``dn`` at exactly that score.
+For each group it has one row per distinct score, in descending order, with the cumulative
+weight ``tp`` of the positives and ``fp`` of the negatives that have at least that score,
+and the weights ``dp`` and ``dn`` of those that have exactly that score.
 
-It is laid out in three ways. Inside an expression it is a list per group. In a lazy frame it is
-a sort and one window, which streams. An audit stacks groups in memory: see `contiguous_groups`.
-All hand the same `Curve` of expressions to the same formulas.
+It has three layouts: a list per group inside an expression; a sort and one window over a lazy
+frame, which streams; contiguous groups in memory for an audit (see `contiguous_groups`). Formulas
+are written once, for the same `Curve` of expressions in each layout.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.inputs.score_types import beside_thresholds, is_moved
+from polars_wroc.inputs.score_types import beside_thresholds, is_moved, precision_of
+from polars_wroc.plans.checks import probability
+from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     FP,
@@ -33,33 +35,34 @@ from polars_wroc.ranking.cumulative_sums import (
     with_sums,
 )
 
-# The same of the squared weights.
-TP_SQUARES, FP_SQUARES = "__tp_squares", "__fp_squares"
+CELLS = ("tp", "fp", "fn", "tn")
+# The sums of the squared weights in each cell, and in each class.
+SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
-_SQUARES = (TP_SQUARES, FP_SQUARES, POSITIVES_SQUARES, NEGATIVES_SQUARES)
 
-# Whether the threshold, which is a float, is another number than the score.
+# Whether the threshold, which is a float, differs from the score, a whole number.
 MOVED = "__moved"
 
-# Sums of smaller numbers lose digits, and 1 divided by such a sum, with which the engine multiplies
-# where one value divides many, may be no number.
+# Smaller sums lose digits, and their inverse, by which the engine multiplies where it divides many
+# values by one, may overflow.
 _LEAST_TOTAL = sys.float_info.min
 
-CURVE_COLUMNS = ("threshold", "tp", "fp", "fn", "tn")
+CURVE_COLUMNS = ("threshold", *CELLS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The confusion curve as expressions, in whatever layout it is.
+    """The confusion curve as expressions, the same for every layout.
 
     One value per distinct score: ``tp``, ``fp``, ``dp``, ``dn``, the rates ``tpr`` and
     ``fpr``, the same before the score as ``tpr_before`` and ``fpr_before``, and the
     ``prevalence`` of the group. Where several elements have the score in common, ``share``
     is how much of it one of them stands for; elsewhere it is 1. One value per group:
-    ``positives`` and ``negatives``, the two totals.
+    ``positives`` and ``negatives``, the two totals. The ``score`` itself, checked to be a
+    probability, and the machine ``precision`` of its type are there only where a formula asks.
 
-    A formula combines per-score values with each other before it aggregates, and totals
-    only with aggregates: then it streams. It takes no notice of points without mass.
+    A formula streams if it combines values per score with each other before it aggregates,
+    and totals with aggregates only. Points without weight must not change its result.
     """
 
     tp: pl.Expr
@@ -74,52 +77,68 @@ class Curve:
     share: pl.Expr
     positives: pl.Expr
     negatives: pl.Expr
+    score: pl.Expr | None = None
+    precision: pl.Expr | None = None
 
     @property
     def tpr_middle(self) -> pl.Expr:
-        """Share of positives above a negative with the score, ties counting half."""
+        """Proportion of positives ranked above a negative with the score; ties count half."""
         return (self.tpr_before + self.tpr) / 2
 
     def if_both_classes(self, value: pl.Expr) -> pl.Expr:
-        """Null for a group that lacks a class."""
+        """Return the value; null where a class has no weight."""
         return if_both_classes(self.positives, self.negatives, value)
 
 
 def if_both_classes(positives: pl.Expr, negatives: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Null for a group that lacks a class, or whose weights are too small or large to add up."""
+    """Return the value; null without both classes, or where weights overflow or underflow."""
     return pl.when(are_both_classes(positives, negatives)).then(value)
 
 
 def are_both_classes(positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Whether both classes have weights, and all of them add up to a number."""
+    """Whether both classes have weight, and no sum of weights overflows or underflows."""
     return is_divisor(positives) & is_divisor(negatives) & is_divisor(positives + negatives)
 
 
 def is_divisor(total: pl.Expr) -> pl.Expr:
-    """Whether a sum of weights is neither too small nor too large to be divided by."""
+    """Whether a sum of weights can be a divisor: not 0, without overflow or underflow."""
     return (total >= _LEAST_TOTAL) & total.is_finite()
 
 
-def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr]) -> pl.Expr:
+def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, of_score: bool = False) -> pl.Expr:
     """Reduce each list of rows to ``formula`` of its curve."""
-    return curve_list(rows).list.agg(formula(list_curve()))
+    curve = list_curve(of_score=of_score)
+    return curve_list(rows, of_score=of_score).list.agg(formula(curve))
 
 
-def curve_list(rows: pl.Expr) -> pl.Expr:
+def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
     """Lay out the curve of each list of rows as a list.
 
-    Each step is a list that is evaluated once, so that a formula may mention a cumulative
-    sum as often as it likes: an aggregation would sort and sum again at every mention.
+    Each step is a list that is evaluated once, so that a formula may repeat a cumulative sum;
+    an aggregate would sort and sum again at each repetition.
     """
-    distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
-    return cumulated_list(rows).list.eval(distinct)
+    if not of_score:
+        distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
+        return cumulated_list(rows).list.eval(distinct)
+    # The score of a row without weight does not matter.
+    there = rows.list.eval(pl.element().filter(_field(WEIGHT) != 0))
+    point = as_struct({SCORE: probability("score", _field(SCORE)), TP: _field(TP), FP: _field(FP)})
+    return cumulated_list(there, [SCORE]).list.eval(point.filter(_field(ENDS_TIE)))
 
 
-def list_curve() -> Curve:
+def list_curve(*, of_score: bool = False) -> Curve:
     """Refer to the fields of what `curve_list` lays out."""
     tp, fp = _field(TP), _field(FP)
+    curve = curve_of_points(tp, fp, tp.last(), fp.last())
+    if not of_score:
+        return curve
+    score = _field(SCORE)
+    return replace(curve, score=score.cast(pl.Float64), precision=precision_of(score))
+
+
+def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> Curve:
+    """Refer to points of a curve, one after another, by the weights up to each of them."""
     tp_before, fp_before = (each.shift(1, fill_value=0.0) for each in (tp, fp))
-    positives, negatives = tp.last(), fp.last()
     return Curve(
         tp=tp,
         fp=fp,
@@ -136,15 +155,24 @@ def list_curve() -> Curve:
     )
 
 
+def table_curve() -> Curve:
+    """Refer to the points of a table of a curve, of which some may have been left out."""
+    # Of the first point: the sums of the others differ from its by rounding.
+    positives, negatives = (
+        (pl.col(a) + pl.col(b)).first() for a, b in (("tp", "fn"), ("fp", "tn"))
+    )
+    return curve_of_points(pl.col("tp"), pl.col("fp"), positives, negatives)
+
+
 def curve_frame(
     rows: Rows, thresholds: Sequence[float] = (), *, squares: bool = False
 ) -> pl.LazyFrame:
     """Lay out the curve of each group as rows, in descending order of the score.
 
     The first row of each group is the origin, where nothing is predicted positive.
-    ``thresholds`` get a row each whether or not a row of the data scores just that. After
+    Each of ``thresholds`` gets a row, whether or not it is a score in the data. After
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
-    `TP_SQUARES`, `FP_SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
+    `SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
     rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
@@ -157,29 +185,32 @@ def curve_frame(
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
         pl.lit(0, pl.Int8).alias(WEIGHT)
     )
-    # A mark weighs nothing: it adds a place on the curve and changes no sum.
-    # The origins come first, so that rows in order stay so.
+    # A mark has weight 0: it adds a point to the curve and changes no sum.
+    # Origins come first, so that sorted rows stay sorted.
     marked = pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         steps = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
         if squares:
-            squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
-            steps |= dict(zip(_SQUARES, (*squared, *(s.last() for s in squared)), strict=True))
+            tp, fp = (part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0)))
+            both = POSITIVES_SQUARES, NEGATIVES_SQUARES
+            values = (tp, fp, tp.last(), fp.last())
+            steps |= dict(zip((*SQUARES[:2], *both), values, strict=True))
         return steps
 
     in_order = rows.in_order and not thresholds
     ordered = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
     weight = rows.observations.signed_weight
     steps = with_sums(ordered, rows.keys, weight, columns).filter(ENDS_TIE)
+    cells = cells_of(pl.col(TP), pl.col(FP), *totals())
     return rows.sorted_by_keys(
         steps.select(
             *rows.keys,
             threshold_of(pl.col(SCORE)),
-            *(value.alias(name) for name, value in cells_of(pl.col(TP), pl.col(FP)).items()),
+            *(value.alias(name) for name, value in cells.items()),
             POSITIVES,
             NEGATIVES,
-            *(_SQUARES if squares else []),
+            *(_squares_of_cells() if squares else []),
             *([SEVERAL_SCORES] if rows.binned else []),
             *([is_moved(pl.col(SCORE)).alias(MOVED)] if _has_whole(steps) else []),
         )
@@ -191,48 +222,47 @@ def _has_whole(frame: pl.LazyFrame) -> bool:
 
 
 def threshold_of(score: pl.Expr) -> pl.Expr:
-    """Write the score of a point as a threshold; of the origin, which has none, it is infinite."""
+    """Turn the score of a point into a threshold: infinite for the origin, which has no score."""
     threshold = score.cast(pl.Float64).fill_null(float("inf"))
     # Scores of 0.0 and -0.0 tie, and either may come first.
     return pl.when(threshold != 0).then(threshold).otherwise(0.0).alias("threshold")
 
 
-def cells_of(tp: pl.Expr, fp: pl.Expr) -> dict[str, pl.Expr]:
-    """Write the confusion matrix of what is predicted positive, beside the `totals`."""
-    positives, negatives = totals()
+def cells_of(
+    tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr
+) -> dict[str, pl.Expr]:
+    """Write the confusion matrix of what is predicted positive, from the total of each class."""
     weights = {"tp": tp, "fp": fp, "fn": positives - tp, "tn": negatives - fp}
     return {name: cell(weight) for name, weight in weights.items()}
 
 
 def cell(weight: pl.Expr) -> pl.Expr:
-    """Write a weight of a confusion matrix: null where it is more than a number."""
+    """Return a weight of a confusion matrix; null where it overflows."""
     return pl.when(weight.is_finite()).then(weight)
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
-    """Refer to the weight of each class, on every row of what `curve_frame` lays out."""
+    """Refer to the total weight of each class, on every row of `curve_frame`."""
     return pl.col(POSITIVES), pl.col(NEGATIVES)
 
 
-def squares_of_cells() -> tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]:
-    """Refer to the squared weights in tp, fp, fn and tn."""
-    tp, fp, positives, negatives = (pl.col(name) for name in _SQUARES)
+def _squares_of_cells() -> list[pl.Expr]:
+    totals = [pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)]
+    selected = [pl.col(name) for name in SQUARES[:2]]
     # A difference of sums may round to less than nothing.
-    fn, tn = (
-        (total - part).clip(lower_bound=0.0) for total, part in ((positives, tp), (negatives, fp))
-    )
-    return tp, fp, fn, tn
+    rejected = [
+        (total - part).clip(lower_bound=0.0).alias(name)
+        for name, total, part in zip(SQUARES[2:], totals, selected, strict=True)
+    ]
+    return [*totals, *selected, *rejected]
 
 
 def is_origin() -> pl.Expr:
-    """Whether a row of what `curve_frame` lays out is the first of its curve."""
-    # A cell that is more than a number is null.
+    """Whether a row of `curve_frame` is the origin, the first row of its curve."""
+    # A weight that overflows is null.
     return pl.col("tp").eq_missing(0.0) & pl.col("fp").eq_missing(0.0)
 
 
-CELLS = ("tp", "fp", "fn", "tn")
-
-
 def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """Turn weights into a rate; null where they are none, or too small or large to add up."""
+    """Divide weights to get a rate; null where the divisor is 0, overflows or underflows."""
     return pl.when(is_divisor(whole)).then(part / whole)

@@ -1,7 +1,7 @@
-"""Rows in memory, those of each group one after another.
+"""Contiguous groups: rows in memory, in which the rows of each group follow one another.
 
-Along such rows sums and ties need no window, which hands each of its columns back to where the
-rows stood, and a group of two rows costs no more than two rows of a large one.
+On such rows sums and ties need no window, which would have to restore the order of the rows in
+each column, and many small groups cost no more than one large group.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from polars_wroc.ranking.cumulative_sums import ENDS_TIE, FP, NEGATIVES, POSITIV
 from polars_wroc.ranking.placements import cumulated_around_ties
 
 _NUMBER, _STARTS = "__number", "__starts"
-# The sums of the weights along a group, and what they come to.
+# The cumulative weights of each class along a group, and their totals.
 _TOTALS = {TP: POSITIVES, FP: NEGATIVES}
 
 
 class ContiguousGroups(NamedTuple):
-    """Rows whose key, if any, is the number of their group, and the keys that it stands for."""
+    """Rows whose only key, if any, is the number of their group, and the keys of each number."""
 
     rows: Rows
     keys: pl.LazyFrame
 
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
-        """Put the keys in the place of the numbers."""
+        """Replace the group numbers of a table by the keys."""
         if not self.rows.keys:
             return table
         return join_on_keys(table, self.keys, self.rows.keys).drop(self.rows.keys)
 
 
 def make_contiguous(rows: Rows, beside_weights: Sequence[str]) -> ContiguousGroups:
-    """Bring the rows of each group together, in the order that they have.
+    """Make the rows of each group contiguous, in their order.
 
-    Beside their scores and weights stand the columns asked for and the sums of the weights of
-    each class along the group, ties not taken together yet.
+    The rows have their scores, weights, the columns ``beside_weights``, and the cumulative weights
+    of each class along the group, row by row: ties are not pooled yet.
     """
     there = list(dict.fromkeys([SCORE, WEIGHT, *beside_weights]))
     return _stack_groups(rows, there) if rows.keys else _stack_one_group(rows, there)
 
 
 def _stack_one_group(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:
-    """Do without lists, of which one alone would be added up by one thread."""
+    """Do without lists, since a single list would be summed by one thread."""
     sums = _sums(pl.col(WEIGHT))
     table = collect(rows.frame.select(pl.lit(0, pl.UInt32).alias(_NUMBER), *columns, **sums))
-    # Not a scalar, by which the engine would divide in another way.
+    # Columns, not scalars, since the engine rounds a division by a scalar differently.
     totals = [
         pl.repeat(table[name][-1], table.height).alias(total) for name, total in _TOTALS.items()
     ]
@@ -64,7 +64,7 @@ def _stack_groups(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:
     sums = {name: pl.col(WEIGHT).list.eval(value) for name, value in _sums(pl.element()).items()}
     totals = {total: pl.col(name).list.last() for name, total in _TOTALS.items()}
     groups = collect(lists.with_columns(**sums).with_columns(**totals).with_row_index(_NUMBER))
-    # In lists, since numbers that the engine takes for sorted are grouped in a slower way.
+    # In lists, since the engine is slower at grouping numbers that it knows to be sorted.
     numbers = pl.col(_NUMBER).repeat_by(pl.col(SCORE).list.len())
     stacked = groups.lazy().drop(rows.keys).with_columns(numbers)
     table = collect(stacked.explode(_NUMBER, *columns, *sums, empty_as_null=False))
@@ -73,13 +73,13 @@ def _stack_groups(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:
 
 
 def _sums(weight: pl.Expr) -> dict[str, pl.Expr]:
-    """Add up the weights of each class along the rows of a group."""
+    """Accumulate the weights of each class along the rows of a group."""
     weights = class_weights(weight.fill_null(0.0))
     return {name: value.cum_sum() for name, value in zip(_TOTALS, weights, strict=True)}
 
 
 def placements_in_contiguous_groups(stacked: Rows) -> pl.LazyFrame:
-    """Do as `place` does, for stacked rows."""
+    """Add the columns of `add_placements` to contiguous groups."""
     number, score = pl.col(_NUMBER), pl.col(SCORE)
     first = number.ne_missing(number.shift(1))
     starts = stacked.frame.with_columns(first.alias(_STARTS))

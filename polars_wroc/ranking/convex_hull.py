@@ -1,9 +1,9 @@
 """The upper convex hull of confusion curves: the thresholds that are best at some cost.
 
-A hull is no window over sorted rows, as how far it has to look back depends on the data. So
-this runs in Python, as only `equal_rates` does besides: passes over whole columns take
-away points below the line between their neighbours, until so few are left that a stack may go
-through them one by one.
+No window function computes a hull, since how far it must look back depends on the data. So this
+is a Python function inside the query, like `equal_rates`: passes over whole columns drop points
+below the line between their neighbours until a pass drops few, then a stack takes the remaining
+points one by one.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import polars as pl
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.cumulative_sums import FP, TP
 
-# A pass that takes away less than this share is not worth another one.
+# After a pass that drops a smaller proportion of the points than this, no other pass follows.
 _WORTHWHILE = 0.1
 _PLACE = "__place"
 
 
 def hull_list(curves: pl.Expr) -> pl.Expr:
-    """Keep the corners of the hull of each curve in a list, which stays one.
+    """Reduce each list of points of a curve to the corners of its hull.
 
-    The weights become shares of all weight. The origin is a corner that no list holds.
+    Weights become proportions of the total weight. The origin is a corner that is not listed.
     """
     field = pl.element().struct.field
     tp, fp = field(TP), field(FP)
@@ -32,7 +32,7 @@ def hull_list(curves: pl.Expr) -> pl.Expr:
 
 
 def on_hull(origin: pl.Expr, tp: pl.Expr, fp: pl.Expr) -> pl.Expr:
-    """Mark the points of curves one after another that are corners of their hulls."""
+    """Mark the points that are corners of the hull of their curve; curves are contiguous."""
     points = as_struct({"curve": origin.cum_sum(), TP: tp, FP: fp, "origin": origin})
     return points.map_batches(_marks, return_dtype=pl.Boolean)
 
@@ -55,8 +55,8 @@ def _marks(points: pl.Series) -> pl.Series:
 def _corners(points: pl.DataFrame) -> pl.DataFrame:
     """Keep the corners of the hull of each ``curve``, which starts at the origin.
 
-    A corner is never on or below the line between two other points, so that all points that
-    are may go at once.
+    A point on or below the line between two others is never a corner, so that all such points
+    can be dropped at once.
     """
     places = points.with_row_index(_PLACE)
     left = _scaled(places.filter(_moves()))
@@ -69,9 +69,9 @@ def _corners(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _scaled(points: pl.DataFrame) -> pl.DataFrame:
-    """Bring the weights of each class of each curve near 1, where products of two are numbers.
+    """Scale the weights of each class of each curve to about 1: products do not overflow.
 
-    Corners stay corners whatever a class is multiplied by, and powers of two round nothing.
+    Scaling the weights of a class does not change the corners, and powers of two do not round.
     """
     totals = points.select(pl.col(TP, FP).filter(_is_last()))
     known = (pl.all() > 0) & pl.all().is_finite()
@@ -82,7 +82,7 @@ def _scaled(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _moves() -> pl.Expr:
-    """Whether a point differs from the one before it, as corners must."""
+    """Whether a point differs from the one before it; a corner does."""
     run, rise = (pl.col(weight) - _before(weight) for weight in (FP, TP))
     return (run > 0) | (rise > 0)
 

@@ -20,7 +20,7 @@ _TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 
 
 def cumulated_list(rows: pl.Expr, carried: Sequence[str] = ()) -> pl.Expr:
-    """Sort each list of rows by descending score and add up the weights of each class."""
+    """Sort each list of rows by descending score and accumulate the weights of each class."""
     descending = pl.element().sort_by(_field(SCORE), descending=True)
     sums = cumulative_sums(_field(SCORE), _field(WEIGHT))
     columns = {name: _field(name) for name in carried}
@@ -31,9 +31,9 @@ def cumulated_list(rows: pl.Expr, carried: Sequence[str] = ()) -> pl.Expr:
 def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
     """Sort rows for `with_sums`.
 
-    Missing rows have a null score. They come first, so that the place where nothing is
-    predicted positive is theirs. Ties stay in the order of the frame: the rounding of cumulative
-    sums, and whatever is drawn, can be repeated.
+    Missing rows, which have a null score, come first: their point is the origin, where nothing is
+    predicted positive. Ties keep the order of the frame, so that the rounding of cumulative sums
+    and random draws can be reproduced.
     """
     if rows.in_order:
         return rows.frame
@@ -47,26 +47,26 @@ def with_sums(
     columns: Callable[[CumulativeSums], dict[str, pl.Expr]],
     score: str = SCORE,
 ) -> pl.LazyFrame:
-    """Add ``columns`` of the cumulative sums and the totals of both classes to sorted rows."""
+    """Add to sorted rows ``columns`` of cumulative sums, and the totals of both classes."""
     sums = cumulative_sums(pl.col(score), signed_weight.fill_null(0.0))
-    # Fields name the sums: an expression in a window is computed at each of its mentions.
+    # Fields name the sums, since a window computes an expression again at each repetition.
     named = as_struct({_TP_SUM: sums.tp, _FP_SUM: sums.fp, ENDS_TIE: sums.ends_tie})
     tp, fp, ends_tie = (pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE))
     sums = CumulativeSums(sums.weights, tp, fp, ends_tie)
-    # In the struct the totals are columns like others. As broadcast values the engine would
-    # divide by them in another way, in which equal rates may differ in the last digit.
+    # In the struct the totals are full columns. A division by a broadcast value is rounded
+    # differently, and equal rates might differ in the last digit.
     added = columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()}
     curve = named.struct.with_fields(**added)
     if keys:
         warn_of_spilling()
-        # One window: each column that it hands back costs a scatter of all rows.
+        # One window of a struct: each column that a window returns costs a scatter of all rows.
         curve = curve.over(keys)
     handed_back = ordered.with_columns(curve.alias("__curve"))
     return handed_back.with_columns(pl.col("__curve").struct.field(*added)).drop("__curve")
 
 
 class CumulativeSums(NamedTuple):
-    """Along the sorted rows: the weights of each class, their sums, and where a tie ends."""
+    """Along sorted rows: weights of each class, their cumulative sums, and ends of ties."""
 
     weights: tuple[pl.Expr, pl.Expr]
     tp: pl.Expr
@@ -75,12 +75,12 @@ class CumulativeSums(NamedTuple):
 
 
 def row_before(value: pl.Expr, fill: float) -> pl.Expr:
-    """Look at the row before each row of one group; before the first one there is ``fill``."""
+    """Value of the previous row of one group; ``fill`` for the first row."""
     return value.shift(1, fill_value=fill)
 
 
 def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
-    """Add up the weights of sorted rows; null scores tie with each other."""
+    """Accumulate the weights of sorted rows; null scores tie with each other."""
     weights = class_weights(signed_weight)
     ends_tie = score.ne_missing(score.shift(1)).shift(-1, fill_value=True)
     return CumulativeSums(weights, weights[0].cum_sum(), weights[1].cum_sum(), ends_tie)

@@ -1,9 +1,8 @@
-"""Placements: where each row stands among the rows of the other class.
+"""Placement values: the proportion of the other class that is misranked against each row.
 
-A row's placement is the share of the other class that is ranked on the wrong side of it,
-ties counting half: of the negatives above a positive, of the positives below a negative.
-Their mean is what an AUC lacks to 1 and their spread is its variance, so that everything
-about the uncertainty of an area starts from these rows.
+For a positive these are the negatives ranked above it, for a negative the positives ranked
+below it; ties count half. The mean placement value of a class is 1 - AUC, and the variances of
+the placement values give the variance of the AUC (DeLong).
 """
 
 from __future__ import annotations
@@ -35,38 +34,38 @@ _TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
 
 
 class ClassRows(NamedTuple):
-    """The rows of one class: their weights, 0 for a row of the other, and placements."""
+    """Rows of one class: weights, 0 for a row of the other class, and placement values."""
 
     weight: pl.Expr
     placement: pl.Expr
 
 
 class Placements(NamedTuple):
-    """The rows of both classes."""
+    """Weights and placement values of both classes."""
 
     pos: ClassRows
     neg: ClassRows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowCurve(Curve):
-    """A confusion curve of one step for each row, with the placements of the rows.
+    """A confusion curve with one element for each row, and the placement values of the rows.
 
-    Rows with one score share the place before and after them all, so that sums over rows
-    are sums over scores.
+    Tied rows share the rates before and after the tie, so that sums over rows are sums over
+    scores.
     """
 
     placements: Placements
 
     @property
     def one_minus_auc(self) -> pl.Expr:
-        """What the AUC lacks to 1: the mean placement of the positives."""
+        """1 - AUC, the mean placement value of the positives."""
         weight, placement = self.placements.pos
         return self.if_both_classes((weight * placement).sum()) / self.positives
 
 
 def add_placements(rows: Rows) -> pl.LazyFrame:
-    """Add to the rows of a frame what `row_curve` refers to, as a plan that streams."""
+    """Add the columns that `row_curve` refers to, in a plan that streams."""
     ordered = by_descending_score(rows)
     return add_placements_among(ordered, rows.keys, rows.observations.signed_weight)
 
@@ -74,7 +73,7 @@ def add_placements(rows: Rows) -> pl.LazyFrame:
 def add_placements_among(
     ordered: pl.LazyFrame, keys: Sequence[str], signed_weight: pl.Expr, *, score: str = SCORE
 ) -> pl.LazyFrame:
-    """Do as `place` does, for rows in descending order and any weights and groups."""
+    """Do as `add_placements` does, for sorted rows with any weights and groups."""
 
     def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
         return cumulated_around_ties(sums.tp, sums.fp, sums.ends_tie)
@@ -83,7 +82,7 @@ def add_placements_among(
 
 
 def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
-    """Lay out what `list_row_curve` refers to, and what stands ``beside`` it, for each list."""
+    """Compute the fields that `list_row_curve` refers to for each list; keep the ``carried``."""
     field = pl.element().struct.field
     tp, fp = field(TP), field(FP)
     columns = {name: field(name) for name in (*carried, WEIGHT)}
@@ -94,22 +93,22 @@ def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
 def with_cluster_sums(
     placed: pl.LazyFrame, keys: Sequence[str], sums: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Add ``sums`` over the rows of a cluster to each of them."""
-    # Not one struct: for many small clusters plain sums are several times faster.
+    """Add to each row the ``sums`` over the rows of its cluster."""
+    # No struct: for many small clusters separate sums are several times faster.
     return placed.with_columns(
         value.over([*keys, CLUSTER]).alias(name) for name, value in sums.items()
     )
 
 
 def with_cluster_sums_in_lists(placed: pl.Expr, sums: dict[str, pl.Expr]) -> pl.Expr:
-    """Do the same for lists of rows; the sums must not refer to what is one for a whole list."""
+    """Do the same for lists of rows; the sums must not refer to aggregates of the list."""
     cluster = pl.element().struct.field(CLUSTER)
     of_cluster = {name: value.over(cluster) for name, value in sums.items()}
     return placed.list.eval(pl.element().struct.with_fields(**of_cluster))
 
 
 def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Placements]:
-    """Give placements in lists columns of their own, and refer to those."""
+    """Add placement values to lists as named fields, and refer to these."""
     field = pl.element().struct.field
     columns = {
         f"__{side}_{name}": value
@@ -127,8 +126,8 @@ def row_curve() -> RowCurve:
 
 
 def list_row_curve() -> RowCurve:
-    """Refer to the rows of a list that have been placed."""
-    # Not columns of totals, which cost the more memory the longer the list.
+    """Refer to the rows of a list with the fields of `placements_in_lists`."""
+    # Totals are no columns, which would take memory in proportion to the list.
     field = pl.element().struct.field
     return _row_curve(field, field(TP).last(), field(FP).last())
 
@@ -148,7 +147,7 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
         fpr_before=fp_before / negatives,
         prevalence=positives / (positives + negatives),
         share=(dp + dn) / ((tp - tp_before) + (fp - fp_before)),
-        # Not the last cumulative sum: ratios of sums of the same terms come out exactly.
+        # Not the last cumulative sum: so a ratio of sums of the same terms is exact.
         positives=dp.sum(),
         negatives=dn.sum(),
         placements=Placements(
@@ -158,11 +157,12 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
 
 
 class RankWeights(NamedTuple):
-    """Weights around each row, from the rows that it was placed among.
+    """Weight ranked above, below and tied with each row.
 
-    ``misranked`` is the weight of the other class on the wrong side of the row, and ``ahead``
-    that of its own class on the same side, ties counting half: above a negative, below a
-    positive. ``tied_other`` and ``tied_own`` are the weights at just its score.
+    ``misranked`` is the weight of the other class on the wrong side of the row: negatives above
+    a positive, positives below a negative. ``ahead`` is the weight of its own class that the row
+    is ahead of: positives below a positive, negatives above a negative. Ties count half in both.
+    ``tied_other`` and ``tied_own`` are the weights of the rows with the same score.
     """
 
     misranked: pl.Expr
@@ -172,7 +172,7 @@ class RankWeights(NamedTuple):
 
 
 def rank_weights() -> RankWeights:
-    """Refer to the weights around rows that have been placed."""
+    """Refer to the rank weights of rows with the columns of `add_placements`."""
     positive = pl.col(WEIGHT) > 0
     above, below = _misranked(pl.col, pl.col(POSITIVES))
     tied_pos, tied_neg = pl.col(TP) - pl.col(_TP_BEFORE), pl.col(FP) - pl.col(_FP_BEFORE)
@@ -189,7 +189,7 @@ def rank_weights() -> RankWeights:
 
 
 def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Weight of the negatives above and of the positives below, ties counting half."""
+    """Weight of the negatives above and of the positives below; ties count half."""
     above = (field(_FP_BEFORE) + field(FP)) / 2
     below = positives - (field(_TP_BEFORE) + field(TP)) / 2
     return above, below
@@ -201,8 +201,8 @@ def cumulated_around_ties(
     ends_tie: pl.Expr,
     row_before: Callable[[pl.Expr, float], pl.Expr] = row_before,
 ) -> dict[str, pl.Expr]:
-    """Where the curve stands before and after all the rows with a row's score."""
-    starts_tie = row_before(ends_tie, True)  # noqa: FBT003  (what stands there)
+    """Cumulative weights before and after all rows that tie with a row."""
+    starts_tie = row_before(ends_tie, True)  # noqa: FBT003  (the fill value)
 
     def before(cumulative: pl.Expr) -> pl.Expr:
         return pl.when(starts_tie).then(row_before(cumulative, 0.0)).forward_fill()

@@ -1,4 +1,4 @@
-"""Fewer points of a ROC curve, and what leaving out the others does to its AUC."""
+"""Thin ROC curves to fewer points, and compute how that changes their AUC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.ranking.confusion_curve import CELLS, cells_of, is_origin, ratio, threshold_of
+from polars_wroc.ranking.confusion_curve import (
+    CELLS,
+    cells_of,
+    is_origin,
+    ratio,
+    threshold_of,
+    totals,
+)
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 
 AUC_CHANGE = "auc_change"
@@ -17,11 +24,11 @@ _AREA, _PART, _STARTS = "__area", "__part", "__starts"
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
-    """Keep at most ``max_points`` points of each ROC curve and say what that does to its AUC.
+    """Keep at most ``max_points`` points of each ROC curve, and add the change of its AUC.
 
     The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
-    last point in each are kept. The curve leaves the line between them by less than half
-    their rectangle, which bounds the change. What an earlier thinning changed is added.
+    last point in each are kept. Between the two the area changes by less than half of the
+    rectangle that they span, which bounds the change. That of an earlier thinning is added.
     """
     names = curve.collect_schema().names()
     whole = curve.with_columns(_area(keys).alias(_AREA))
@@ -34,9 +41,9 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
 
 
 def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
-    """Do the same for stacked rows that have been placed, without laying out the whole curve.
+    """Do the same for contiguous groups with placements, without laying out the whole curve.
 
-    What comes back are cells, and those of the origin only where a row is missing.
+    The result has thresholds and confusion matrices; the origin only where a row is missing.
     """
     tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
     position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
@@ -44,14 +51,14 @@ def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.Laz
     points = _ends_of_parts(curve, rows.keys, position, max_points).select(
         *rows.keys,
         threshold_of(pl.col(SCORE)),
-        **cells_of(tp, fp),
+        **cells_of(tp, fp, *totals()),
     )
-    # Tied rows are one point, of which a part has the first and the last row.
+    # Tied rows are one point: a part may keep two of them, its first and its last row.
     return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
 
 
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the rates of thinned curves, and what is missing of the AUC of each of them."""
+    """Add rates to thinned curves, and how thinning changed the AUC of each of them."""
     tp, fp, fn, tn = (pl.col(name) for name in CELLS)
     curve = cells.with_columns(fpr=ratio(fp, fp + tn), tpr=ratio(tp, tp + fn))
     joined = join_on_keys(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
@@ -59,7 +66,7 @@ def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame
 
 
 def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Add the AUC of the whole of each curve as ``auc``, also where the curve was thinned."""
+    """Add the AUC of each whole curve as ``auc``, also where the curve was thinned."""
     auc = _area(keys)
     if AUC_CHANGE in curve.collect_schema():
         auc -= pl.col(AUC_CHANGE)
@@ -71,12 +78,12 @@ def _ends_of_parts(
 ) -> pl.LazyFrame:
     """Cut each curve into equal parts of its length; keep the first and last point of each."""
     parts = (max_points - 1) // 2
-    # The origin is a part by itself: the curve before it must not share one.
-    # Without the last digits, in which sums of weights differ with the order of rows.
+    # The origin is a part of its own, so that it shares none with the curve before it.
+    # Rounded, since the last digits of sums of weights depend on the order of the rows.
     number = (position / 2 * parts).round(9).ceil().clip(1, parts)
     part = pl.when(~is_origin()).then(number).fill_null(0)
     numbered = curve.with_columns(part.cast(pl.Int32).alias(_PART))
-    # The curves stand one after another, and each rises along its rows.
+    # Curves are contiguous, and each rises along its rows.
     columns = [pl.col(name) for name in (*keys, _PART)]
     starts = pl.any_horizontal(column.ne_missing(column.shift(1)) for column in columns)
     marked = numbered.with_columns(starts.alias(_STARTS))
@@ -85,7 +92,7 @@ def _ends_of_parts(
 
 
 def _area(keys: Sequence[str]) -> pl.Expr:
-    """Area under each of the curves stacked one after another; null where a class is missing."""
+    """Area under each of several contiguous curves; null where a class is missing."""
     fpr, tpr = pl.col("fpr"), pl.col("tpr")
     trapezoid = (fpr - fpr.shift(1)) * (tpr + tpr.shift(1)) / 2
     area = pl.when(~is_origin()).then(trapezoid).sum()

@@ -1,1 +1,1 @@
-"""Distributions, proportions, differences and tests that know nothing of ROC curves."""
+"""General statistics: distributions, proportions, differences, tests and resampling."""

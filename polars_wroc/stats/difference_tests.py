@@ -1,4 +1,4 @@
-"""From a difference and its variance to an interval, a test and an adjusted p-value."""
+"""Confidence interval and test of a difference, given its variance."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.proportions import logit_limits
 
-# A difference of two AUCs that is rounding.
-_NOTHING = 1e-12
+# Largest difference of two AUCs that may be due to rounding.
+_ROUNDING = 1e-12
 
 CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
 
 class AucEstimate(NamedTuple):
-    """An AUC, what it lacks to 1, its variance and the degrees of freedom of that."""
+    """An AUC, 1 - AUC, the variance of the AUC and the degrees of freedom of the variance."""
 
     auc: pl.Expr
     one_minus_auc: pl.Expr
@@ -31,11 +31,11 @@ class AucEstimate(NamedTuple):
 
     @property
     def slope(self) -> pl.Expr:
-        """How much the logit moves with the AUC."""
+        """Derivative of the logit of the AUC."""
         return 1 / (self.auc * self.one_minus_auc)
 
     def limits(self, level: float) -> Estimate:
-        """Interval by Student's t on the logit."""
+        """Confidence interval by Student's t distribution on the logit."""
         margin = student_quantile((1 + level) / 2, self.df) * self.variance.sqrt()
         return Estimate(self.auc, *logit_limits(self.auc, self.one_minus_auc, margin))
 
@@ -43,19 +43,19 @@ class AucEstimate(NamedTuple):
 def auc_difference_test(
     one: AucEstimate, other: AucEstimate, variance: pl.Expr, level: float
 ) -> dict[str, pl.Expr]:
-    """Interval and test of the difference of two AUCs, given its ``variance``.
+    """Confidence interval and test of the difference of two AUCs, given its ``variance``.
 
-    The test is Student's t on the difference of the logits, and the interval is put together
-    from those of both: small groups hold their level on the logit, not on the AUC.
+    The test is Student's t on the difference of the logits, and the interval combines the
+    intervals of both AUCs. In small groups the level holds on the logit, not on the AUC itself.
     """
     covariance = (one.variance + other.variance - variance) / 2
     correlation = covariance / (one.variance * other.variance).sqrt()
     limits = difference_limits(one.limits(level), other.limits(level), correlation)
     logits = [(area.auc / area.one_minus_auc).log() for area in (one, other)]
     parts = [area.variance * area.slope**2 for area in (one, other)]
-    spread = parts[0] + parts[1] - 2 * covariance * one.slope * other.slope
+    logit_variance = parts[0] + parts[1] - 2 * covariance * one.slope * other.slope
     df = (parts[0] + parts[1]) ** 2 / (parts[0] ** 2 / one.df + parts[1] ** 2 / other.df)
-    t = (logits[0] - logits[1]) / spread.sqrt()
+    t = (logits[0] - logits[1]) / logit_variance.sqrt()
     known = pl.when(variance > 0)
     return {
         "difference": pl.when(variance.is_not_null()).then(one.auc - other.auc),
@@ -67,13 +67,14 @@ def auc_difference_test(
 
 
 def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:
-    """Normal interval and test of a difference, as `CONTRAST_COLUMNS`.
+    """Normal confidence interval and test of a difference, as `CONTRAST_COLUMNS`.
 
-    Without a variance there is no interval, and no evidence either where nothing differs.
+    With a variance of 0, interval and ``z`` are null; the p-value is 1 for a difference of 0, else
+    null.
     """
     se = variance.sqrt()
     known = pl.when(se > 0)
-    nothing = (se == 0) & (difference.abs() <= _NOTHING)
+    no_difference = (se == 0) & (difference.abs() <= _ROUNDING)
     margin = normal_quantile((1 + level) / 2) * se
     z = difference / se
     return {
@@ -82,5 +83,5 @@ def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, 
         "ci_low": known.then(difference - margin),
         "ci_high": known.then(difference + margin),
         "z": known.then(z),
-        "p_value": known.then(two_sided_p_value(z)).when(nothing).then(1.0),
+        "p_value": known.then(two_sided_p_value(z)).when(no_difference).then(1.0),
     }

@@ -9,14 +9,14 @@ import polars as pl
 
 
 class Limits(NamedTuple):
-    """The ends of an interval."""
+    """Lower and upper confidence limit."""
 
     low: pl.Expr
     high: pl.Expr
 
 
 class Estimate(NamedTuple):
-    """A value and the ends of its interval."""
+    """An estimate and its confidence limits."""
 
     value: pl.Expr
     low: pl.Expr
@@ -24,10 +24,10 @@ class Estimate(NamedTuple):
 
 
 def difference_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = None) -> Limits:
-    """Interval of the difference of two estimates, independent or not, from that of each.
+    """Confidence limits of the difference of two estimates, from the limits of each.
 
-    Donner and Zou's method of variance estimates recovery: what each side of each interval
-    says about the variance there is added up.
+    Donner and Zou's method of variance estimates recovery (MOVER): the distance from an estimate
+    to its limit gives the variance on that side. Without ``correlation`` the two are independent.
     """
     difference = one.value - other.value
 
@@ -43,13 +43,13 @@ def difference_limits(one: Estimate, other: Estimate, correlation: pl.Expr | Non
 
 
 def ratio_limits(one: Estimate, other: Estimate) -> Limits:
-    """Interval of the ratio of two independent shares: of the difference of their logarithms."""
+    """Confidence limits of the ratio of two independent proportions, by their logarithms."""
     logs = [Estimate(*(part.log() for part in estimate)) for estimate in (one, other)]
     limits = difference_limits(logs[0], logs[1])
-    # Where a share is nothing, its logarithm says nothing about how much it may be.
-    nothing, unbounded = one.value == 0, other.value == 0
-    low = pl.when(nothing).then(0.0).when(unbounded).then(one.low / other.high)
-    high = pl.when(unbounded).then(math.inf).when(nothing).then(one.high / other.low)
+    # The logarithm of 0 has no limits: a limit of the ratio is then 0, infinite or a plain ratio.
+    zero, unbounded = one.value == 0, other.value == 0
+    low = pl.when(zero).then(0.0).when(unbounded).then(one.low / other.high)
+    high = pl.when(unbounded).then(math.inf).when(zero).then(one.high / other.low)
     known = pl.when(one.high.is_not_null() & other.high.is_not_null())
     return Limits(
         known.then(low.otherwise(limits.low.exp())), known.then(high.otherwise(limits.high.exp()))

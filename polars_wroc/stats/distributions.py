@@ -1,7 +1,7 @@
-"""The normal and Student's t distribution, as constants and as expressions.
+"""Normal and Student's t distribution, as constants and as Polars expressions.
 
-The engine has neither. Both are smooth enough for one polynomial through exact values of
-mpmath, so that a plan holds no Python and every group is served at once.
+Polars has neither. Each function is smooth enough for one polynomial through exact values from
+mpmath, so that plans hold no Python functions and all groups are computed at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 from polars_wroc.plans.steps import Fields, let
 
 _NODES = 24
-# Where half of the tail polynomial's nodes lie, in standard deviations times root 2.
+# Half of the nodes of the tail polynomial lie where z / sqrt(2) is below this.
 _TAIL_SCALE = 2.0
 _POSITION = "__position"
 
@@ -28,7 +28,7 @@ def normal_quantile(probability: float) -> float:
 
 
 def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
-    """Quantile of Student's t distribution for degrees of freedom from 1 on, whole or not.
+    """Quantile of Student's t distribution for 1 or more degrees of freedom, whole or not.
 
     Its logarithm is smooth in 1/df on [0, 1]. For probabilities between 0.5005 and 0.99995
     the relative error is below 1e-9, and mostly below 1e-12.
@@ -37,7 +37,7 @@ def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
 
 
 def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
-    """Turn a variable of Student's t distribution into a standard normal one, nearly.
+    """Transform a t statistic into an approximately standard normal one.
 
     Wallace's transformation: two-sided p-values are off by at most 0.016 for one degree of
     freedom, 0.0007 for five and 0.00003 for thirty.
@@ -49,8 +49,8 @@ def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is at least as far from 0 as ``z``.
 
-    Without its factor ``exp(-z**2 / 2)`` it is smooth in ``1 / (c + abs(z))``. The relative
-    error is below 1e-12.
+    Divided by ``exp(-z**2 / 2)`` it is a smooth function of ``1 / (c + abs(z))``, which a
+    polynomial approximates. The relative error is below 1e-12.
     """
     scaled = z.abs() / math.sqrt(2)
     place = _TAIL_SCALE / (_TAIL_SCALE + scaled)
@@ -69,7 +69,7 @@ def _polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
 
 
 def _interpolate(function: Callable[[float], float]) -> tuple[float, ...]:
-    """Coefficients of the polynomial through a function at Chebyshev's nodes on [-1, 1]."""
+    """Coefficients of the polynomial through a function at the Chebyshev nodes on [-1, 1]."""
     angles = [math.pi * (i + 0.5) / _NODES for i in range(_NODES)]
     values = [function(math.cos(angle)) for angle in angles]
     powers = [0.0] * _NODES
@@ -95,7 +95,7 @@ def _student_coefficients(probability: float) -> tuple[float, ...]:
 
 @lru_cache(maxsize=1)
 def _tail_coefficients() -> tuple[float, ...]:
-    # Two tenths of a second that only a test should cost.
+    # Imported here, since it takes 0.2 seconds and only tests need it.
     import mpmath  # noqa: PLC0415
 
     def log_tail(position: float) -> float:
@@ -108,7 +108,7 @@ def _tail_coefficients() -> tuple[float, ...]:
 
 
 def _student_quantile(probability: float, inverse_df: float) -> float:
-    """Solve for the quantile, which lies between those of the normal and of Cauchy's law."""
+    """Solve for the quantile, which lies between the normal and the Cauchy quantile."""
     import mpmath  # noqa: PLC0415
 
     df = 1 / inverse_df

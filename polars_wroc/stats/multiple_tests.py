@@ -16,22 +16,22 @@ _TEST = "__test"
 
 
 def check_options(level: float, adjust: Adjust) -> None:
-    """Check what every test of differences takes."""
+    """Check the options that all tests of differences share."""
     arguments.level(level)
     arguments.option("adjust", adjust, get_args(Adjust))
 
 
 def adjusted(table: pl.LazyFrame, method: Adjust, p_value: str = "p_value") -> pl.LazyFrame:
-    """Add the p-values adjusted for all tests of the table, in the order of the p-values.
+    """Add p-values adjusted for all tests of the table, and sort the rows by p-value.
 
-    Holm's hold the share of tables with any false finding at the level, Benjamini and
-    Hochberg's (``"bh"``) the share of false findings. Null p-values are no tests.
+    ``"holm"`` controls the family-wise error rate, ``"bh"`` (Benjamini and Hochberg) the false
+    discovery rate. Null p-values do not count as tests.
     """
     p = pl.col(p_value)
-    tests, place = p.count(), pl.int_range(1, pl.len() + 1)
+    tests, rank = p.count(), pl.int_range(1, pl.len() + 1)
     values = {
-        "holm": ((tests - place + 1) * p).cum_max(),
-        "bh": (tests / place * p).cum_min(reverse=True),
+        "holm": ((tests - rank + 1) * p).cum_max(),
+        "bh": (tests / rank * p).cum_min(reverse=True),
         "none": p,
     }
     name = p_value.removesuffix("value") + "adjusted"
@@ -47,8 +47,8 @@ def adjusted_together(
     p_values: Sequence[str],
     counted: pl.Expr,
 ) -> pl.LazyFrame:
-    """Adjust the p-values of several columns for all tests of the rows that are ``counted``."""
-    # Each column is read from the table, which is planned and computed once all the same.
+    """Adjust the p-values of several columns for all tests in rows that are ``counted``."""
+    # The table is used several times but computed once.
     table = table.cache()
     tests = table.filter(counted)
     stacked = pl.concat(
@@ -65,5 +65,5 @@ def adjusted_together(
 
 
 def is_significant(p_adjusted: pl.Expr, level: float) -> pl.Expr:
-    """Whether a gap is more than chance; null where it is not tested."""
+    """Whether a difference is significant after adjustment; null where it is not tested."""
     return p_adjusted <= 1 - level

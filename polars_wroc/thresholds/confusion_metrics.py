@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -13,55 +13,21 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.costs import target_prevalence
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.confusion_curve import CELLS, ratio
+from polars_wroc.ranking.confusion_curve import CELLS, SQUARES, ratio
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, Confusion
 
-METRIC_COLUMNS = (
-    "threshold",
-    "tp",
-    "fp",
-    "fn",
-    "tn",
-    "tpr",
-    "fpr",
-    "tnr",
-    "fnr",
-    "ppv",
-    "npv",
-    "selection_rate",
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "mcc",
-    "youden",
-    "lift",
-    "prevalence",
-    "zero_one_loss",
-    "fdr",
-    "for",
-    "markedness",
-    "f2",
-    "jaccard",
-    "lr_pos",
-    "lr_neg",
-    "net_benefit",
-)
-_RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
-_LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in _RATES for end in ("low", "high"))
+METRIC_COLUMNS = ("threshold", *CELLS, *THRESHOLD_METRICS)
+_LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
 
-# The sums of the squared weights in each cell.
-SQUARES = ("__tp_squares", "__fp_squares", "__fn_squares", "__tn_squares")
 
-# Each rate that is a proportion: the cells in its numerator, and its other cells.
-SHARES = {
-    "selection_rate": (("tp", "fp"), ("fn", "tn")),
-    "tpr": (("tp",), ("fn",)),
-    "fpr": (("fp",), ("tn",)),
-    "ppv": (("tp",), ("fp",)),
-    "npv": (("tn",), ("fn",)),
-    "accuracy": (("tp", "tn"), ("fp", "fn")),
-}
+def weights_in_cells(
+    weights: tuple[pl.Expr, pl.Expr], predicted: pl.Expr, names: Sequence[str] = CELLS
+) -> dict[str, pl.Expr]:
+    """Split the weights of both classes by the prediction, into the cells."""
+    values = [weight * of for of in (predicted, ~predicted) for weight in weights]
+    return dict(zip(names, values, strict=True))
 
 
 def parts_of(
@@ -73,7 +39,7 @@ def parts_of(
         reduce(
             add, (WeightedCount(field(name(cell)), field(name(squares[cell]))) for cell in cells)
         )
-        for cells in SHARES[rate]
+        for cells in (RATES[rate].counted, RATES[rate].others)
     )
     return counted, others
 
@@ -123,7 +89,7 @@ class ThresholdMetrics:
 
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         # With another prevalence only tpr and fpr can be computed from the rows directly.
-        rates = _RATES if self.prevalence is None else ("tpr", "fpr")
+        rates = RATES if self.prevalence is None else ("tpr", "fpr")
         return {rate: parts_of(rate, self.weight_type, field) for rate in rates}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
@@ -131,9 +97,7 @@ class ThresholdMetrics:
         if self.prevalence is not None:
             limits = in_population(limits["tpr"], limits["fpr"], self.prevalence)
         return {
-            f"{name}_{end}": getattr(limits[name], end)
-            for name in _RATES
-            for end in ("low", "high")
+            f"{name}_{end}": getattr(limits[name], end) for name in RATES for end in ("low", "high")
         }
 
 
@@ -143,50 +107,6 @@ def _meant(name: str) -> str:
 
 
 def _metrics(field: Fields) -> dict[str, pl.Expr]:
-    names = (*CELLS, POSITIVES, NEGATIVES)
-    return metrics_at_threshold(field("threshold"), *(field(_meant(name)) for name in names))
-
-
-def metrics_at_threshold(
-    threshold: pl.Expr,
-    tp: pl.Expr,
-    fp: pl.Expr,
-    fn: pl.Expr,
-    tn: pl.Expr,
-    positives: pl.Expr,
-    negatives: pl.Expr,
-) -> dict[str, pl.Expr]:
-    """Return every metric of a confusion matrix."""
-    selected, total = tp + fp, positives + negatives
-    tpr, fpr = ratio(tp, positives), ratio(fp, negatives)
-    tnr, fnr = ratio(tn, negatives), ratio(fn, positives)
-    ppv, npv = ratio(tp, selected), ratio(tn, tn + fn)
-    fdr, false_omission = ratio(fp, selected), ratio(fn, tn + fn)
-    # In rates, so that no product of four weights overflows.
-    mcc = (ppv * tpr * tnr * npv).sqrt() - (fdr * fnr * fpr * false_omission).sqrt()
-    odds = pl.when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
-    return {
-        "tpr": tpr,
-        "fpr": fpr,
-        "tnr": tnr,
-        "fnr": fnr,
-        "ppv": ppv,
-        "npv": npv,
-        "selection_rate": ratio(selected, total),
-        "accuracy": ratio(tp + tn, total),
-        "balanced_accuracy": (tpr + tnr) / 2,
-        "f1": ratio(2 * tp, 2 * tp + fp + fn),
-        "mcc": mcc,
-        "youden": tpr - fpr,
-        "lift": ratio(ppv, ratio(positives, total)),
-        "prevalence": ratio(positives, total),
-        "zero_one_loss": ratio(fp + fn, total),
-        "fdr": fdr,
-        "for": false_omission,
-        "markedness": ppv + npv - 1,
-        "f2": ratio(5 * tp, 5 * tp + 4 * fn + fp),
-        "jaccard": ratio(tp, tp + fp + fn),
-        "lr_pos": ratio(tpr, fpr),
-        "lr_neg": ratio(fnr, tnr),
-        "net_benefit": ratio(tp, total) - ratio(fp, total) * odds,
-    }
+    weights = (field(_meant(name)) for name in (*CELLS, POSITIVES, NEGATIVES))
+    confusion = Confusion(field("threshold"), *weights)
+    return {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}

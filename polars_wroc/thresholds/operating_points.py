@@ -195,15 +195,15 @@ def operating_points(
     arguments.flag("common", common)
     metrics = ThresholdMetrics(level, weight_type, prevalence)
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     if common:
         cells = confusion_at(rows, common_threshold(rows, rule))
     else:
         cells = choose_threshold(rows, rule)
         if level is not None:
             cells = confusion_at(rows, thresholds_of(cells, rows.keys))
-    table = in_columns(cells, metrics.steps).select(*rows.keys, *metrics.columns)
-    return like_input(frame, rows.sorted_by_keys(table))
+    table = in_columns(cells, metrics.steps)
+    return like_input(frame, rows.result(table, metrics.columns))
 
 
 def _point(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:

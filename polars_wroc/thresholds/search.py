@@ -14,7 +14,15 @@ from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.steps import Fields, Step, as_struct
-from polars_wroc.ranking.confusion_curve import CELLS, MOVED, cell, curve_frame, totals
+from polars_wroc.ranking.confusion_curve import (
+    CELLS,
+    MOVED,
+    SQUARES,
+    cell,
+    cells_of,
+    curve_frame,
+    totals,
+)
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     FP,
@@ -24,7 +32,7 @@ from polars_wroc.ranking.cumulative_sums import (
     cumulated_list,
 )
 from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.thresholds.confusion_metrics import SQUARES
+from polars_wroc.thresholds.confusion_metrics import weights_in_cells
 from polars_wroc.thresholds.rules import Point, Rule
 
 _FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
@@ -35,8 +43,7 @@ def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
     """Return the cells of each group at the point that the rule chooses."""
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
     best = partial(_is_best, over=rows.keys)
-    # Results have models as text, which sorts in another order than the model keys.
-    curve = curve_frame(replace(rows, model_keys=[]))
+    curve = curve_frame(rows)
     for step in _ranking_steps(rule, point, best):
         curve = curve.with_columns(**step(pl.col))
     chosen = _chosen(pl.col, point)
@@ -96,12 +103,8 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = at_least(pl.col(SCORE), pl.col(_THRESHOLD)) & pl.col(_SELECTS)
     sums = {POSITIVES: positive, NEGATIVES: negative}
-    for names, weights in (
-        (CELLS, (positive, negative)),
-        (SQUARES, class_weights(rows.signed_squares)),
-    ):
-        by_cell = [weight * where for where in (predicted, ~predicted) for weight in weights]
-        sums |= dict(zip(names, by_cell, strict=True))
+    sums |= weights_in_cells((positive, negative), predicted)
+    sums |= weights_in_cells(class_weights(rows.signed_squares), predicted, SQUARES)
     known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
@@ -146,10 +149,7 @@ def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
     known = pl.when(chosen.any())
     return {
         "threshold": field("threshold").filter(chosen).max(),
-        "tp": tp,
-        "fp": fp,
-        "fn": known.then(positives - tp),
-        "tn": known.then(negatives - fp),
+        **cells_of(tp, fp, positives, negatives),
         POSITIVES: known.then(positives),
         NEGATIVES: known.then(negatives),
     }

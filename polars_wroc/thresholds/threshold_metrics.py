@@ -12,13 +12,13 @@ from polars_wroc.inputs import arguments, expressions
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.rows import IntoColumns, class_weights
 from polars_wroc.inputs.score_types import at_least
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import as_struct, in_columns, in_struct
-from polars_wroc.ranking.confusion_curve import CELLS, cell, curve_frame, squares_of_cells
+from polars_wroc.ranking.confusion_curve import CELLS, SQUARES, cell, curve_frame
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
-from polars_wroc.thresholds.confusion_metrics import SQUARES, ThresholdMetrics
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics, weights_in_cells
 
 
 def confusion_matrix(
@@ -178,7 +178,7 @@ def threshold_metrics(
     """
     asked = [] if thresholds is None else arguments.numbers("thresholds", thresholds)
     metrics = ThresholdMetrics(level, weight_type, prevalence)
-    rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=metrics.columns)
+    rows = read_rows(frame, label, score, weight, by, pos_label)
     curve = curve_frame(rows, asked, squares=level is not None)
     if asked:
         curve = curve.filter(pl.col("threshold").is_in(asked))
@@ -186,36 +186,22 @@ def threshold_metrics(
         # The origin's threshold is +inf too: it is the first row.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(~origin)
-    if level is not None:
-        curve = curve.with_columns(
-            square.alias(name) for square, name in zip(squares_of_cells(), SQUARES, strict=True)
-        )
-    table = in_columns(curve, metrics.steps).select(*rows.keys, *metrics.columns)
-    return like_input(frame, table)
+    table = in_columns(curve, metrics.steps)
+    return like_input(frame, rows.sorted_result(table, metrics.columns))
 
 
 def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
-    weight = field(WEIGHT).cast(pl.Float64)
+    positive, negative = class_weights(field(WEIGHT))
     predicted = at_least(field(SCORE), threshold)
-    positive, negative = weight > 0, weight < 0
-    cells = {
-        "tp": positive & predicted,
-        "fp": negative & predicted,
-        "fn": positive & ~predicted,
-        "tn": negative & ~predicted,
-    }
-    sums = {name: (where, weight.abs()) for name, where in cells.items()}
-    sums |= {POSITIVES: (positive, weight), NEGATIVES: (negative, -weight)}
+    sums = {POSITIVES: positive, NEGATIVES: negative}
+    sums |= weights_in_cells((positive, negative), predicted)
     if metrics.level is not None:
-        squares = zip(SQUARES, cells.values(), strict=True)
-        sums |= {name: (where, weight * weight) for name, where in squares}
+        sums |= weights_in_cells((positive.pow(2), negative.pow(2)), predicted, SQUARES)
     known = pl.when(threshold.first().is_not_null())
     values: dict[str, pl.Expr]
-    values = {
-        name: known.then(pl.when(where).then(value).sum()) for name, (where, value) in sums.items()
-    }
+    values = {name: known.then(value.sum()) for name, value in sums.items()}
     values |= {name: cell(values[name]) for name in CELLS}
     matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | values))
     return in_struct(matrix, metrics.steps, metrics.columns)

@@ -8,8 +8,11 @@ import polars as pl
 
 from polars_wroc.audits.report.tables import DASH, threshold_text
 from polars_wroc.audits.segment_findings import empty_segments, one_class_segments, small_segments
+from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
+from polars_wroc.metrics.registry import SUMMARY_METRICS
+from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 if TYPE_CHECKING:
     from polars_wroc.audits.result import Audit
@@ -135,6 +138,12 @@ def decision(settings: dict[str, Any]) -> str | None:
         threshold = settings["threshold"]
         return None if threshold is None else f"at the given threshold of {threshold:.10g}"
     return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows"
+
+
+def glossary(audit: Audit) -> list[Metric]:
+    """List the metrics that the tables of the page have."""
+    metrics = [*SUMMARY_METRICS, *(GAP_RATES | RATES).values()]
+    return [metric for metric in metrics if metric.column in audit.segments.columns]
 
 
 def intervals(audit: Audit) -> str:

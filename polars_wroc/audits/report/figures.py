@@ -10,9 +10,10 @@ import polars as pl
 
 from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
 from polars_wroc.audits.gap_findings import reference_of
-from polars_wroc.audits.report.packing import packed_rows, rounded
+from polars_wroc.audits.report.packing import rounded, rounded_rows
 from polars_wroc.charts import auc_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
+from polars_wroc.charts.interval_layers import Estimate
 from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
@@ -134,7 +135,7 @@ def _drawn(chart: Any) -> dict[str, Any]:
 def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
     # Altair names rows by a hash, which differs in the last digit of any number.
     names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
-    data = {names[name]: packed_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
+    data = {names[name]: rounded_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
     spec = _named(spec, names)
     # The page reads its own colours; a spec names the version of its grammar, which is no address.
     spec = _in_inks(spec)
@@ -181,35 +182,28 @@ def _ink(colour: Any) -> Any:
     return {name: _ink(part) if name in gives else _in_inks(part) for name, part in colour.items()}
 
 
-# Where a spec has names that come from the rows.
-_NAMES = ("domain", "sort")
-
-
 def gap_specs(
     gaps: pl.DataFrame, metrics: Sequence[GapMetric], level: float
 ) -> dict[GapMetric, dict[str, Any]]:
     """Give the spec of `gap_chart` for each metric of one attribute of an audit."""
-    drawings = {metric: chart_spec(gaps, metric, None, None, level) for metric in metrics}
-    first, *others = metrics
-    spec: dict[str, Any] = draw(drawings[first]).to_dict(validate=False)
-    return {first: spec} | {
-        other: _redrawn(spec, drawings[first], drawings[other]) for other in others
-    }
+    drawings = [chart_spec(gaps, metric, None, None, level) for metric in metrics]
+    spec: dict[str, Any] = draw(drawings[0]).to_dict(validate=False)
+    return {metric: _of_gap(spec, each) for metric, each in zip(metrics, drawings, strict=True)}
 
 
-def _redrawn(spec: dict[str, Any], first: ChartSpec, other: ChartSpec) -> dict[str, Any]:
-    """Say of another gap what the spec says of the first: Altair takes far longer to."""
-    texts = dict(zip(first.texts, other.texts, strict=True))
+def _of_gap(spec: dict[str, Any], drawing: ChartSpec) -> dict[str, Any]:
+    """Give the spec of one gap the rows and titles of another: Altair takes far longer to draw."""
+    (panel,), (name,) = spec["vconcat"], spec["datasets"]
+    layers = [_with_x_of(layer, drawing.shown) for layer in panel["layer"]]
+    panel = panel | {"description": drawing.shown.description, "layer": layers}
+    rows = drawing.table.select(drawing.columns).to_dicts()
+    return spec | {"vconcat": [panel], "datasets": {name: rows}}
 
-    def said(part: Any, name: str | None = None) -> Any:
-        if name in _NAMES:
-            return other.shown.domain if part == first.shown.domain else part
-        if isinstance(part, list):
-            return [said(one) for one in part]
-        if isinstance(part, dict):
-            return {name: said(one, name) for name, one in part.items()}
-        return texts.get(part, part) if isinstance(part, str) else part
 
-    (name,) = spec["datasets"]
-    rows = other.table.select(other.columns).to_dicts()
-    return {**said(spec | {"datasets": {}}), "datasets": {name: rows}}
+def _with_x_of(layer: dict[str, Any], shown: Estimate) -> dict[str, Any]:
+    """Give the axis of a layer, if it has one, a title and a scale."""
+    x = layer["encoding"]["x"]
+    if "title" not in x:
+        return layer
+    x = x | {"title": shown.title, "scale": x["scale"] | {"domain": shown.domain}}
+    return layer | {"encoding": layer["encoding"] | {"x": x}}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import altair as alt
 import jinja2
@@ -18,7 +17,14 @@ import polars as pl
 
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.phrases import first_few
-from polars_wroc.audits.report.facts import decision, facts, intervals, meaning_of_weight, methods
+from polars_wroc.audits.report.facts import (
+    decision,
+    facts,
+    glossary,
+    intervals,
+    meaning_of_weight,
+    methods,
+)
 from polars_wroc.audits.report.figures import (
     Figure,
     auc_figure,
@@ -26,7 +32,7 @@ from polars_wroc.audits.report.figures import (
     gap_figures,
     slider_figures,
 )
-from polars_wroc.audits.report.packing import shared
+from polars_wroc.audits.report.packing import packed
 from polars_wroc.audits.report.selection import (
     PANEL_SEGMENTS,
     TABLE_SEGMENTS,
@@ -112,9 +118,10 @@ def render(audit: Audit) -> str:
         today=today(),
         overview=overview,
         sections=sections,
-        specs=in_script(shared({figure.name: figure.spec for figure in figures})),
+        specs=packed({figure.name: figure.spec for figure in figures}),
         points=points,
         moved=moved if moved > _NOTHING else None,
+        glossary=glossary(audit),
         methods=methods(audit),
         intervals=intervals(audit),
         weights=meaning_of_weight(settings),
@@ -197,12 +204,10 @@ def _made(bundle: Callable[..., str]) -> str:
     return str(bundle("window.vegaEmbed = vegaEmbed;", vl_version=version))
 
 
-def in_script(value: Any) -> str:
-    """Write code or data so that it cannot close the script element around it."""
-    if isinstance(value, str):
-        # Only where a tag would begin: in code "</" may also be the end of a pattern.
-        return re.sub(r"<(?=/script|!--)", r"\\x3c", value, flags=re.IGNORECASE)
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", r"\u003c")
+def in_script(code: str) -> str:
+    """Write code so that it cannot close the script element around it."""
+    # Only where a tag would begin: "</" may also be the end of a pattern.
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", code, flags=re.IGNORECASE)
 
 
 def _hash(script: str) -> str:

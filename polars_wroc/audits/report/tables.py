@@ -10,8 +10,11 @@ import polars as pl
 from polars_wroc.audits.gap_findings import LEAST_P, reference_of
 from polars_wroc.audits.groupings import name_of
 from polars_wroc.charts.labels import MINUS, NAMES, heading
-from polars_wroc.curves.calibration_curve import IN_THE_LARGE
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.groups.fairness import METRICS
+from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
+from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 if TYPE_CHECKING:
     from polars_wroc.audits.result import Audit
@@ -28,27 +31,18 @@ _MEASURES = {
     "n_missing": "Missing",
     "w_pos": "Positive weight",
     "w_neg": "Negative weight",
-    "auc": heading("auc"),
-    "gini": "Gini",
-    "ks": "KS",
-    "average_precision": "Average precision",
+    **{metric.column: metric.heading for metric in SUMMARY_METRICS},
 }
 _DECISIONS = {
     "segment": "Segment",
     "model": "Score",
     "threshold": "Threshold",
-    "selection_rate": heading("selection_rate"),
-    "tpr": heading("tpr"),
-    "fpr": heading("fpr"),
-    "ppv": heading("ppv"),
-    "npv": heading("npv"),
-    "accuracy": "Accuracy",
+    **{name: rate.heading for name, rate in (GAP_RATES | RATES).items()},
 }
 _GAPS = {
     "segment": "Segment",
     "model": "Score",
-    "auc_gap": heading("auc"),
-    **{f"{rate}_gap": _DECISIONS[rate] for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv")},
+    **{f"{metric}_gap": heading(metric) for metric in NAMES},
 }
 _CALIBRATION = {
     "segment": "Segment",
@@ -70,17 +64,6 @@ _TEXTS = ("segment", "model", "metric", "group_max", "group_min")
 _WEIGHTS = ("w_pos", "w_neg", "weight")
 # Differences, which are written with their sign.
 _SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
-_METRICS = {
-    "demographic_parity_difference": "Demographic parity, difference of the selection rates",
-    "demographic_parity_ratio": "Demographic parity, ratio of the selection rates",
-    "equal_opportunity_difference": "Equal opportunity, difference of the true positive rates",
-    "equal_opportunity_ratio": "Equal opportunity, ratio of the true positive rates",
-    "predictive_equality_difference": "Predictive equality, difference of the false positive rates",
-    "equalized_odds_difference": "Equalized odds, the larger of both differences",
-    "equalized_odds_ratio": "Equalized odds, the smaller of both ratios",
-    "predictive_parity_difference": "Predictive parity, difference of the precisions",
-    "auc_difference": "Difference of the AUCs",
-}
 # The US agencies' rule of thumb for the ratio of the selection rates.
 FOUR_FIFTHS = 0.8
 
@@ -162,7 +145,7 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     if name == "segment":
         return Cell(name_of(value), _mark(row))
     if name == "metric":
-        return Cell(_METRICS[value])
+        return Cell(METRICS[value].label)
     if value is None:
         return Cell(DASH)
     if isinstance(value, str | int):

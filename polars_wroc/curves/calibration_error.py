@@ -1,0 +1,114 @@
+"""Calibration in the large, expected and maximum calibration error."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.curves.calibration_curve import (
+    CALIBRATION_SUMS,
+    DIFFERENCE,
+    Strategy,
+    calibration_columns,
+    calibration_steps,
+    check_bin_options,
+    sums_in_bins,
+)
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.collect import FrameT, like_input
+from polars_wroc.plans.steps import in_columns
+
+IN_THE_LARGE = "calibration_in_the_large"
+_COLUMNS = (
+    *calibration_columns(IN_THE_LARGE),
+    "expected_calibration_error",
+    "maximum_calibration_error",
+)
+
+
+def calibration_error(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    bins: int = 10,
+    strategy: Strategy = "uniform",
+    level: float = 0.95,
+) -> FrameT:
+    """Calibration in the large, expected and maximum calibration error of each group.
+
+    Parameters
+    ----------
+    frame, label, score, weight, by, pos_label, bins, strategy, level
+        As for `calibration_curve`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns, with ``n`` (Int64 rows,
+        without the missing) and the Float64 columns ``weight``; ``mean_score``;
+        ``observed_rate``, the proportion of positives, with its limits ``observed_rate_low,
+        observed_rate_high``; ``calibration_in_the_large``, the mean score minus the observed
+        rate, with its limits ``calibration_in_the_large_low, calibration_in_the_large_high``;
+        ``expected_calibration_error``, the weighted mean over the bins of the absolute
+        difference between mean score and observed rate [1]_; and
+        ``maximum_calibration_error``, the largest of these differences. All but the first two
+        are null where no row has weight, or where sums of weights overflow or underflow.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `calibration_curve`.
+
+    Notes
+    -----
+    The limits are those of one bin with all rows: they treat the scores as fixed, and are wide
+    for a score that separates the classes well. Both errors depend on the bins and are above 0
+    by chance alone, more so the fewer rows a bin has: to compare groups of different sizes, use
+    ``calibration_in_the_large``.
+
+    References
+    ----------
+    .. [1] Naeini, M. P. et al. (2015), Proceedings of the AAAI Conference 29.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [0, 0, 0, 1, 1], "s": [0.1, 0.3, 0.4, 0.7, 0.9]})
+    >>> table = wroc.calibration_error(df, "y", "s", bins=2)
+    >>> table.select("n", "mean_score", "observed_rate", "expected_calibration_error")
+    shape: (1, 4)
+    ┌─────┬────────────┬───────────────┬────────────────────────────┐
+    │ n   ┆ mean_score ┆ observed_rate ┆ expected_calibration_error │
+    │ --- ┆ ---        ┆ ---           ┆ ---                        │
+    │ i64 ┆ f64        ┆ f64           ┆ f64                        │
+    ╞═════╪════════════╪═══════════════╪════════════════════════════╡
+    │ 5   ┆ 0.48       ┆ 0.4           ┆ 0.24                       │
+    └─────┴────────────┴───────────────┴────────────────────────────┘
+    """
+    check_bin_options(bins, strategy, level)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
+    by_bin = in_columns(sums_in_bins(rows, bins, strategy), calibration_steps(DIFFERENCE, level))
+    difference, weights = pl.col(DIFFERENCE).abs(), pl.col("weight")
+    known = pl.when((weights.sum() > 0) & weights.sum().is_finite())
+    sums = {name: pl.col(name).sum() for name in ("n", *CALIBRATION_SUMS)}
+    table = rows.aggregate(
+        by_bin,
+        {
+            **sums,
+            "expected_calibration_error": known.then((difference * weights).sum() / weights.sum()),
+            "maximum_calibration_error": known.then(difference.max()),
+        },
+    )
+    if rows.keys:
+        # A group with missing rows only has no bin.
+        table = join_on_keys(rows.key_values(), table, rows.keys)
+    filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
+    measured = in_columns(filled, calibration_steps(IN_THE_LARGE, level))
+    return like_input(frame, rows.result(measured, _COLUMNS))

@@ -1,0 +1,436 @@
+"""The report in a real browser: what it shows, sorts and moves, and what it never asks for."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from chromium import DRAWN, Chromium
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+SIZES = "[...document.querySelectorAll('.wide')].map(e => e.scrollWidth - e.clientWidth)"
+ROWS = """(column => [...document.querySelectorAll('table')[NUMBER].tBodies[0].rows].map(
+  row => row.cells[column].firstChild.textContent.trim()))(COLUMN)"""
+# Contrast of two colours as WCAG 2 defines it; a mark's colour may be written with a variable.
+CONTRAST = """(() => {
+  const parse = color => color.match(/[\\d.]+/g).map(Number);
+  const light = color => {
+    const [r, g, b] = parse(color).map(part => part / 255).map(
+      part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const [, , , alpha = 1] = parse(getComputedStyle(at).backgroundColor);
+      if (alpha > 0) return getComputedStyle(at).backgroundColor;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  const contrast = (color, other) => {
+    const [a, b] = [light(color), light(other)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const least = (selector, property) => Math.min(...[...document.querySelectorAll(selector)]
+    .map(element => [element, getComputedStyle(element)[property]])
+    .filter(([element, color]) => color.startsWith('rgb') && element.getClientRects().length)
+    .map(([element, color]) => contrast(color, behind(element))));
+  return {
+    words: least('p, li, h1, h2, h3, dt, dd, th, td, small, caption, figcaption, summary', 'color'),
+    buttons: least('button, output, label, code', 'color'),
+    chart: least('svg text[fill]:not([stroke])', 'fill'),
+    lines: least('.role-mark.mark-line path, .role-mark.mark-rule line', 'stroke'),
+    page: light(getComputedStyle(document.body).backgroundColor),
+  };
+})()"""
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    """Segment c ranks worse, d is small, e has positives only, and one has no name."""
+    rng = np.random.default_rng(4)
+    groups = rng.choice([*"abcde", None], 3_000, p=[0.3, 0.3, 0.3, 0.01, 0.01, 0.08])
+    positive = (rng.random(3_000) < 0.4) | (groups == "e")
+    worse = np.where(groups == "c", 0.3, 1.5)
+    return pl.DataFrame(
+        {
+            "g": groups.tolist(),
+            "age": rng.integers(2, 8, 3_000) * 10,
+            "y": positive,
+            "s": rng.normal(size=3_000) + worse * positive,
+            "t": rng.normal(size=3_000) * 100 + 90 * positive,
+            "w": rng.lognormal(size=3_000),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def audit(people: pl.DataFrame) -> wroc.Audit:
+    return wroc.audit(people, "y", ["s", "t"], by=["g", "age"], weight="w", max_fpr=0.2)
+
+
+@pytest.fixture(scope="module")
+def page(audit: wroc.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    audit.save(path)
+    return path
+
+
+def column(chromium: Chromium, table: int, number: int) -> list[str]:
+    text = ROWS.replace("NUMBER", str(table)).replace("COLUMN", str(number))
+    return list(chromium.evaluate(text))
+
+
+def test_page_loads_nothing_and_prints_nothing(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    assert chromium.printed == []
+    assert chromium.requests == [page.as_uri()]
+
+
+def test_page_runs_no_script_but_its_own(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    chromium.evaluate(
+        "(() => { const one = document.createElement('script');"
+        "one.textContent = 'window.foreign = true'; document.body.append(one);"
+        "fetch('https://example.org').catch(() => { window.refused = true; }); })()"
+    )
+    chromium.wait("window.refused")
+    assert chromium.evaluate("window.foreign === undefined")
+    assert any("Content Security Policy" in text for text in chromium.printed)
+
+
+def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    charts = chromium.evaluate(
+        "[...document.querySelectorAll('.chart')].map(chart => [chart.id,"
+        "chart.querySelectorAll('svg .mark-line path, svg .mark-rule line').length,"
+        "chart.getAttribute('aria-label'), chart.getAttribute('role')])"
+    )
+    assert len(charts) == 1 + 3 + 2 * 6 + 3 * 2
+    assert audit.settings["by"] == ["g", "age"]
+    for name, marks, label, role in charts:
+        assert marks > 0, name
+        assert label.endswith((".", "thresholds."))
+        assert role == "graphics-document"
+
+
+def test_an_older_browser_shows_the_tables_and_says_what_charts_need(
+    page: Path, chromium: Chromium
+) -> None:
+    lacking = "delete window.DecompressionStream"
+    added = chromium.call("Page.addScriptToEvaluateOnNewDocument", source=lacking)
+    try:
+        chromium.open(page, until=DRAWN)
+    finally:
+        chromium.call("Page.removeScriptToEvaluateOnNewDocument", **added)
+    texts = chromium.evaluate("[...document.querySelectorAll('.chart')].map(e => e.textContent)")
+    said = "This chart could not be drawn: charts need a newer browser"
+    assert texts == [said] * len(texts)
+    assert chromium.evaluate("document.querySelectorAll('table thead button').length") > 0
+
+
+def test_headings_of_panels_are_aligned(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    headings = chromium.evaluate(
+        "[...document.querySelectorAll('#chart-auc .role-title text')].map(text =>"
+        "[text.textContent, text.getBoundingClientRect().left])"
+    )
+    assert [text for text, _ in headings] == ["overall", "g", "age"]
+    assert len({left for _, left in headings}) == 1
+
+
+def test_tables_have_captions_and_headers(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    tables = chromium.evaluate(
+        "[...document.querySelectorAll('table')].map(table => [table.caption.textContent,"
+        "[...table.tHead.rows[0].cells].every(cell => cell.scope === 'col'),"
+        "[...table.tBodies[0].rows].every(row => row.cells[0].scope === 'row'),"
+        "table.parentElement.getAttribute('aria-labelledby') === table.caption.id])"
+    )
+    assert len(tables) == 2 + 2 * 4
+    assert all(all(parts) for parts in tables)
+
+
+def test_tables_sort_by_click_and_by_keyboard(
+    page: Path, audit: wroc.Audit, chromium: Chromium
+) -> None:
+    chromium.open(page, until=DRAWN)
+    segments = audit.segments.filter(attribute="g")
+    table = 2
+    head = f"document.querySelectorAll('table')[{table}].tHead.rows[0].cells"
+    names = chromium.evaluate(f"[...{head}].map(cell => cell.innerText.split('\\u00a0')[0].trim())")
+    auc = next(number for number, name in enumerate(names) if name.startswith("AUC"))
+    before = column(chromium, table, auc)
+    assert "\N{EN DASH}" in before
+    known = segments["auc"].drop_nulls().sort().to_list()
+    nulls = segments["auc"].null_count() * ["\N{EN DASH}"]
+
+    def state() -> str:
+        return str(chromium.evaluate(f"{head}[{auc}].getAttribute('aria-sort')"))
+
+    assert state() == "none"
+    chromium.evaluate(f"{head}[{auc}].querySelector('button').click()")
+    assert (state(), column(chromium, table, auc)) == (
+        "ascending",
+        [*(f"{one:.3f}" for one in known), *nulls],
+    )
+    chromium.evaluate(f"{head}[{auc}].querySelector('button').focus()")
+    chromium.press("Enter", "\r")
+    assert (state(), column(chromium, table, auc)) == (
+        "descending",
+        [*(f"{one:.3f}" for one in reversed(known)), *nulls],
+    )
+    chromium.press(" ", " ")
+    assert (state(), column(chromium, table, auc)) == ("none", before)
+    # Numbers sort by their value: 1,000 is more than 999; text as text.
+    chromium.evaluate(f"{head}[2].querySelector('button').click()")
+    rows = [int(text.replace(",", "")) for text in column(chromium, table, 2)]
+    assert rows == sorted(segments["n"])
+    assert max(rows) > 1000 / 2
+    chromium.evaluate(f"{head}[0].querySelector('button').click()")
+    assert column(chromium, table, 0) == sorted(s or "(missing)" for s in segments["segment"])
+    sorted_by = f"[...{head}].filter(cell => cell.getAttribute('aria-sort') !== 'none').length"
+    assert chromium.evaluate(sorted_by) == 1
+
+
+def test_each_score_has_a_slider_that_keys_move(
+    page: Path, audit: wroc.Audit, chromium: Chromium
+) -> None:
+    chromium.open(page, until=DRAWN)
+    everybody = audit.segments.filter(attribute="overall")
+    for number, row in enumerate(everybody.iter_rows(named=True), 1):
+        chart = f"document.querySelector('#slider-1-{number}')"
+        place = (
+            f"[...{chart}.querySelectorAll('svg g.mark-symbol path')]"
+            ".filter(path => path.getAttribute('stroke') === 'var(--page)')"
+            ".map(path => path.getAttribute('transform'))[0]"
+        )
+        shown = f"{chart}.querySelector('output').textContent.replace('\\u2212', '-')"
+        x, y = (float(part) for part in re.findall(r"-?[\d.]+", chromium.evaluate(place))[:2])
+        assert (x / 260, 1 - y / 260) == pytest.approx((row["fpr"], row["tpr"]), abs=1e-4)
+        start = chromium.evaluate(shown)
+        assert float(start) == pytest.approx(row["threshold"], rel=1e-5)
+        assert len(start.lstrip("-")) <= 8
+        before = chromium.evaluate(place)
+        chromium.evaluate(f"{chart}.querySelector('input').focus()")
+        for _ in range(20):
+            chromium.press("ArrowRight")
+        chromium.wait(f"{place} !== {json.dumps(before)}")
+        assert float(chromium.evaluate(shown)) > float(start)
+        text = f"{chart}.querySelector('input').getAttribute('aria-valuetext')"
+        assert chromium.evaluate(text) == chromium.evaluate(shown).replace("-", "\N{MINUS SIGN}")
+        texts = chromium.evaluate(f"{chart}.querySelector('svg').textContent")
+        assert "TP weight" in texts
+        assert "true positives" not in texts
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_and_charts_can_be_read(page: Path, chromium: Chromium, scheme: Any) -> None:
+    chromium.open(page, scheme=scheme, until=DRAWN)
+    seen = chromium.evaluate(CONTRAST)
+    assert (seen["page"] < 0.1) == (scheme == "dark")
+    assert min(seen["words"], seen["buttons"], seen["chart"]) >= 4.5, seen
+    assert seen["lines"] >= 3, seen
+
+
+def test_everything_fits_at_1200_and_scrolls_inside_its_region_at_400(
+    page: Path, chromium: Chromium
+) -> None:
+    for width in (1200, 400):
+        chromium.open(page, width=width, until=DRAWN)
+        if width == 1200:
+            assert set(chromium.evaluate(SIZES)) == {0}
+        assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+    wide = (
+        "[...document.querySelectorAll('.wide, .chart')].filter(e => e.scrollWidth > e.clientWidth)"
+    )
+    assert chromium.evaluate(f"{wide}.length") > 10
+    assert chromium.evaluate(f"{wide}.every(e => e.tabIndex === 0)")
+
+
+def test_captions_and_first_columns_stay_where_tables_are_scrolled(
+    page: Path, chromium: Chromium
+) -> None:
+    chromium.open(page, width=400, height=3_000, until=DRAWN)
+    scrolled = """[...document.querySelectorAll('.wide')].filter(wide =>
+      (wide.scrollLeft = 1e6) && wide.querySelector('tbody tr:nth-child(2)')).map(wide => {
+        wide.scrollIntoView();
+        const place = element => element.getBoundingClientRect();
+        const color = element => getComputedStyle(element).backgroundColor;
+        const { left, right } = place(wide), caption = place(wide.querySelector('caption span'));
+        const cells = [...wide.querySelectorAll('tr > :first-child')];
+        const middle = cell => [place(cell).left + 40, (place(cell).top + place(cell).bottom) / 2];
+        const buttons = wide.querySelectorAll('button');
+        buttons[buttons.length - 1].focus();
+        buttons[1].focus();
+        return {
+          caption: left <= caption.left && caption.right <= right,
+          cells: cells.every(cell => Math.abs(place(cell).left - left) < 0.01),
+          // What is scrolled goes under them.
+          seen: cells.every(cell => cell.contains(document.elementFromPoint(...middle(cell)))),
+          paper: cells.every(cell => color(cell) === color(document.body)),
+          focus: place(buttons[1]).left >= place(cells[0]).right,
+        };
+      })"""
+    tables = chromium.evaluate(scrolled)
+    assert len(tables) > 5
+    assert all(all(table.values()) for table in tables), tables
+
+
+@pytest.mark.parametrize("scheme", sweep(["light", "dark"]))
+def test_a_shadow_is_where_more_is_to_the_side(page: Path, chromium: Chromium, scheme: Any) -> None:
+    chromium.open(page, width=400, scheme=scheme, until=DRAWN)
+
+    def sides(selector: str) -> list[bool]:
+        """Whether the left and the right end of a region differ from the page beside it."""
+        box = chromium.evaluate(
+            f"(({{left, right, top}}) => [left, right, top + scrollY])"
+            f"(document.querySelector({selector!r}).getBoundingClientRect())"
+        )
+        ends = [picture(x, box[2]) for x in (box[0], box[1] - 8)]
+        return [end != picture(4, box[2]) for end in ends]
+
+    def picture(x: float, y: float) -> str:
+        clip = {"x": x, "y": y, "width": 8, "height": 4, "scale": 1}
+        shot = chromium.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        return str(shot["data"])
+
+    # The first column of a table stays, and needs none beside it.
+    for selector, at_the_end in (("#chart-auc", [True, False]), (".wide", [False, False])):
+        assert sides(selector) == [False, True]
+        chromium.evaluate(f"document.querySelector({selector!r}).scrollLeft = 1e6")
+        assert sides(selector) == at_the_end
+
+
+def test_print_shows_what_is_folded_and_fits(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, width=700, scheme="dark", media="print", until=DRAWN)
+    assert set(chromium.evaluate(SIZES)) == {0}
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= 700
+    assert chromium.evaluate(CONTRAST)["page"] == 1
+    first = "[...document.querySelectorAll('caption span, tr > :first-child')]"
+    assert chromium.evaluate(f"{first}.every(e => getComputedStyle(e).position === 'static')")
+    chromium.open(page, until=DRAWN)
+    closed = "document.querySelectorAll('details:not([open])').length"
+    folded = chromium.evaluate(closed)
+    assert folded > 0
+    chromium.evaluate(f"addEventListener('beforeprint', () => {{ window.left = {closed}; }})")
+    chromium.call("Page.printToPDF")
+    assert chromium.evaluate("window.left") == 0
+    assert chromium.evaluate(closed) == folded
+
+
+def test_keyboard_skips_to_the_explanation(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    chromium.press("Tab")
+    assert chromium.evaluate("document.activeElement.className") == "skip"
+    assert chromium.evaluate("document.activeElement.getBoundingClientRect().left >= 0")
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert chromium.evaluate(outline) == "solid"
+    chromium.press("Enter", "\r")
+    assert chromium.evaluate("document.activeElement.id") == "method"
+    assert chromium.evaluate("document.querySelectorAll('noscript').length") == 1
+
+
+def test_first_screen_says_what_was_found(
+    page: Path, audit: wroc.Audit, chromium: Chromium
+) -> None:
+    chromium.open(page, until=DRAWN)
+    first = chromium.evaluate(
+        "[...document.querySelectorAll('.verdict, .facts, .findings')].filter(e =>"
+        "!e.closest('noscript')).map(e => e.innerText).join('\\n')"
+    )
+    for expected in (
+        "3,000",
+        "more than chance",
+        "p-values adjusted for their number by Holm's method",
+        ", the largest gap in AUC that is more than chance is in c: ",
+        "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
+        "rows of one class only, so that there is no AUC: g e.",
+        "false positive rate of at most 0.2",
+    ):
+        assert expected in first
+    shown = chromium.evaluate("document.querySelector('.facts').innerText")
+    everybody = audit.segments.filter(attribute="overall")
+    assert f"{everybody['n_pos'][0] / 3_000:.1%}" in shown
+    assert f"s {everybody['threshold'][0]:.4g}; t " in shown
+
+
+def opened(result: wroc.Audit, folder: Path, chromium: Chromium) -> str:
+    """Save and open a page, and check what is true of every page."""
+    path = folder / "report.html"
+    result.save(path)
+    chromium.open(path, until=DRAWN)
+    assert chromium.printed == []
+    undrawn = "[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('svg')).length"
+    assert chromium.evaluate(undrawn) == 0
+    text = path.read_text(encoding="utf-8")
+    assert len(text.encode()) < 2_000_000
+    return str(chromium.evaluate("document.body.innerText"))
+
+
+@pytest.mark.slow
+def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
+    rng = np.random.default_rng(0)
+    groups = np.concatenate([np.arange(10_000), rng.integers(0, 10_000, 30_000)])
+    data = pl.DataFrame(
+        {"zip": groups, "y": rng.random(40_000) < 0.4, "s": rng.random(40_000)}
+    ).with_columns(y=pl.col("y") ^ ((pl.col("zip") == 7) & (pl.col("s") > 0.5)))
+    result = wroc.audit(data, "y", "s", by="zip", threshold=0.5)
+    text = opened(result, tmp_path, chromium)
+    assert "The tables show 50 of 10,000 segments: those with gaps that are more than" in text
+    assert "The charts of curves show 9 of 10,000 segments" in text
+    rows = "[...document.querySelectorAll('table')].map(table => table.tBodies[0].rows.length)"
+    assert chromium.evaluate(rows) == [1, 1, 1, 50, 50, 50, 50, 9]
+
+
+@pytest.mark.slow
+def test_more_scores_than_charts_can_tell_apart(tmp_path: Path, chromium: Chromium) -> None:
+    rng = np.random.default_rng(0)
+    data = pl.DataFrame({"g": rng.choice(["a", "b"], 300), "y": rng.random(300) < 0.4})
+    scores = [f"m{number}" for number in range(7)]
+    data = data.with_columns(pl.Series(name, rng.random(300)) for name in scores)
+    text = opened(wroc.audit(data, "y", scores, by="g", threshold=0.5), tmp_path, chromium)
+    assert "The charts show the first 5 of 7 scores" in text
+    assert set(column(chromium, 2, 1)) == set(scores)
+
+
+@pytest.mark.slow
+def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> None:
+    rng = np.random.default_rng(0)
+    names = "abc"
+    data = pl.DataFrame({name: rng.integers(0, 5, 9_000).astype(str) for name in names})
+    data = data.with_columns(
+        pl.format("{}, {}", one, two).alias(f"{one} \N{MULTIPLICATION SIGN} {two}")
+        for one, two in itertools.combinations(names, 2)
+    ).with_columns(
+        y=pl.Series(rng.random(9_000) < 0.4),
+        s=pl.Series(rng.random(9_000)),
+        t=pl.Series(rng.normal(size=9_000)),
+        w=pl.Series(rng.lognormal(size=9_000)),
+    )
+    by = data.columns[:6]
+    result = wroc.audit(data, "y", ["s", "t"], by=by, weight="w", threshold=0.5)
+    text = opened(result, tmp_path, chromium)
+    assert "By a \N{MULTIPLICATION SIGN} b" in text
+    # The attributes and what is drawn of their intersections.
+    assert "The charts of curves show 9 of 25 segments" in text
+    change = re.search(r"which moves no AUC by more than ([\d.e-]+);", " ".join(text.split()))
+    assert change is not None
+    assert float(change[1]) <= 0.005
+
+
+@pytest.mark.slow
+def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
+    data = pl.DataFrame({"g": list("aabb"), "y": [1] * 4, "s": [0.1, 0.2, 0.3, 0.4]})
+    text = opened(wroc.audit(data, "y", "s", by="g", threshold=0.2), tmp_path, chromium)
+    assert "Nothing could be compared" in text
+    assert "The score has no AUC: the rows are all of one class." in text
+    curves = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
+    assert curves.count("one class only: no curve") == 2

@@ -1,0 +1,256 @@
+"""The audit's tables and the files it leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.report.figures import gap_specs
+from polars_wroc.charts.labels import GapMetric
+
+PATIENTS = Path(__file__).parents[3] / "notebooks" / "data" / "diabetes.parquet"
+
+
+@pytest.fixture(scope="module")
+def result() -> wroc.Audit:
+    return wroc.audit(
+        pl.scan_parquet(PATIENTS),
+        "progressed",
+        ["score", "score_b"],
+        weight="weight",
+        by=["sex", "age_band"],
+    )
+
+
+class Page(HTMLParser):
+    """Collects what a page would load, its table cells and its scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.cells: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [
+            value or ""
+            for name, value in attrs
+            if name in ("src", "href") and not (value or "").startswith("#")
+        ]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags[-1:] in (["td"], ["th"]) and data.strip():
+            self.cells.append(data.strip())
+
+
+def test_segments_are_the_summary_of_each_attribute(result: wroc.Audit) -> None:
+    for attribute in ("sex", "age_band"):
+        expected = wroc.summary(
+            pl.read_parquet(PATIENTS),
+            "progressed",
+            ["score", "score_b"],
+            weight="weight",
+            by=attribute,
+        ).rename({attribute: "segment"})
+        found = result.segments.filter(attribute=attribute).drop("attribute", "small")
+        assert_frame_equal(found, expected, abs_tol=1e-12)
+
+
+def test_everybody_comes_first(result: wroc.Audit) -> None:
+    assert result.segments["attribute"].unique(maintain_order=True).to_list() == [
+        "overall",
+        "sex",
+        "age_band",
+    ]
+    assert result.segments["n"][0] == 442
+
+
+def test_null_and_number_segments() -> None:
+    data = pl.DataFrame({"a": [1, 1, None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]})
+    segments = wroc.audit(data, "y", "s", by="a").segments
+    assert segments["segment"].to_list() == ["overall", None, "1"]
+    assert segments["auc"].to_list() == [0.75, 0.0, 1.0]
+
+
+def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    result.save(path)
+    text = path.read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert page.loads == []
+    for auc in result.segments["auc"]:
+        assert f"{auc:.3f}" in page.cells
+    # Two tables and a chart of curves for everybody and each attribute, and the chart of all AUCs;
+    # a table and a chart of gaps for each attribute; a slider for each score.
+    assert page.tags.count("table") == 2 * 3 + 2
+    named = re.findall('class="chart" id="([a-z]*)-', text)
+    assert {name: named.count(name) for name in named} == {"chart": 4, "gap": 2, "slider": 6}
+    assert len(text.encode()) < 2_000_000
+
+
+@pytest.mark.slow
+def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    before = time.strftime("%Y-%m-%d", time.gmtime())
+    result.save(path)
+    days = {before, time.strftime("%Y-%m-%d", time.gmtime())}
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"Made on (\S+) \(UTC\) with polars_wroc (\S+)\.<", text) in [
+        [(day, wroc.__version__)] for day in days
+    ]
+    # Of a frame nobody knows where it is from.
+    assert "files" not in result.settings
+    assert "Read from" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["credit.parquet"], "credit.parquet"),
+        (["a.csv", "<b>.csv"], "a.csv, &lt;b&gt;.csv"),
+        ([f"{n}.csv" for n in range(5)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv"),
+        ([f"{n}.csv" for n in range(8)], "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 3 more"),
+    ],
+)
+def test_page_names_the_files(
+    result: wroc.Audit, tmp_path: Path, files: list[str], said: str
+) -> None:
+    path = tmp_path / "report.html"
+    replace(result, settings=result.settings | {"files": files}).save(path)
+    assert f">Read from {said}</p>" in path.read_text(encoding="utf-8")
+
+
+def test_text_from_the_data_cannot_become_markup(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script>"
+    data = pl.DataFrame({"a": [evil] * 2, "y": [1, 0], "s": [0.9, 0.1]})
+    path = tmp_path / "report.html"
+    wroc.audit(data, "y", "s", by="a").save(path)
+    text = path.read_text(encoding="utf-8")
+    assert "alert(1)" in text
+    assert "<script>alert" not in text
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+def test_same_numbers_in_every_format(result: wroc.Audit, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"audit.{suffix}"
+    result.save(path)
+    if suffix == "json":
+        found = pl.DataFrame(json.loads(path.read_text())["segments"])
+    else:
+        found = pl.read_csv(path) if suffix == "csv" else pl.read_parquet(path)
+    assert_frame_equal(found, result.segments, check_dtypes=False)
+
+
+def test_bad_paths_leave_nothing(result: wroc.Audit, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`path` must end in one of .*; found 'x.pdf'"):
+        result.save("x.pdf")
+    with pytest.raises(ValueError, match="`path` must be in a folder that exists"):
+        result.save(tmp_path / "none" / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_missing_extra_says_what_to_install(
+    result: wroc.Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(ImportError, match=r"pip install 'polars-wroc\[report\]'"):
+        result.save(tmp_path / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_attribute_in_chart(result: wroc.Audit) -> None:
+    with pytest.raises(ValueError, match="`attribute` must be one of"):
+        result.chart("height")
+
+
+def test_null_is_no_segment_called_null() -> None:
+    data = pl.DataFrame(
+        {"a": ["null", "null", None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]}
+    )
+    result = wroc.audit(data, "y", "s", by="a")
+    assert result.segments["segment"].to_list() == ["overall", None, "null"]
+    assert result.segments["auc"].to_list() == [0.75, 0.0, 1.0]
+    (points,) = result.chart("a").to_dict()["datasets"].values()
+    assert {(p["__group1"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        (pl.Series([10, 9, 100]), ["9", "10", "100"]),
+        (
+            pl.Series(["high", "low", "mid"], dtype=pl.Enum(["low", "mid", "high"])),
+            ["low", "mid", "high"],
+        ),
+    ],
+)
+def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[str]) -> None:
+    data = pl.DataFrame({"a": values, "y": [1, 0, 1], "s": [0.9, 0.1, 0.2]})
+    result = wroc.audit(data, "y", "s", by="a")
+    assert result.segments["segment"].to_list() == ["overall", *order]
+    shown = result.curves["segment"].unique(maintain_order=True).to_list()
+    assert shown == ["overall", *order]
+
+
+@pytest.mark.parametrize("attribute", sweep(["label", "point", "variable", "count"]))
+def test_attributes_may_have_ordinary_names(tmp_path: Path, attribute: str) -> None:
+    data = pl.DataFrame({attribute: ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
+    wroc.audit(data, "y", "s", by=attribute).save(tmp_path / "report.html")
+
+
+def test_nothing_to_audit() -> None:
+    data = pl.DataFrame(schema={"a": pl.String, "y": pl.Boolean, "s": pl.Float64})
+    with pytest.raises(ValueError, match="`frame` must have rows to audit; found none"):
+        wroc.audit(data, "y", "s", by="a")
+
+
+def test_names_of_expressions() -> None:
+    data = pl.DataFrame({"a": ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
+    settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), by="a").settings
+    assert settings["score"] == ["inverted"]
+
+
+@pytest.mark.slow
+def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> None:
+    """A page draws one of them and says the same of the other rates."""
+    rates: list[GapMetric] = ["selection_rate", "auc", "tpr", "fpr", "ppv", "npv"]
+    # A score that is called like a column or a title stays what it is.
+    scores = ["selection_rate_gap", "Gap in selection rate with its 90% interval"]
+    other = wroc.audit(
+        pl.read_parquet(PATIENTS).rename(dict(zip(("score", "score_b"), scores, strict=True))),
+        "progressed",
+        scores,
+        by="sex",
+        max_fpr=0.2,
+        level=0.9,
+    )
+    for found, level, metrics in ((result, 0.95, rates[1:2]), (other, 0.9, rates)):
+        gaps = found.gaps.filter(attribute="sex")
+        specs = gap_specs(gaps, metrics, level)
+        assert list(specs) == metrics
+        for metric, spec in specs.items():
+            expected = wroc.gap_chart(gaps, metric=metric, level=level).to_dict()
+            assert unnamed(spec) == unnamed(expected)
+
+
+def unnamed(spec: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what the rows of a spec are called, which is a hash of them."""
+    (rows,) = spec["datasets"].values()
+    panels = [panel | {"data": None} for panel in spec["vconcat"]]
+    return spec | {"datasets": rows, "vconcat": panels, "data": None}

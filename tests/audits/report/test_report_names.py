@@ -1,0 +1,207 @@
+"""The report draws names as they are, and says what it has of which segment."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from chromium import DRAWN, Chromium
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.report.figures import auc_figure, curves_figure, gap_figures, slider_figures
+
+NAMES = ["white", "#333333", "#000000", "other"]
+
+
+def rows(names: list[str], attribute: str = "g") -> pl.DataFrame:
+    """As many rows of each segment, which differ little."""
+    rng = np.random.default_rng(5)
+    positive = rng.random(400) < 0.5
+    score = rng.normal(size=400) + positive
+    groups = np.resize(names, 400)
+    return pl.DataFrame({attribute: groups, "y": positive, "s": score, "t": -score})
+
+
+def strings(value: Any) -> list[str]:
+    """All texts of a spec, but for its names."""
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return [text for part in parts for text in strings(part)]
+    return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.slow
+def test_names_that_are_colours_stay_names() -> None:
+    data = rows(NAMES, "white").rename({"s": "#333333", "t": "#595959"})
+    result = wroc.audit(data, "y", ["#333333", "#595959"], by="white", threshold=0.5)
+    figures = [
+        auc_figure(result, result),
+        *gap_figures(result, "white", 2),
+        curves_figure(result, "white", 2),
+        *slider_figures(result, "white", 2, ""),
+    ]
+    for figure in figures:
+        data_of = figure.spec.pop("datasets")
+        assert "var(--" not in json.dumps(data_of)
+    overview, gap, *_, curves, first, second = figures
+    scores = ["#333333", "#595959"]
+    for chart in (overview, gap, curves):
+        found = re.findall(r'"domain": (\[[^]]*\])', json.dumps(chart.spec))
+        assert scores in [json.loads(one) for one in found], chart.name
+    for chart in (curves, first, second):
+        facet = chart.spec["facet"]
+        assert (facet["field"], facet["header"], facet["sort"]) == (
+            *("__group1", {"title": "white"}, None),
+        )
+    # What is a colour follows the page.
+    assert "var(--page)" in strings(first.spec)
+    assert "var(--ink)" in strings(overview.spec)
+    assert '"stroke": "white"' not in json.dumps(first.spec)
+
+
+@pytest.mark.parametrize("name", sweep(["parent's", 'a"b', "a.b[c]:d", "'a.b'"]))
+def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chromium) -> None:
+    path = tmp_path / "report.html"
+    wroc.audit(rows(["a'", 'b"', "c"], name), "y", "s", by=name, threshold=0.5).save(path)
+    chromium.open(path, until=DRAWN)
+    assert chromium.printed == []
+    drawn = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
+    assert name in drawn
+    assert 'b"' in drawn
+
+
+@pytest.mark.parametrize(
+    "column", sweep(["constructor", "hasOwnProperty", "a[0].b\\", "line\u2028separator"])
+)
+def test_a_page_of_names_of_javascript_is_drawn(
+    column: str, tmp_path: Path, chromium: Chromium
+) -> None:
+    names = ["__proto__", "constructor", "toString", "hasOwnProperty", "a\u2028b", "a[0].b\\"]
+    data = rows(names, column).rename({"s": "toString", "t": "valueOf"})
+    path = tmp_path / "report.html"
+    wroc.audit(data, "y", ["toString", "valueOf"], by=column, threshold=0.5).save(path)
+    chromium.open(path, until=DRAWN)
+    assert chromium.printed == []
+    empty = "[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('svg')).length"
+    assert chromium.evaluate(empty) == 0
+    drawn = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
+    assert all(name in drawn for name in names)
+
+
+@pytest.mark.slow
+def test_a_chart_that_fails_costs_no_other(tmp_path: Path, chromium: Chromium) -> None:
+    path = tmp_path / "report.html"
+    wroc.audit(rows(["a", "b"]), "y", "s", by="g", threshold=0.5).save(path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('id="chart-auc"', 'id="chart-lost"'), encoding="utf-8")
+    chromium.open(path, until=DRAWN)
+    assert len(chromium.printed) == 1
+    empty = "[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('svg'))"
+    (said,) = chromium.evaluate(f"{empty}.map(e => e.innerText)")
+    assert said.startswith("This chart could not be drawn: ")
+
+
+@pytest.mark.slow
+def test_headings_go_down_by_one_and_thresholds_sort_by_size(
+    tmp_path: Path, chromium: Chromium
+) -> None:
+    path = tmp_path / "report.html"
+    data = rows(["a", "b"]).with_columns(u=pl.col("s") * 10)
+    # The row that scores best by t is a negative.
+    result = wroc.audit(data, "y", ["t", "u", "s"], by="g", max_fpr=0.0)
+    thresholds = result.segments.filter(attribute="overall")["threshold"].to_list()
+    assert thresholds[0] == float("inf")
+    result.save(path)
+    chromium.open(path, until=DRAWN)
+    levels = chromium.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map(e => Number(e.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    table = "document.querySelectorAll('table')[1]"
+    for turn in (1, -1):
+        chromium.evaluate(f"{table}.tHead.rows[0].cells[2].querySelector('button').click()")
+        shown = chromium.evaluate(
+            f"[...{table}.tBodies[0].rows].map(row => row.cells[2].firstChild.textContent.trim())"
+        )
+        assert shown[::turn][-1] == "above every score"
+        assert [float(one) for one in shown[::turn][:2]] == pytest.approx(
+            sorted(thresholds[1:]), rel=1e-3
+        )
+    text = " ".join(str(chromium.evaluate("document.body.innerText")).split())
+    assert "The threshold of the score “t” selects nobody" in text
+    assert "A row is positive where y is 1 or true; every row weighs the same" in text
+    assert "a row is selected where its score is at least the threshold" in text
+    assert "That rule is about an outcome that people want" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("weight_type", "said", "kish"),
+    [("probability", "how much a row stands for", True), ("frequency", "as how many", False)],
+)
+def test_page_says_what_a_weight_means(
+    tmp_path: Path, weight_type: Any, said: str, kish: bool
+) -> None:
+    path = tmp_path / "report.html"
+    data = rows(["a", "b", "c"]).with_columns(w=pl.int_range(pl.len()) % 3)
+    result = wroc.audit(
+        data, "y", "s", by="g", weight="w", weight_type=weight_type, threshold=0, method="wald"
+    )
+    assert (result.settings["weight_type"], result.settings["method"]) == (weight_type, "wald")
+    result.save(path)
+    text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
+    assert said in text
+    assert ("Kish" in text) == kish
+    assert "Its interval is the normal approximation." in text
+    assert "all whose weight is not 0" in text
+
+
+@pytest.mark.slow
+def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    data = rows(["a", "b"]).with_columns(t=-pl.col("s"), w=pl.int_range(pl.len()) % 3)
+    counts = wroc.score_counts(data, "y", ["s", "t"], by="g", weight="w")
+    result = wroc.from_counts(counts).audit(by="g")
+    assert (result.settings["score"], result.settings["label"]) == (["s", "t"], None)
+    result.save(path)
+    text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
+    assert "<h1>Audit of s and t by g</h1>" in text
+    (first,) = re.findall('<p class="soft">(.*?)</p>', text, re.DOTALL)[:1]
+    assert "made of counts, which say how many rows are positive" in first
+    assert "rows are weighted, a weight saying" in " ".join(first.split())
+    assert "<code>" not in first
+
+
+def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
+    few = rows(["few"]).head(8)
+    result = wroc.audit(pl.concat([rows(["a", "b"]), few]), "y", "s", by="g")
+    small = result.segments.filter("small").row(0, named=True)
+    large = result.segments.filter(~pl.col("small"))
+    chart = wroc.auc_chart(result.segments).to_dict()
+    (domain,) = {
+        tuple(layer["encoding"]["x"]["scale"]["domain"])
+        for panel in chart["vconcat"]
+        for layer in panel["layer"]
+        if "scale" in layer["encoding"].get("x", {})
+    }
+    assert domain[0] == min(large["ci_low"].min(), small["auc"])
+    assert domain[1] == max(large["ci_high"].max(), small["auc"])
+    assert small["ci_low"] < domain[0]
+    shapes = [layer["mark"].get("shape") for panel in chart["vconcat"] for layer in panel["layer"]]
+    assert shapes.count("triangle-left") == 1
+
+
+@pytest.mark.slow
+def test_intersections_have_a_chart() -> None:
+    data = rows(["a", "b"]).with_columns(h=pl.int_range(pl.len()) // 200)
+    result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
+    for attribute in result.segments["attribute"].unique():
+        assert result.chart(attribute).to_dict()["datasets"]

@@ -1,0 +1,338 @@
+"""The audit: every number is that of the function for it, taken alone for each attribute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from scipy import stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+Options: TypeAlias = dict[str, Any]
+
+ROWS = 700
+CROSS = " \N{MULTIPLICATION SIGN} "
+SIZES = ["small", "large", "medium"]
+ATTRIBUTES = ["g", "age", "flag", "size", "kind"]
+# What some of the functions do not take.
+OF_SUMMARY = ("weight", "pos_label", "weight_type", "level")
+LIMITS = ("threshold", "criterion", "cost_fn", "cost_fp", "prevalence", "max_fpr")
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    """700 rows with tied scores, weights of zero, and a gap in every column."""
+    random = np.random.default_rng(1944)
+    positive = random.random(ROWS) < 0.4
+
+    def some(values: Sequence[Any]) -> list[Any]:
+        return [values[k] for k in random.integers(len(values), size=ROWS)]
+
+    def gaps(every: int) -> pl.Expr:
+        return pl.int_range(pl.len()) % every != 0
+
+    frame = pl.DataFrame(
+        {
+            "g": some(["f", "m", "x", None]),
+            "age": some([10, 2, 33, None]),
+            "flag": some([True, False, None]),
+            "size": pl.Series(some([*SIZES, None]), dtype=pl.Enum(SIZES)),
+            "kind": pl.Series(some(["b", "a", None]), dtype=pl.Categorical),
+            "most": np.where(random.random(ROWS) < 0.95, "a", random.choice(["b", "c"], ROWS)),
+            "y": positive,
+            "s": np.round(random.normal(size=ROWS) + positive, 1),
+            "t": np.round(random.normal(size=ROWS) + positive / 2, 1),
+            "w": random.lognormal(size=ROWS) * (random.random(ROWS) < 0.9),
+            "k": random.integers(0, 4, ROWS),
+            "c": random.integers(0, 60, ROWS),
+        }
+    )
+    return frame.with_columns(
+        pl.when(gaps(23)).then("y"),
+        pl.when(gaps(29)).then("s").otherwise(float("nan")),
+        pl.when(gaps(31)).then("t"),
+        pl.when(gaps(37)).then("w"),
+    ).with_columns(
+        one=pl.when("y").then(pl.lit("all positive")).otherwise("g"),
+        sign=pl.when("y").then(1).when(~pl.col("y")).then(-1),
+        text=pl.when("y").then(pl.lit("bad")).when(~pl.col("y")).then(pl.lit("good")),
+        ends=pl.when(pl.col("s") > 1.5)
+        .then(math.inf)
+        .when(pl.col("s") < -0.5)
+        .then(-math.inf)
+        .otherwise("s"),
+    )
+
+
+def named(table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Put the names that an audit gives in the place of the keys."""
+    texts = [table[key].cast(pl.String).to_list() for key in keys]
+    segments = texts[0] if len(keys) == 1 else ["overall"] * table.height
+    if len(keys) > 1:
+        crossed = zip(*texts, strict=True)
+        segments = [
+            ", ".join("(missing)" if text is None else text for text in texts) for texts in crossed
+        ]
+    return table.select(
+        pl.lit(CROSS.join(keys) or "overall").alias("attribute"),
+        pl.Series("segment", segments, dtype=pl.String),
+        pl.exclude(keys),
+    )
+
+
+def ways(by: Sequence[str], options: Options) -> list[list[str]]:
+    crossed = [list(by)] if options.get("intersections") else []
+    return [*([key] for key in by), *crossed]
+
+
+def chosen(options: Options, names: Sequence[str]) -> Options:
+    return {name: value for name, value in options.items() if name in names}
+
+
+def assert_segments(
+    found: wroc.Audit, frame: pl.DataFrame, label: str, score: Any, by: list[str], options: Options
+) -> None:
+    of_summary = chosen(options, (*OF_SUMMARY, "method", "cluster"))
+    limits = chosen(options, LIMITS)
+    tables = []
+    for keys in ([], *ways(by, options)):
+        table = wroc.summary(frame, label, score, by=keys or None, **of_summary)
+        behind = "w" if options.get("weight_type") == "frequency" else "n"
+        few = pl.min_horizontal(f"{behind}_pos", f"{behind}_neg") < options.get("min_rows", 30)
+        table = table.with_columns(small=few)
+        if limits:
+            call: Options = {"by": keys or None, "level": 0.95} | chosen(options, OF_SUMMARY)
+            if "threshold" in limits:
+                call["thresholds"] = limits["threshold"]
+                decided = wroc.threshold_metrics(frame, label, score, **call)
+            else:
+                decided = wroc.operating_points(frame, label, score, common=True, **limits, **call)
+            beside = [name for name in decided.columns if name not in [*keys, "model"]]
+            assert not set(beside) & set(table.columns)
+            on = [*keys, *(["model"] if "model" in table.columns else [])]
+            table = (
+                table.join(decided, on=on, how="left", nulls_equal=True, maintain_order="left")
+                if on
+                else pl.concat([table, decided], how="horizontal")
+            )
+        tables.append(named(table, keys))
+    segments = found.segments
+    if limits:
+        unweighted = segments.filter(pl.col("n") == pl.col("w_pos") + pl.col("w_neg"))
+        selected = (unweighted["tp"] + unweighted["fp"]).to_list()
+        assert unweighted["n_selected"].to_list() == selected
+        segments = segments.drop("n_selected")
+    assert_frame_equal(segments, pl.concat(tables), abs_tol=1e-10)
+
+
+def assert_curves(
+    found: wroc.Audit, frame: pl.DataFrame, label: str, score: Any, by: list[str], options: Options
+) -> None:
+    call = chosen(options, ("weight", "pos_label"))
+    tables = [
+        named(wroc.roc_curve(frame, label, score, by=keys or None, max_points=200, **call), keys)
+        for keys in ([], *ways(by, options))
+    ]
+    assert_frame_equal(found.curves, pl.concat(tables), abs_tol=1e-10)
+
+
+def assert_gaps(
+    found: wroc.Audit, frame: pl.DataFrame, label: str, score: Any, by: list[str], options: Options
+) -> None:
+    names = (*OF_SUMMARY, "threshold", "reference")
+    call = {"min_rows": options.get("min_rows", 30)} | chosen(options, names)
+    tables = [
+        named(wroc.group_gaps(frame, label, score, by=keys, adjust="none", **call), keys)
+        for keys in ways(by, options)
+    ]
+    expected = pl.concat(tables)
+    if "cluster" in options:
+        p_values = [name for name in expected.columns if name.endswith("_gap_p_value")]
+        nothing = pl.lit(None, pl.Float64)
+        expected = expected.with_columns(nothing.alias(name) for name in p_values)
+    adjusted = [name for name in expected.columns if name.endswith("_gap_p_adjusted")]
+    assert_frame_equal(found.gaps.drop(adjusted), expected.drop(adjusted), abs_tol=1e-10)
+    assert found.gaps.columns == expected.columns
+    together = adjusted_by_hand(
+        expected, options.get("adjust", "holm"), options.get("reference", "rest")
+    )
+    assert_frame_equal(found.gaps.select(adjusted), together.select(adjusted), abs_tol=1e-10)
+
+
+def adjusted_by_hand(gaps: pl.DataFrame, adjust: str, reference: str) -> pl.DataFrame:
+    """Adjust for all tests of a table; two groups that are each other's rest are one."""
+    p_values = [name for name in gaps.columns if name.endswith("_gap_p_value")]
+    apart = [name for name in ("attribute", "model") if name in gaps.columns]
+    there = pl.col("n_pos") + pl.col("n_neg") > 0
+    place, size = there.cum_sum().over(apart), there.sum().over(apart)
+    second = there & (place == 2) & (size == 2) & pl.lit(reference == "rest")
+    counted = gaps.select((~second).alias("counted"))["counted"].to_list()
+    of_same = gaps.select(pl.concat_str(apart, separator="\n").alias("same"))["same"].to_list()
+    full = gaps.select(there.alias("there"))["there"].to_list()
+
+    def twin(row: int) -> int:
+        """Find the other segment with rows."""
+        return next(k for k in range(row) if full[k] and of_same[k] == of_same[row])
+
+    tests = {
+        (row, name): p
+        for name in p_values
+        for row, p in enumerate(gaps[name])
+        if p is not None and counted[row]
+    }
+    values = np.array(list(tests.values()))
+    if adjust == "holm":
+        largest = [
+            max((len(values) - (values < q).sum()) * q for q in values[values <= p]) for p in values
+        ]
+        adjusted = np.minimum(largest, 1)
+    else:
+        adjusted = stats.false_discovery_control(values) if adjust == "bh" else values
+    of_test = dict(zip(tests, adjusted, strict=True))
+    columns = {}
+    for name in p_values:
+        cells = [(row if counted[row] else twin(row), name) for row in range(gaps.height)]
+        column = [of_test.get(cell) for cell in cells]
+        columns[name.replace("value", "adjusted")] = pl.Series(column, dtype=pl.Float64)
+    return gaps.with_columns(**columns)
+
+
+def assert_fairness(
+    found: wroc.Audit, frame: pl.DataFrame, label: str, score: Any, by: list[str], options: Options
+) -> None:
+    call = chosen(options, (*OF_SUMMARY, "threshold"))
+    tables = []
+    for keys in ways(by, options):
+        table = wroc.fairness(frame, label, score, by=keys, **call)
+        name = pl.lit(CROSS.join(keys)).alias("attribute")
+        tables.append(table.select(name, pl.all()))
+    expected = pl.concat(tables).filter(pl.col("metric") != "max_abroca")
+    assert found.fairness is not None
+    assert_frame_equal(found.fairness, expected, abs_tol=1e-10)
+
+
+def assert_sums_up(
+    frame: pl.DataFrame, label: str, score: Any, by: list[str], **options: Any
+) -> wroc.Audit:
+    """Check every table of an audit against the functions that it stands for."""
+    found = wroc.audit(frame, label, score, by=by, **options)
+    given = found, frame, label, score, by, options
+    assert_segments(*given)
+    assert_curves(*given)
+    if "threshold" in options or not chosen(options, LIMITS):
+        assert_gaps(*given)
+    if "threshold" in options:
+        # `fairness` compares groups of any size.
+        free = found
+        if options.get("min_rows") != 0:
+            free = wroc.audit(frame, label, score, by=by, **options | {"min_rows": 0})
+        assert_fairness(free, *given[1:])
+    return found
+
+
+# Fairness metrics are compared in an audit of segments of any size, which needs to be made anew.
+ANY_SIZE: Options = {"min_rows": 0}
+CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
+    "neither weights nor threshold": ("y", "s", ["g", "age"], {}),
+    "every type": ("y", "s", ATTRIBUTES, {"weight": "w", "threshold": 0.5}),
+    "scores": ("y", ["t", "s"], ["g", "age"], {"weight": "w", "threshold": 0.5}),
+    "one score in a list": ("y", ["s"], ["g"], {"threshold": 0.5, **ANY_SIZE}),
+    "labels of -1 and 1": ("sign", "s", ["g"], {"weight": "w", "threshold": 0, **ANY_SIZE}),
+    "positive label": ("text", "s", ["g"], {"pos_label": "bad", "threshold": 0.5, **ANY_SIZE}),
+    "negative label": ("y", "s", ["g"], {"pos_label": False, "threshold": 0.5, **ANY_SIZE}),
+    "clusters": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "cluster": "c"}),
+    "frequencies": (
+        "y",
+        "s",
+        ["g", "flag"],
+        {"weight": "k", "weight_type": "frequency", "threshold": 0.5},
+    ),
+    "method and level": (
+        "y",
+        "s",
+        ["g"],
+        {"method": "logit", "level": 0.8, "threshold": 0.5, **ANY_SIZE},
+    ),
+    "benjamini-hochberg": ("y", "s", ["g"], {"adjust": "bh", "threshold": 0.5, **ANY_SIZE}),
+    "not adjusted": ("y", "s", ["g"], {"adjust": "none", "threshold": 0.5, **ANY_SIZE}),
+    "nearly everybody": ("y", ["s", "t"], ["most", "g"], {"weight": "w", "min_rows": 3}),
+    "one class": ("y", "s", ["one", "g"], {"weight": "w", "threshold": 0.5, **ANY_SIZE}),
+    "infinite scores": (
+        "y",
+        ["ends", "s"],
+        ["g"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
+    "two crossed": (
+        "y",
+        ["s", "t"],
+        ["g", "age"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
+    "three crossed": (
+        "y",
+        "s",
+        ["size", "flag", "kind"],
+        {"weight": "w", "threshold": 0.5, **ANY_SIZE},
+    ),
+    "rule": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "criterion": "youden"}),
+    "limit": ("y", "s", ["g", "flag"], {"weight": "w", "max_fpr": 0.2}),
+}
+CROSSED = ("two crossed", "three crossed", "nearly everybody", "one class", "clusters", "limit")
+
+
+@pytest.mark.parametrize("name", sweep(CALLS, fast={"scores", "limit"}))
+def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> None:
+    label, score, by, options = CALLS[name]
+    assert_sums_up(rows, label, score, by, **options, intersections=name in CROSSED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reference", "score"), [("rest", ["s", "t"]), ("overall", "s"), ("best", ["s", "t"])]
+)
+def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
+    by = ["g", "most"]
+    options: Options = {"weight": "w", "threshold": 0.5, "min_rows": 5, "reference": reference}
+    found = wroc.audit(rows, "y", score, by=by, intersections=True, **options)
+    assert_gaps(found, rows, "y", score, by, options | {"intersections": True})
+
+
+SCORES = [-math.inf, 0.0, 1.0, 2.0, 3.0, math.inf, math.nan, None]
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pl.DataFrame:
+    """A few rows, most of them tied, where anything may be missing."""
+    values = {
+        "g": st.sampled_from(["a", "b", "c", None]),
+        "h": st.sampled_from([2, 10]),
+        "y": st.sampled_from([0, 0, 0, 1, 1, 1, None]),
+        "s": st.sampled_from(SCORES),
+        "t": st.sampled_from(SCORES),
+        "w": st.sampled_from([0.0, 1.0, 2.0, 3.0, None]),
+    }
+    rows = draw(st.lists(st.tuples(*values.values()), min_size=12, max_size=40))
+    types = [pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Float64]
+    schema = dict(zip(values, types, strict=True))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+# Two scores in one audit are two cases for the price of one.
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
+@settings(max_examples=1, phases=[Phase.explicit, Phase.generate])
+@given(frame=frames())
+def test_tables_of_few_rows(frame: pl.DataFrame, reference: str) -> None:
+    complete = frame.drop_nulls(["y", "s", "w"]).filter(pl.col("s").is_not_nan(), pl.col("w") > 0)
+    assume(not complete.is_empty())
+    options: Options = {"weight": "w", "threshold": 1.0, "min_rows": 0, "reference": reference}
+    assert_sums_up(frame, "y", ["s", "t"], ["g", "h"], **options, intersections=True)

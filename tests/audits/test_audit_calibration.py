@@ -1,0 +1,156 @@
+"""The calibration of an audit's segments, against plain means and `calibration_error`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy.stats import binomtest
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.segment_findings import calibration_findings, score_findings
+
+LARGE = "calibration_in_the_large"
+
+
+@pytest.fixture(scope="module")
+def data() -> pl.DataFrame:
+    rng = np.random.default_rng(11)
+    promised = rng.uniform(size=3_000)
+    return pl.DataFrame(
+        {
+            "y": rng.random(3_000) < promised**1.3,
+            "p": promised,
+            "rating": rng.normal(size=3_000),
+            "g": pl.Series(["a", "b", None]).gather(rng.integers(0, 3, 3_000)),
+            "h": rng.integers(0, 3, 3_000),
+            "w": rng.lognormal(size=3_000),
+        }
+    )
+
+
+def test_means_and_wilson_s_interval_by_definition(data: pl.DataFrame) -> None:
+    found = wroc.audit(data, "y", "p", by="h").calibration
+    assert found is not None
+    for row in found.filter(attribute="h").iter_rows(named=True):
+        rows = data.filter(h=int(row["segment"]))
+        mean, rate = np.mean(rows["p"].to_numpy()), np.mean(rows["y"].to_numpy())
+        wilson = binomtest(rows["y"].sum(), rows.height).proportion_ci(method="wilson")
+        expected = (mean, rate, *wilson, mean - rate)
+        names = ("mean_score", "observed_rate", "observed_rate_low", "observed_rate_high", LARGE)
+        assert tuple(row[name] for name in names) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
+def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str | None) -> None:
+    result = wroc.audit(data.lazy(), "y", "p", by=["g", "h"], weight=weight, intersections=True)
+    found = result.calibration
+    assert found is not None
+    for keys in ([], ["g"], ["h"], ["g", "h"]):
+        expected = wroc.calibration_error(data, "y", "p", by=keys or None, weight=weight)
+        attribute = " × ".join(keys) or "overall"  # noqa: RUF001
+        rows = found.filter(attribute=attribute).drop("attribute", "segment")
+        assert rows.height == expected.height
+        assert_frame_equal(rows, expected.select(rows.columns), abs_tol=1e-12)
+
+
+@pytest.mark.slow
+def test_only_scores_that_may_be_probabilities_are_in_it(data: pl.DataFrame) -> None:
+    both = wroc.audit(data, "y", ["p", "rating"], by="g").calibration
+    alone = wroc.audit(data, "y", "p", by="g").calibration
+    assert both is not None
+    assert alone is not None
+    assert both["model"].unique().to_list() == ["p"]
+    assert_frame_equal(both.drop("model"), alone, abs_tol=1e-12)
+    assert wroc.audit(data, "y", "rating", by="g").calibration is None
+    one_beyond = data.with_columns(p=pl.when(pl.int_range(pl.len()) == 5).then(1.01).otherwise("p"))
+    assert wroc.audit(one_beyond, "y", "p", by="g").calibration is None
+
+
+def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
+    rounded = data.with_columns(pl.col("p").round(2))
+    expected = wroc.audit(rounded, "y", "p", by="g", weight="w").calibration
+    counts = wroc.score_counts(rounded, "y", "p", by="g", weight="w")
+    found = wroc.from_counts(counts).audit(by="g").calibration
+    assert expected is not None
+    assert found is not None
+    assert_frame_equal(found, expected, abs_tol=1e-12)
+    assert wroc.audit(rounded, "y", "p", by="g", bins=64).calibration is None
+
+
+def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
+    times = data.with_columns(times=pl.int_range(pl.len()) % 3 + 1)
+    repeated = times.select(pl.exclude("times").repeat_by("times")).explode(data.columns)
+    found = wroc.audit(times, "y", "p", by="h", weight="times", weight_type="frequency").calibration
+    expected = wroc.audit(repeated, "y", "p", by="h").calibration
+    assert found is not None
+    assert expected is not None
+    assert_frame_equal(found.drop("n"), expected.drop("n"), abs_tol=1e-12)
+
+
+def test_a_sentence_on_segments_counts_frequencies() -> None:
+    promised = [0.2, 0.7, 0.4, 0.9, 0.3, 0.6]
+    rows = {"g": list("aabbab"), "p": promised, "y": [0, 1, 1, 0, 1, 0], "times": [40] * 6}
+    frame = pl.DataFrame(rows)
+    repeated = frame.select(pl.exclude("times").repeat_by("times")).explode("g", "p", "y")
+    of_frequencies = wroc.audit(
+        frame, "y", "p", by="g", weight="times", weight_type="frequency", min_rows=100
+    )
+    of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
+    said, expected = (
+        calibration_findings(result.calibration, result.settings)
+        for result in (of_frequencies, of_rows)
+    )
+    assert len(said) == len(expected) == 2
+    # The number of rows of the table is another.
+    assert said[1].replace("(3 rows)", "(120 rows)") == expected[1]
+
+
+def test_a_mean_that_is_the_share_is_right() -> None:
+    rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
+    result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
+    (text,) = calibration_findings(result.calibration, result.settings)
+    assert " of positives is 0.500: about right (" in text
+
+
+def test_nothing_is_said_of_everybody_where_nothing_is_known() -> None:
+    rows = {"g": ["a"] * 80 + ["b"] * 80, "y": [0, 1] * 80, "p": [0.25, 0.5, 0.5, 0.75] * 40}
+    frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
+    result = wroc.audit(frame, "y", "p", by="g", weight="w")
+    assert result.calibration is not None
+    assert result.calibration[LARGE].null_count() == 2
+    assert calibration_findings(result.calibration, result.settings) == []
+    (text,) = score_findings(result.segments)
+    assert text == ("The score has no AUC: the weights are too small or too large to be added up.")
+
+
+def test_segments_without_rows_are_null() -> None:
+    rows = {"y": [1, 0, 1, None], "p": [0.9, 0.1, 0.6, 0.5], "g": ["a", "a", "b", "c"]}
+    found = wroc.audit(pl.DataFrame(rows), "y", "p", by="g").calibration
+    assert found is not None
+    assert found["n"].to_list() == [3, 2, 1, 0]
+    assert found[LARGE][-1] is None
+    assert found["mean_score"][2] == 0.6
+
+
+def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
+    result = wroc.audit(data, "y", ["p", "rating"], by=["g", "h"])
+    assert result.calibration is not None
+    kept: list[dict[str, Any]] = json.loads(result.to_json())["calibration"]
+    assert_frame_equal(pl.DataFrame(kept), result.calibration)
+    mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
+    texts = calibration_findings(result.calibration, result.settings)
+    assert len(texts) == 2
+    assert f"{mean:.3f} on average, and the share of positives is {rate:.3f}" in texts[0]
+    assert f"{mean - rate:.3f} too high" in texts[0]
+    of_segments = result.calibration.filter(pl.col("attribute") != "overall").sort(LARGE)
+    for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):
+        assert f"{row['attribute']} {row['segment'] or '(missing)'} ({row['n']:,} rows)" in texts[1]
+    without = wroc.audit(data, "y", "rating", by="g")
+    assert calibration_findings(without.calibration, without.settings) == []
+    assert "calibration" not in json.loads(without.to_json())

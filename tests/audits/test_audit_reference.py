@@ -1,0 +1,196 @@
+"""Segments that are named as what others of their attribute are compared with."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.gap_findings import gap_findings, verdict
+from polars_wroc.audits.segment_findings import untested_findings
+from polars_wroc.cli.main import BAD_INPUT, DONE, main
+
+CROSSED = "sex \N{MULTIPLICATION SIGN} age"
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    rng = np.random.default_rng(44)
+    size = 900
+    sex = rng.choice(["f", "m"], size)
+    positive = rng.random(size) < 0.4
+    return pl.DataFrame(
+        {
+            "sex": sex,
+            "age": rng.choice([20, 30, 40], size),
+            "site": rng.choice(["a", "b"], size),
+            "y": positive,
+            "s": np.round(rng.normal(size=size) + positive * np.where(sex == "m", 2.0, 0.5), 1),
+            "t": rng.normal(size=size) + positive,
+            "w": rng.lognormal(size=size, sigma=0.4),
+        }
+    )
+
+
+@pytest.mark.parametrize("score", sweep(["s", ["s", "t"]]))
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
+def test_gaps_are_those_of_each_attribute_by_itself(
+    rows: pl.DataFrame, score: Any, weight: str | None
+) -> None:
+    options: Any = {"weight": weight, "threshold": 0.7, "adjust": "none", "min_rows": 10}
+    found = wroc.audit(
+        rows,
+        "y",
+        score,
+        by=["sex", "age", "site"],
+        intersections=True,
+        reference={"age": 30, "sex": "m"},
+        **options,
+    )
+    for attribute, reference in {"sex": "m", "age": 30, "site": "rest"}.items():
+        expected = wroc.group_gaps(rows, "y", score, by=attribute, reference=reference, **options)
+        expected = expected.select(
+            pl.lit(attribute).alias("attribute"),
+            pl.col(attribute).cast(pl.String).alias("segment"),
+            pl.exclude(attribute),
+        )
+        gaps = found.gaps.filter(attribute=attribute)
+        assert_frame_equal(gaps, expected, abs_tol=1e-10, rel_tol=1e-8)
+
+
+@pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
+def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> None:
+    rows = rows.with_columns(w=pl.col("w").ceil())
+    options: Any = {"weight": "w", "weight_type": weight_type, "adjust": "none"}
+    by = ["sex", "age"]
+    found = wroc.audit(
+        rows, "y", "s", by=by, intersections=True, reference={CROSSED: "f, 40"}, **options
+    )
+    expected = wroc.group_gaps(rows, "y", "s", by=by, reference=("f", 40), **options)
+    gaps = found.gaps.filter(attribute=CROSSED)
+    assert gaps["segment"].to_list() == [f"{sex}, {age}" for sex, age in expected[by].rows()]
+    assert_frame_equal(
+        gaps.drop("attribute", "segment"), expected.drop(by), abs_tol=1e-10, rel_tol=1e-8
+    )
+    rest = wroc.group_gaps(rows, "y", "s", by="sex", **options)
+    gaps = found.gaps.filter(attribute="sex").drop("attribute", "segment")
+    assert_frame_equal(gaps, rest.drop("sex"), abs_tol=1e-10, rel_tol=1e-8)
+
+
+def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
+    """Two segments are one test where each is the rest of the other, and where one is named."""
+    found = wroc.audit(rows, "y", "s", by=["sex", "site", "age"], reference={"sex": "m", "age": 20})
+    values = found.gaps["auc_gap_p_value"].to_list()
+    counted = [1, 0, 0, 1, 0, 1, 1]
+    assert [value is not None for value in values] == [True, False, *[True] * 2, False, *[True] * 2]
+    ordered = sorted(value for value, counts in zip(values, counted, strict=True) if counts)
+    steps = [(len(ordered) - place) * value for place, value in enumerate(ordered)]
+    holm = dict(zip(ordered, np.minimum(np.maximum.accumulate(steps), 1), strict=True))
+    for value, adjusted in zip(values, found.gaps["auc_gap_p_adjusted"], strict=True):
+        assert adjusted == (None if value is None else pytest.approx(holm[value], rel=1e-9))
+    assert f"{len(ordered)} comparisons of a segment with its reference" in verdict(
+        found.gaps, found.settings
+    )
+
+
+@pytest.mark.slow
+def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path) -> None:
+    found = wroc.audit(rows, "y", "s", by=["sex", "site"], reference={"sex": "m"}, threshold=0.7)
+    assert found.settings["reference"] == {"sex": "m"}
+    assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
+    sentences = [one.text for one in gap_findings(found.gaps, found.settings)]
+    assert [" than in m (" in text for text in sentences] == [True, True, False, False]
+    assert [" than in the rest (" in text for text in sentences] == [False, False, True, True]
+    assert not untested_findings(found.segments, found.gaps, found.settings)
+    found.save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for said in ("Gaps to m, with", "Gaps to the rest, with", "by sex to m.", "is than that of m;"):
+        assert said in page
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "name"),
+    [
+        (pl.Series([True, False]), True, "true"),
+        (pl.Series([True, False]), "true", "true"),
+        (pl.Series([1.0, 2.0]), 1, "1.0"),
+        (pl.Series([1, 2], dtype=pl.Int8), 1.0, "1"),
+        (pl.Series([dt.date(2020, 1, 2), None]), dt.date(2020, 1, 2), "2020-01-02"),
+        (pl.Series(["a", "b"], dtype=pl.Categorical), "a", "a"),
+        (pl.Series(["rest", "best"]), "best", "best"),
+    ],
+)
+def test_a_segment_is_named_by_its_value_or_its_name(
+    values: pl.Series, given: object, name: str
+) -> None:
+    frame = pl.DataFrame({"g": values, "y": [1, 0], "s": [1, 2]})
+    found = wroc.audit(pl.concat([frame, frame]), "y", "s", by="g", reference={"g": given})
+    assert found.settings["reference"] == {"g": name}
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (
+            {"race": "a"},
+            r"^`reference` must name attributes out of \['sex', 'age'\]; found 'rac",
+        ),
+        ({CROSSED: "m, 20"}, "^`reference` must name attributes out of"),
+        ({"sex": "x"}, r"^`reference` must name a segment by 'sex', .*\['f', 'm'\]; found 'x'$"),
+        ({"age": "20.0"}, "^`reference` must name a segment by 'age', .*; found '20.0'$"),
+        ({"age": 7000}, "^`reference` must name a segment by 'age', .*; found '7000'$"),
+        ({"sex": 1}, r"^`reference` must give 'sex' \(String\) one of its values .*; found 1$"),
+        ({"age": 20.5}, r"^`reference` must give 'age' \(Int64\) .*; found 20.5$"),
+        ({"age": None}, r"^`reference` must give 'age' .*; found None$"),
+        ({"sex": ("m",)}, r"^`reference` must give 'sex' .*; found \('m',\)$"),
+        ("m", "^`reference` must be one of 'rest', 'overall', 'best' or map attributes to"),
+    ],
+)
+def test_what_is_no_segment_is_refused(rows: pl.DataFrame, reference: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.audit(rows, "y", "s", by=["sex", "age"], reference=reference)
+
+
+def assert_same_tables(text: str, audit: wroc.Audit) -> None:
+    """Compare what was printed with an audit; sums differ in the last digits from run to run."""
+    found, expected = json.loads(text), json.loads(audit.to_json())
+    assert found.keys() == expected.keys()
+    assert [Path(file).name for file in found["settings"].pop("files")] == ["rows.parquet"]
+    assert found["settings"] == expected["settings"]
+    for name in ("segments", "gaps"):
+        for row, wanted in zip(found[name], expected[name], strict=True):
+            for key, value in wanted.items():
+                close = pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+                assert row[key] == close
+
+
+@pytest.mark.slow
+def test_command_line_names_segments(
+    rows: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.write_parquet(tmp_path / "rows.parquet")
+    command = ["audit", str(tmp_path / "rows.parquet"), "--label", "y", "--score", "s"]
+    command += ["--by", "sex", "--by", "age", "-o", "-"]
+    named = ["--reference", "sex=m", "--reference", "age=30"]
+    assert main([*command, *named]) == DONE
+    expected = wroc.audit(rows, "y", "s", by=["sex", "age"], reference={"sex": "m", "age": 30})
+    assert_same_tables(capsys.readouterr().out, expected)
+    assert main([*command, "--reference", "overall"]) == DONE
+    overall = wroc.audit(rows, "y", "s", by=["sex", "age"], reference="overall")
+    assert_same_tables(capsys.readouterr().out, overall)
+    for wrong, found in (
+        (["--reference", "sex=x"], "`reference` must name a segment by 'sex'"),
+        (["--reference", "male"], "`reference` must be one of 'rest', 'overall', 'best'"),
+        ([*named, "--reference", "rest"], "--reference must be one kind, or only as sex=m;"),
+        ([*named, "--reference", "sex=f"], "--reference must name one segment of an attribute;"),
+    ):
+        assert main([*command, *wrong]) == BAD_INPUT
+        assert found in capsys.readouterr().err

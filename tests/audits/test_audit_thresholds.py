@@ -1,0 +1,302 @@
+"""Decisions in an audit: one threshold for all segments, in tables, files, pages and commands."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from chromium import DRAWN, Chromium
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.charts import segments_threshold_chart
+from polars_wroc.cli.main import main
+
+RULES: dict[str, dict[str, Any]] = {
+    "youden": {"criterion": "youden"},
+    "closest_topleft": {"criterion": "closest_topleft"},
+    "accuracy": {"criterion": "accuracy"},
+    "cost": {"criterion": "cost", "cost_fn": 3, "cost_fp": 1, "prevalence": 0.2},
+    "max_fpr": {"max_fpr": 0.2},
+    "min_tpr": {"min_tpr": 0.8},
+    "max_selection_rate": {"max_selection_rate": 0.3},
+}
+CHOICES = RULES | {"threshold": {"threshold": 0.5}}
+# What the page says of each of them.
+WORDS = {
+    "youden": "the threshold with the largest difference of true and false positive rate, chosen",
+    "closest_topleft": "the threshold with the point closest to a perfect one, chosen for each",
+    "accuracy": "the threshold with the fewest errors, chosen for each score on all rows",
+    "cost": "the least expected cost (cost 3 of a false negative, cost 1 of a false positive, "
+    "prevalence 0.2), chosen for each",
+    "max_fpr": "the most positives found with a false positive rate of at most 0.2, chosen",
+    "min_tpr": "the fewest false positives with a true positive rate of at least 0.8, chosen",
+    "max_selection_rate": "the highest selection rate that is at most 0.3, chosen for each",
+    "threshold": "at the given threshold of 0.5:",
+}
+CELLS = ["tp", "fp", "fn", "tn"]
+COLUMNS = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g"]
+# Moves the first slider and reads what stands under its first curve.
+PROBE = """(async step => {
+  const find = selector => [...document.querySelectorAll('#slider-1 ' + selector)];
+  const pause = () => new Promise(done => setTimeout(done, 300));
+  const [slider] = find('input');
+  if (step !== null) {
+    slider.value = step;
+    slider.dispatchEvent(new Event('input'));
+  }
+  await pause();
+  const marks = find('svg g.mark-text.role-mark');
+  const texts = marks.map(mark => [...mark.children].map(text => text.textContent));
+  return {slider: Number(slider.value), shown: find('output')[0].textContent, texts};
+})(STEP)"""
+
+
+@pytest.fixture(scope="module")
+def judged() -> pl.DataFrame:
+    """160 weighted rows of two scores, with a segment without a name and missing values."""
+    random = np.random.default_rng(11)
+    rows, score = 160, random.random(160).round(2)
+    return pl.DataFrame(
+        {
+            "g": [("f", "m", None)[k] for k in random.integers(3, size=rows)],
+            "age": random.integers(2, 4, rows) * 10,
+            "y": random.random(rows) < score,
+            "s": [None if k % 40 == 0 else value for k, value in enumerate(score)],
+            "t": (-2 * score + random.random(rows)).round(1),
+            "w": random.lognormal(size=rows) * (random.random(rows) < 0.9),
+        }
+    )
+
+
+def report(result: wroc.Audit, folder: Path) -> str:
+    path = folder / "report.html"
+    result.save(path)
+    return path.read_text(encoding="utf-8")
+
+
+def cells_of(page: str) -> list[list[str]]:
+    """Text of the cells of each row of a page's tables."""
+    rows = re.findall("<tr>(.*?)</tr>", page)
+    return [
+        [html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall("<t[dh].*?</t[dh]>", row)]
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("name", sweep(CHOICES, fast=2))
+def test_segments_are_measured_at_the_one_threshold_of_all_rows(
+    judged: pl.DataFrame, name: str
+) -> None:
+    given: dict[str, Any] = {"weight": "w"}
+    found = wroc.audit(judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **CHOICES[name])
+    plain = wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given).segments
+    columns = wroc.threshold_metrics(judged, "y", "s", level=0.9).columns
+    assert found.segments.columns == [*plain.columns, "n_selected", *columns]
+    assert_frame_equal(found.segments.select(plain.columns), plain, abs_tol=1e-12)
+    assert found.segments.height == 2 * (1 + 3 + 2)
+    for attribute in ("overall", "g", "age"):
+        key = None if attribute == "overall" else attribute
+        segments = found.segments.filter(attribute=attribute)
+        chosen = dict.fromkeys(["t", "s"], 0.5)
+        if name in RULES:
+            cells = ["model", "threshold", "tp", "fp", "fn", "tn", "tpr", "fpr"]
+            points = wroc.operating_points(
+                judged, "y", ["t", "s"], by=key, common=True, **given, **RULES[name]
+            ).select(cells)
+            assert_frame_equal(segments.select(points.columns), points, abs_tol=1e-12)
+            chosen = dict(points.select("model", "threshold").rows())
+        for model, value in chosen.items():
+            there = segments.filter(model=model).select(columns)
+            metrics = wroc.threshold_metrics(
+                judged, "y", model, thresholds=value, by=key, level=0.95, **given
+            )
+            assert_frame_equal(there, metrics.select(columns), abs_tol=1e-12)
+
+
+def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
+    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **RULES["cost"])
+    segments = found.segments.filter(attribute="g")
+    rates = ["selection_rate", "ppv", "npv"]
+    assert_frame_equal(segments.select(rates), found.gaps.select(rates), abs_tol=1e-12)
+    assert found.fairness is not None
+    selected = segments["selection_rate"]
+    largest = found.fairness.filter(metric="demographic_parity_difference")["value"].item()
+    assert largest == pytest.approx(selected.max() - selected.min())  # type: ignore[operator]
+
+
+def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", threshold=0.5)
+    found = result.segments.filter(attribute="g")
+    assert found["segment"].to_list() == [None, "f", "m"]
+    for g, *cells in found.select("segment", *CELLS).rows():
+        part = judged.filter(pl.col("g").eq_missing(pl.lit(g)), pl.col("s").is_not_null())
+        selected = pl.col("s") >= 0.5
+        where = [selected & pl.col("y"), selected & ~pl.col("y"), ~selected & pl.col("y")]
+        expected = [part.filter(rows)["w"].sum() for rows in [*where, ~selected & ~pl.col("y")]]
+        assert cells == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_path: Path) -> None:
+    frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
+    segments = wroc.audit(frame, "y", "s", by="g", weight="w", max_fpr=0.2).segments
+    one = segments.filter(segment="m").row(0, named=True)
+    assert (one["fpr"], one["fpr_low"], one["tnr"]) == (None, None, None)
+    assert one["threshold"] == segments["threshold"][0]
+    result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2)
+    assert result.segments.select("threshold", *CELLS).null_count().row(0) == (4,) * 5
+    assert "Decisions at the threshold" in report(result, tmp_path)
+    assert json.loads(result.to_json())["segments"][0]["threshold"] is None
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_threshold_does_not_come_with_a_rule(judged: pl.DataFrame, name: str) -> None:
+    given = " and ".join(f"`{option}`" for option in RULES[name])
+    with pytest.raises(ValueError, match=f"^`threshold` must not come with .*; found {given}$"):
+        wroc.audit(judged, "y", "s", by="g", threshold=0.5, **RULES[name])
+
+
+# Pages.
+
+
+@pytest.mark.parametrize("name", sweep(CHOICES))
+def test_page_says_which_threshold_and_why(
+    judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polars_wroc.audits.report.page._bundle", str)
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
+    page = report(result, tmp_path)
+    text = " ".join(html.unescape(page.partition("<script>")[0]).split())
+    assert "Decisions are measured at the " in text
+    assert WORDS[name] in text
+    assert len(re.findall("<caption[^>]*><span>Decisions at the threshold, ", page)) == 2
+    for one in result.segments.rows(named=True):
+        limits = [
+            f"{one[rate]:.3f} ({one[f'{rate}_low']:.3f} to {one[f'{rate}_high']:.3f})"
+            for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
+        ]
+        assert [
+            (one["segment"] or "(missing)") + " (few rows: AUC not tested)" * one["small"],
+            f"{one['threshold']:.4g}",
+            *limits,
+        ] in cells_of(page)
+
+
+@pytest.mark.slow
+def test_page_without_a_threshold_has_sliders_only(judged: pl.DataFrame, tmp_path: Path) -> None:
+    result = wroc.audit(judged, "y", "s", by="g")
+    page = report(result, tmp_path)
+    assert "Decisions" not in page
+    assert page.count('<div class="chart" id="slider-') == 2
+    assert not {"threshold", "tpr"} & set(result.segments.columns)
+
+
+def test_slider_of_a_report_moves_in_a_browser(
+    judged: pl.DataFrame, tmp_path: Path, chromium: Chromium
+) -> None:
+    frame = judged.drop_nulls("s")
+    result = wroc.audit(frame, "y", "s", by="g", max_fpr=0.2)
+    result.save(tmp_path / "report.html")
+    chromium.open(tmp_path / "report.html", until=DRAWN)
+    steps = [result.segments["threshold"][0], 0.25, 0.8]
+    for step, moved in zip(steps, [None, *steps[1:]], strict=True):
+        one = chromium.evaluate(PROBE.replace("STEP", json.dumps(moved)))
+        assert one["slider"] == float(one["shown"]) == step
+        selected = frame["s"] >= step
+        tp, fp = (selected & frame["y"]).sum(), (selected & ~frame["y"]).sum()
+        counts = [tp, fp, frame["y"].sum() - tp, (~frame["y"]).sum() - fp]
+        assert one["texts"][2][:4] == [str(count) for count in counts]
+        assert one["texts"][2][4] == f"{tp / frame['y'].sum():.3f}"
+    assert chromium.printed == []
+
+
+def test_numbers_beside_the_slider_are_those_of_all_rows() -> None:
+    random = np.random.default_rng(0)
+    data = pl.DataFrame({"g": "a", "y": random.random(999) < 0.4, "s": random.random(999)})
+    result = wroc.audit(data, "y", "s", by="g", threshold=0.5)
+    chart = segments_threshold_chart(result.curves, result.segments, "overall")
+    assert chart is not None
+    points = pl.DataFrame(*chart.to_dict()["datasets"].values(), infer_schema_length=None)
+    shown = points.filter(pl.col("__from").is_null() | (pl.col("__from") >= 0.5))
+    assert shown.select("tp", "fp").row(-1) == result.segments.select("tp", "fp").row(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
+def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
+    data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
+    result = wroc.audit(data, "y", "s", by="g", max_fpr=0)
+    for suffix in ("html", "json"):
+        result.save(tmp_path / f"report.{suffix}")
+
+
+# Commands.
+
+
+def flags_of(options: dict[str, Any]) -> list[str]:
+    return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+
+
+@pytest.fixture(scope="module")
+def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("audit") / "rows.parquet"
+    judged.write_parquet(path)
+    return str(path)
+
+
+# One criterion for all of them, as they have one flag.
+@pytest.mark.parametrize(
+    "name", sweep([name for name in CHOICES if name not in ("accuracy", "youden")])
+)
+def test_command_measures_the_same(
+    file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", file, *COLUMNS, *flags_of(CHOICES[name]), "-o", "-"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
+    assert printed["settings"]["rule"] == (None if name == "threshold" else RULES[name])
+    assert printed["settings"]["threshold"] == CHOICES[name].get("threshold")
+    found = pl.DataFrame(printed["segments"], infer_schema_length=None)
+    assert_frame_equal(found, result.segments, abs_tol=1e-12)
+
+
+@pytest.mark.slow
+def test_command_prints_decisions(
+    file: str, judged: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", file, *COLUMNS, *flags_of(RULES["youden"])]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if "| f " in one]
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **RULES["youden"])
+    for value in result.segments.filter(segment="f").select("threshold", "tpr", "ppv").row(0):
+        assert f"{value:.4f}" in line
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--threshold", "high"], "argument --threshold: invalid float value: 'high'"),
+        (["--criterion", "best"], "argument --criterion: invalid choice: 'best'"),
+        (["--threshold", "0.5", "--min-tpr", "0.9"], "`threshold` must not come with a rule"),
+        (["--max-fpr", "1.5"], "`max_fpr` must lie between 0 and 1; found 1.5"),
+        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "`cost_fn` must be "),
+        (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "`prevalence` must lie"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    file: str, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", file, *COLUMNS, *flags]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("polars-wroc: ")
+    assert err.count("\n") == 1
+    assert message in err

@@ -1,0 +1,308 @@
+"""Gates of the command line, and what the gaps of an audit say in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.gap_findings import gap_findings, verdict
+from polars_wroc.audits.gates import read_gate
+from polars_wroc.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def unequal() -> pl.DataFrame:
+    """Scores that are useless in one of three groups."""
+    rng = np.random.default_rng(3)
+    group = rng.choice(["a", "b", "c"], 1500)
+    label = rng.random(1500) < 0.4
+    helped = np.where(group == "c", 0.0, 1.5)
+    return pl.DataFrame({"g": group, "y": label, "s": rng.normal(size=1500) + helped * label})
+
+
+@pytest.fixture(scope="module")
+def audit(unequal: pl.DataFrame) -> wroc.Audit:
+    return wroc.audit(unequal, "y", "s", by="g", threshold=1)
+
+
+@pytest.mark.parametrize("text", ["auc_gap>0.05", " auc_gap >= 5e-2 "])
+def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) -> None:
+    failures = read_gate(text, decides=True).judge(audit).failures
+    gaps = audit.gaps.filter(pl.col("auc_gap").abs() > 0.05)
+    assert gaps.height == len(failures) > 0
+    for (segment, gap), failure in zip(
+        gaps.select("segment", "auc_gap").rows(), failures, strict=True
+    ):
+        assert failure.endswith(f"{gap:.4g} in g, {segment}")
+
+
+def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
+    assert audit.fairness is not None
+    ratio = audit.fairness.filter(metric="demographic_parity_ratio")["value"].item()
+    assert (
+        read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}", decides=True)
+        .judge(audit)
+        .failures
+        == []
+    )
+    (failure,) = (
+        read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}", decides=True)
+        .judge(audit)
+        .failures
+    )
+    row = audit.fairness.filter(metric="demographic_parity_ratio").row(0, named=True)
+    groups = f"{row['group_min']} and {row['group_max']}"
+    assert failure.endswith(f"{ratio:.4g} in g ({groups})")
+    for end in ("low", "high"):
+        limit, name = row[f"ci_{end}"], f"demographic_parity_ratio_{end}"
+        surely = read_gate(f"{name}<{limit + 0.001:.4f}", decides=True)
+        assert len(surely.judge(audit).failures) == 1
+        assert read_gate(f"{name}<{limit - 0.001:.4f}", decides=True).judge(audit).failures == []
+
+
+def test_no_gate_on_an_area_that_an_audit_has_not() -> None:
+    with pytest.raises(ValueError, match=r"found 'max_abroca'$"):
+        read_gate("max_abroca>0.1", decides=True)
+
+
+@pytest.mark.parametrize("text", ["auc_gap", "auc_gap>>1", "auc_gap>x", "auc_gap>1.2.3", ">1", ""])
+def test_text_that_is_no_gate(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^`--fail-if` must be a name, one of > >= < <= and a"):
+        read_gate(text, decides=True)
+
+
+def test_gate_on_what_there_is_not(audit: wroc.Audit) -> None:
+    with pytest.raises(ValueError, match=r"^`--fail-if` must name one of auc, .*; found 'nope'$"):
+        read_gate("nope>1", decides=True).judge(audit)
+
+
+def test_gates_on_the_command_line(
+    unequal: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, report = tmp_path / "rows.parquet", tmp_path / "audit.json"
+    unequal.write_parquet(path)
+    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g", "-o", str(report)]
+    assert main([*command, "--fail-if", "auc_gap>0.9"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*command, "--fail-if", "auc_gap>0.9", "--fail-if", "auc_gap>0.1"]) == 1
+    assert capsys.readouterr().err.startswith("polars-wroc: auc_gap>0.1: ")
+    # What failed is written all the same: it is what the pipeline wants to see.
+    assert report.exists()
+    assert main([*command, "--fail-if", "auc_gap"]) == 2
+
+
+def test_finding_names_what_is_more_than_chance(audit: wroc.Audit) -> None:
+    text = verdict(audit.gaps, audit.settings)
+    assert " of 18 comparisons of a segment with the rest find a gap that is more than" in text
+    (auc, decisions) = gap_findings(audit.gaps, audit.settings)
+    assert auc.found
+    assert decisions.found
+    assert auc.text.startswith("By g, the largest gap in AUC that is more than chance is in c: ")
+    assert "lower than in the rest (95% interval: " in auc.text
+    assert "; adjusted p " in auc.text
+
+
+def test_finding_where_there_is_only_chance() -> None:
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame(
+        {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
+    )
+    audit = wroc.audit(rows, "y", "s", by="g")
+    text = verdict(audit.gaps, audit.settings)
+    none = "No gap is more than chance: the one comparison of a segment with the rest is not "
+    assert text.startswith(none)
+    (finding,) = gap_findings(audit.gaps, audit.settings)
+    assert not finding.found
+    assert finding.text.endswith("). It may be chance.")
+
+
+@pytest.mark.slow
+def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:
+    rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
+    audit = wroc.audit(rows, "y", "s", by="g", threshold=1)
+    few = audit.gaps.filter(segment="few").row(0, named=True)
+    assert audit.segments.filter(segment="few")["small"].item()
+    assert few["auc_gap"] is not None
+    of_classes = [
+        few[f"{name}_gap_p_{p}"] for name in ("auc", "tpr") for p in ("value", "adjusted")
+    ]
+    assert of_classes == [None] * 4
+    # All rows are enough for a test of how many are selected.
+    assert few["selection_rate_gap_p_value"] is not None
+    tested = wroc.audit(rows, "y", "s", by="g", min_rows=5).gaps.filter(segment="few")
+    assert tested["auc_gap_p_value"].item() is not None
+    nobody = wroc.audit(rows, "y", "s", by="g", min_rows=5000)
+    assert verdict(nobody.gaps, nobody.settings).startswith("Nothing could be compared: ")
+    assert gap_findings(nobody.gaps, nobody.settings) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+def test_gaps_of_an_audit_are_those_of_each_attribute(
+    unequal: pl.DataFrame, reference: Any
+) -> None:
+    rows = unequal.with_columns(h=pl.col("s").rank("ordinal") % 2)
+    audit = wroc.audit(
+        rows, "y", "s", by=["g", "h"], threshold=1, reference=reference, adjust="none", min_rows=0
+    )
+    for key in ("g", "h"):
+        alone = wroc.group_gaps(
+            rows, "y", "s", by=key, threshold=1, reference=reference, adjust="none"
+        )
+        found = audit.gaps.filter(attribute=key).drop("attribute", "segment")
+        for name in found.columns:
+            assert found[name].to_list() == pytest.approx(alone[name].to_list(), abs=1e-12)
+        fairness = wroc.fairness(rows, "y", "s", by=key, threshold=1).filter(
+            pl.col("metric") != "max_abroca"
+        )
+        assert audit.fairness is not None
+        mine = audit.fairness.filter(attribute=key)
+        assert mine["value"].to_list() == pytest.approx(fairness["value"].to_list(), abs=1e-12)
+
+
+def test_gate_without_a_sign_takes_no_negative_limit() -> None:
+    with pytest.raises(
+        ValueError, match=r"^`--fail-if` takes auc_gap without its sign, so that its"
+    ):
+        read_gate("auc_gap<-0.05", decides=False)
+    assert read_gate("auc_gap_high<-0.05", decides=False).limit == -0.05
+
+
+def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> None:
+    rows = pl.DataFrame({"g": ["d"] * 4, "y": [0, 1, 0, 1], "s": [9.0, -9.0, -8.0, -7.0]})
+    audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", by="g")
+    assert audit.gaps.filter(segment="d")["auc_gap"].abs().item() > 0.45
+    gate = read_gate("auc_gap>0.45", decides=False)
+    assert gate.judge(audit) == ([], ["g, d"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "least"), sweep([("ppv", 2.9, 20), ("npv", -1.6, 25)])
+)
+def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
+    unequal: pl.DataFrame, metric: str, threshold: float, least: int
+) -> None:
+    result = wroc.audit(unequal, "y", "s", by="g", threshold=threshold, min_rows=least)
+    selects = pl.col("s") >= threshold
+    behind = unequal.group_by("g").agg((selects if metric == "ppv" else ~selects).sum().alias("n"))
+    few = behind.filter(pl.col("n") < least)["g"].to_list()
+    assert 0 < len(few) < 3
+    judgement = read_gate(f"{metric}_gap>=0", decides=True).judge(result)
+    assert sorted(judgement.not_judged) == sorted(f"g, {name}" for name in few)
+    assert len(judgement.failures) == 3 - len(few)
+    selected = unequal.group_by("g").agg(selects.sum().cast(pl.Int64).alias("n_selected")).sort("g")
+    found = result.segments.filter(attribute="g")
+    assert found["n_selected"].to_list() == selected["n_selected"].to_list()
+
+
+def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> None:
+    rows = unequal.filter(pl.col("g") != "c")
+    few = rows.filter(g="b").head(20)
+    result = wroc.audit(pl.concat([rows.filter(g="a"), few]), "y", "s", by="g", threshold=1)
+    assert result.fairness is not None
+    assert set(result.fairness.drop("attribute", "metric").rows()) == {(None,) * 5}
+    with pytest.raises(ValueError, match=r"which is not known of any segment"):
+        read_gate("demographic_parity_ratio<0.8", decides=True).judge(result)
+
+
+@pytest.mark.slow
+def test_the_command_line_says_what_no_gate_judges(
+    unequal: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.concat([unequal, unequal.head(20).with_columns(g=pl.lit("few"))]).write_parquet(path)
+    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g"]
+    assert main([*command, "--fail-if", "auc_gap>0.9"]) == 0
+    assert capsys.readouterr().err == "polars-wroc: auc_gap>0.9 is not judged in g, few\n"
+    report = tmp_path / "audit.html"
+    gate = ["--fail-if", "auc_gap_p_adjusted<0.05", "--cluster", "y", "-o", str(report)]
+    assert main([*command, *gate]) == 2
+    assert "it has too few rows behind it, is undefined or not tested" in capsys.readouterr().err
+    assert report.exists()
+
+
+@pytest.mark.slow
+def test_gate_on_nothing_is_an_error(unequal: pl.DataFrame) -> None:
+    nobody = wroc.audit(unequal, "y", "s", by="g", threshold=99)
+    with pytest.raises(ValueError, match=r"found ppv_gap>0.1, which is not known of any segment"):
+        read_gate("ppv_gap>0.1", decides=True).judge(nobody)
+    one_class = wroc.audit(unequal.filter(pl.col("y") == 1), "y", "s", by="g")
+    with pytest.raises(ValueError, match=r"found auc_gap>0.1, which is not known of any segment"):
+        read_gate("auc_gap>0.1", decides=False).judge(one_class)
+
+
+def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
+    rows = unequal.with_columns(y=pl.col("y").cast(pl.String))
+    with pytest.raises(ValueError, match=r"^`pos_label` must be the label of .* none with 'BAD'$"):
+        wroc.audit(rows, "y", "s", by="g", pos_label="BAD")
+
+
+def test_crossing_one_attribute(unequal: pl.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"^`intersections` needs two or more attributes in `by`"):
+        wroc.audit(unequal, "y", "s", by="g", intersections=True)
+
+
+def two(unequal: pl.DataFrame, rows: int) -> pl.DataFrame:
+    """One large segment and one of so many rows."""
+    few = unequal.filter(g="b").head(rows)
+    return pl.concat([unequal.filter(g="a"), few])
+
+
+def test_gates_and_tests_need_rows_enough_on_both_sides(unequal: pl.DataFrame) -> None:
+    result = wroc.audit(two(unequal, 30), "y", "s", by="g", threshold=1)
+    assert result.gaps["auc_gap"].null_count() == 0
+    with pytest.raises(ValueError, match=r"found auc_gap>0, which is not known of any segment"):
+        read_gate("auc_gap>0", decides=True).judge(result)
+    # What is about the segment alone needs its own rows only.
+    assert read_gate("auc>0", decides=True).judge(result).not_judged == ["g, b"]
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best", {"g": "b"}]))
+def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> None:
+    rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
+    result = wroc.audit(rows, "y", "s", by="g", threshold=1, reference=reference)
+    for rate in ("auc", "tpr", "ppv"):
+        gaps = result.gaps.filter(pl.col(f"{rate}_gap").is_not_null())
+        tested = gaps.filter(pl.col(f"{rate}_gap_p_value").is_not_null())["segment"].to_list()
+        judgement = read_gate(f"{rate}_gap>=0", decides=True).judge(result)
+        judged = [failure.rpartition(" in g, ")[2] for failure in judgement.failures]
+        assert sorted(judged) == sorted(tested)
+        # A reference has no gap to itself, which is no reason to name it.
+        itself = result.gaps.filter(pl.col("auc") == pl.col("auc_reference"))["segment"].to_list()
+        others = set(result.gaps["segment"].to_list()) - set(tested) - set(itself)
+        assert set(judgement.not_judged) == {f"g, {name}" for name in others}
+
+
+def test_gate_on_an_auc_judges_the_reference_too(unequal: pl.DataFrame) -> None:
+    result = wroc.audit(unequal, "y", "s", by="g", reference="best")
+    failures = read_gate("auc>0", decides=False).judge(result).failures
+    assert [failure[-1] for failure in failures] == ["a", "b", "c"]
+
+
+@pytest.mark.slow
+def test_gates_on_fairness_name_the_segments_that_are_left_out(unequal: pl.DataFrame) -> None:
+    rows = pl.concat([unequal, unequal.head(25).with_columns(g=pl.lit("few"))])
+    result = wroc.audit(rows, "y", "s", by="g", threshold=1)
+    for metric in ("demographic_parity_ratio", "equalized_odds_difference", "auc_difference"):
+        assert read_gate(f"{metric}>=0", decides=True).judge(result).not_judged == ["g, few"]
+    whole = wroc.audit(unequal, "y", "s", by="g", threshold=1)
+    assert read_gate("equalized_odds_ratio>=0", decides=True).judge(whole).not_judged == []
+
+
+def test_a_gate_that_cannot_be_judged_hides_no_failure(
+    unequal: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    unequal.write_parquet(path)
+    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g", "--threshold", "99"]
+    gates = ["--fail-if", "ppv_gap>0.1", "--fail-if", "auc_gap>0.1"]
+    assert main([*command, *gates]) == 1
+    error = capsys.readouterr().err
+    assert "auc_gap>0.1: " in error
+    assert "found ppv_gap>0.1, which is not known of any segment" in error

@@ -1,0 +1,185 @@
+"""Charts draw groups and models under any name, in a browser, and say the name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from chromium import Chromium
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.report.page import _bundle
+
+NAMES = [
+    *("__proto__", "constructor", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"),
+    *("a\u2028b", "a\u2029b", "a[0].b\\", "\\", "it's", 'say "so"', "a.b[c]:d", "datum", "@"),
+    *("title", "image", "</script><b>", "<!--", "${name}", "__group1", "a\nb", "%"),
+]
+# A space without width, which stands behind some names.
+UNSEEN = "\u200b"
+# What a chart shows, and what a tooltip of each kind of mark would.
+DRAW = """
+(async () => {
+  window.seen = [];
+  for (const spec of JSON.parse(document.getElementById('specs').textContent)) {
+    const place = document.body.appendChild(document.createElement('div'));
+    const options = {mode: 'vega-lite', renderer: 'svg', actions: false};
+    const {view} = await vegaEmbed(place, spec, options);
+    const tooltips = [];
+    const walk = item => {
+      if (item.tooltip) tooltips.push(item.tooltip);
+      (item.items || []).forEach(walk);
+    };
+    walk(view.scenegraph().root);
+    window.seen.push({
+      lines: place.querySelectorAll('.mark-line path').length,
+      points: place.querySelectorAll('.mark-symbol.role-mark path').length,
+      texts: [...place.querySelectorAll('svg text')].map(text => text.textContent),
+      tooltips: [...new Map(tooltips.map(one => [JSON.stringify(one), one])).values()],
+    });
+  }
+  window.done = true;
+})().catch(error => { console.error(String(error)); window.done = true; });
+"""
+
+
+def seen(charts: list[Any], folder: Path, chromium: Chromium) -> list[dict[str, Any]]:
+    """Draw charts on one page, as a notebook does, and read what is there."""
+    page = folder / "charts.html"
+    specs = json.dumps([chart.to_dict() for chart in charts]).replace("<", r"\u003c")
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><body>'
+        f'<script type="application/json" id="specs">{specs}</script>'
+        f"<script>{_bundle()}</script><script>{DRAW}</script>",
+        encoding="utf-8",
+    )
+    chromium.open(page, until="window.done")
+    assert chromium.printed == []
+    assert chromium.requests == [page.as_uri()]
+    found = list(chromium.evaluate("window.seen"))
+    assert len(found) == len(charts)
+    return found
+
+
+def rows(names: dict[str, list[str]]) -> pl.DataFrame:
+    """Some rows of each crossing of groups, with both classes in each."""
+    rng = np.random.default_rng(1)
+    crossed = pl.DataFrame({"y": [True, False] * 20})
+    for name, values in names.items():
+        crossed = crossed.join(pl.DataFrame({name: values}), how="cross")
+    score = rng.normal(size=crossed.height).round(2)
+    return crossed.with_columns(s=pl.Series(score) + pl.col("y"))
+
+
+@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 3)))
+def test_columns_and_values_of_any_name_are_drawn(
+    number: int, tmp_path: Path, chromium: Chromium
+) -> None:
+    color, facet, *others = (NAMES * 2)[number : number + 5]
+    colours, panels = [color, facet, *others], [facet, others[0]]
+    data, by = rows({"g": colours, "h": panels}), ["g", "h"]
+    # Only tables may have names with two underscores.
+    names = {"g": color, "h": facet}
+    roc, one, precisions, summary, gaps = (
+        table.rename(names, strict=False)
+        for table in (
+            wroc.roc_curve(data, "y", "s", by=by),
+            wroc.roc_curve(data, "y", "s", by="g"),
+            wroc.pr_curve(data, "y", "s", by=by),
+            wroc.summary(data, "y", "s", by=by),
+            wroc.group_gaps(data, "y", "s", by=by),
+        )
+    )
+    curves = seen(
+        [
+            wroc.roc_chart(roc, color=color, facet=facet, summary=summary),
+            wroc.pr_chart(precisions, color=color, facet=facet),
+            wroc.threshold_chart(roc, color=color, facet=facet),
+            wroc.cost_chart(one, cost_fn=0.8),
+        ],
+        tmp_path,
+        chromium,
+    )
+    assert [chart["lines"] for chart in curves] == [10, 10, 10, 5]
+    for chart in curves[:3]:
+        assert_said([*colours, *panels, facet], chart)
+        assert groups_of(chart, color, facet) == {(a, b) for a in colours for b in panels}
+    assert_said([color, *colours], curves[0])
+    assert_said([color, *colours], curves[3])
+    assert groups_of(curves[3], color) == {(value,) for value in colours}
+    intervals = seen(
+        [
+            draw(table, color=first, facet=second)
+            for draw, table in ((wroc.auc_chart, summary), (wroc.gap_chart, gaps))
+            for first in (None, color)
+            for second in (None, facet)
+        ],
+        tmp_path,
+        chromium,
+    )
+    for chart, (first, second) in zip(
+        intervals, [(a, b) for a in (None, color) for b in (None, facet)] * 2, strict=True
+    ):
+        # A legend has points too.
+        assert chart["points"] == 10
+        assert_said([*colours, *panels], chart)
+        segment = [name for name in (color, facet) if name not in (first, second)]
+        rows_of = {text[0] for text in groups_of(chart, ", ".join(segment) or "rows")}
+        assert {text.rpartition(" (n = ")[0] for text in rows_of} == {
+            ", ".join(text) or "all rows"
+            for text in {
+                tuple(v for v, name in ((a, color), (b, facet)) if name in segment)
+                for a in colours
+                for b in panels
+            }
+        }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(0, len(NAMES), 5))
+def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chromium) -> None:
+    models = (NAMES * 2)[number : number + 5]
+    data = rows({"g": ["a", "b"]})
+    data = data.with_columns((pl.col("s") * place).alias(f"m{place}") for place in range(1, 6))
+    scores = [f"m{place}" for place in range(1, 6)]
+
+    def named(table: pl.DataFrame) -> pl.DataFrame:
+        return table.with_columns(pl.col("model").replace(dict(zip(scores, models, strict=True))))
+
+    curve = named(wroc.roc_curve(data, "y", scores, by="g"))
+    charts = seen(
+        [
+            wroc.roc_chart(curve, facet="g"),
+            wroc.roc_chart(curve, facet="model"),
+            wroc.pr_chart(named(wroc.pr_curve(data, "y", scores, by="g")), facet="g"),
+            wroc.threshold_chart(curve, facet="g"),
+            wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
+            wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, by="g"))),
+        ],
+        tmp_path,
+        chromium,
+    )
+    for chart in charts:
+        assert (chart["lines"] or chart["points"]) == 10
+        assert_said(models, chart)
+        assert groups_of(chart, "model") == {(model,) for model in models}
+
+
+def assert_said(texts: list[str], chart: dict[str, Any]) -> None:
+    """All texts are in the picture; a curve's name is cut where it is long."""
+    said = "\n".join(chart["texts"])
+    assert [text for text in texts if text not in said] == []
+
+
+def groups_of(chart: dict[str, Any], *names: str) -> set[tuple[str, ...]]:
+    """What tooltips say of groups; a space that nobody sees may stand behind each text."""
+    tooltips = [
+        {title.replace(UNSEEN, ""): text for title, text in tooltip.items()}
+        for tooltip in chart["tooltips"]
+    ]
+    return {tuple(one[name].replace(UNSEEN, "") for name in names) for one in tooltips}

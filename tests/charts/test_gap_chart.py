@@ -1,0 +1,192 @@
+"""Chart of gaps: what it draws, how it marks what is found, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+PARTS = {"": "__gap", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
+FOUND, CHANCE, UNTESTED = "more than chance", "may be chance", "not tested"
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    """Segment c ranks worse; d is small, and e has one class only."""
+    rng = np.random.default_rng(8)
+    groups = np.repeat(list("abcde"), [500, 500, 500, 12, 9])
+    positive = rng.random(groups.size) < np.where(groups == "e", 1.0, 0.4)
+    worse = np.where(groups == "c", 0.2, 1.6)
+    return pl.DataFrame(
+        {
+            "g": groups,
+            "h": rng.integers(0, 2, groups.size),
+            "y": positive,
+            "s": rng.normal(size=groups.size) + worse * positive,
+            "t": rng.normal(size=groups.size) + positive,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def gaps(rows: pl.DataFrame) -> pl.DataFrame:
+    return wroc.group_gaps(rows, "y", "s", by="g", threshold=0.8, min_rows=30)
+
+
+def drawn(chart: Any) -> pl.DataFrame:
+    (data,) = chart.to_dict()["datasets"].values()
+    return pl.DataFrame(data, infer_schema_length=None)
+
+
+def texts_of(chart: Any, folder: Path) -> list[str]:
+    chart.save(str(folder / "chart.svg"))
+    root = ET.parse(folder / "chart.svg").getroot()  # noqa: S314  (our own file)
+    return [text for text in root.itertext() if text.strip()]
+
+
+@pytest.mark.parametrize(
+    "metric", sweep(["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"], fast=2)
+)
+def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, metric: Any) -> None:
+    for table in (gaps, gaps.lazy()):
+        found = drawn(wroc.gap_chart(table, metric=metric))
+        sizes = gaps.select("g", pl.col("n_pos") + pl.col("n_neg")).rows()
+        assert found["__row"].to_list() == [f"{g} (n = {n})" for g, n in sizes]
+        for part, column in PARTS.items():
+            assert found[column].to_list() == gaps[f"{metric}_gap{part}"].to_list()
+
+
+@pytest.mark.parametrize("level", sweep([0.5, 0.95, 0.999]))
+def test_verdict_is_that_of_the_adjusted_p_value(gaps: pl.DataFrame, level: float) -> None:
+    found = drawn(wroc.gap_chart(gaps, metric="tpr", level=level))
+    expected = [
+        None if gap is None else UNTESTED if p is None else FOUND if p <= 1 - level else CHANCE
+        for gap, p in gaps.select("tpr_gap", "tpr_gap_p_adjusted").rows()
+    ]
+    assert found["__verdict"].to_list() == expected
+
+
+@pytest.mark.slow
+def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_path: Path) -> None:
+    chart = wroc.gap_chart(gaps)
+    layers = chart.to_dict()["layer"]
+    test = f"datum.__verdict === '{FOUND}'"
+    marks = {
+        (layer["mark"]["type"], layer["transform"][0]["filter"] == test): layer["mark"]
+        for layer in layers
+        if "transform" in layer
+    }
+    assert marks["rule", True]["strokeWidth"] > 2 * marks["rule", False]["strokeWidth"]
+    assert marks["point", True]["filled"]
+    assert (marks["point", False]["filled"], marks["point", False]["fill"]) == (False, "white")
+    texts = texts_of(chart, tmp_path)
+    words = [text for text in texts if text in (FOUND, CHANCE, UNTESTED)]
+    assert words == drawn(chart)["__verdict"].drop_nulls().to_list()
+    assert FOUND in words
+    for low, high in gaps.select("auc_gap_low", "auc_gap_high").drop_nulls().rows():
+        assert f"{low:+.3f} to {high:+.3f}".replace("-", "\N{MINUS SIGN}") in texts
+
+
+def test_line_stands_at_no_gap_and_inside_the_panel(gaps: pl.DataFrame) -> None:
+    first, *others = wroc.gap_chart(gaps.filter(pl.col("auc_gap") > 0.01)).to_dict()["layer"]
+    assert first["encoding"]["x"] == {"datum": 0}
+    (domain,) = {
+        tuple(layer["encoding"]["x"]["scale"]["domain"])
+        for layer in others
+        if "scale" in layer["encoding"].get("x", {})
+    }
+    assert domain[0] <= 0 < domain[1]
+
+
+def test_segment_without_a_gap_is_named(gaps: pl.DataFrame, tmp_path: Path) -> None:
+    assert gaps.filter(g="e")["auc_gap"].to_list() == [None]
+    texts = texts_of(wroc.gap_chart(gaps), tmp_path)
+    assert [text[0] for text in texts if re.search(r"\(n = \d+\)", text)] == list("abcde")
+    assert texts.count("not defined") == 1
+    assert "null" not in texts
+
+
+def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
+    rows: pl.DataFrame,
+) -> None:
+    audit = wroc.audit(rows, "y", ["s", "t"], by=["g", "h"], threshold=0.8)
+    spec = wroc.gap_chart(audit.gaps, metric="fpr").to_dict()
+    assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "h"]
+    for panel in spec["vconcat"]:
+        attribute = panel["title"]["text"]
+        shown = spec["datasets"][panel["data"]["name"]]
+        expected = audit.gaps.filter(attribute=attribute)
+        assert [row["__gap"] for row in shown] == expected["fpr_gap"].to_list()
+        points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
+        for layer in points:
+            scales = [layer["encoding"][name]["scale"] for name in ("color", "shape")]
+            assert [scale["domain"] for scale in scales] == [["s", "t"]] * 2
+            assert all(len(set(scale["range"])) == 2 for scale in scales)
+
+
+@pytest.mark.slow
+def test_groups_make_up_the_segment_and_may_have_panels(rows: pl.DataFrame) -> None:
+    table = wroc.group_gaps(rows, "y", "s", by=["g", "h"])
+    names = drawn(wroc.gap_chart(table))["__row"].str.replace(r" \(.*", "").to_list()
+    assert names == [f"{g}, {h}" for g, h in table.select("g", "h").rows()]
+    spec = wroc.gap_chart(table, facet="g").to_dict()
+    assert [panel["title"]["text"] for panel in spec["vconcat"]] == list("abcde")
+
+
+def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
+    spec = wroc.gap_chart(gaps, metric="ppv", level=0.9).to_dict()
+    assert spec["description"].startswith("Gap in precision of each segment")
+    titles = {layer["encoding"].get("x", {}).get("title") for layer in spec["layer"]}
+    assert "Gap in precision with its 90% interval" in titles
+    assert "title" not in spec
+
+
+def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
+    summary = wroc.summary(rows, "y", "s", by="g", level=0.8)
+    for level, title in ((0.8, "AUC with its 80% interval"), (None, "AUC with its interval")):
+        spec = wroc.auc_chart(summary, level=level).to_dict()
+        titles = {layer["encoding"]["x"].get("title") for layer in spec["layer"]}
+        assert title in titles
+    for level in (95, 0, 1):
+        with pytest.raises(ValueError, match=f"`level` must lie between 0.001 .* found {level}"):
+            wroc.auc_chart(summary, level=level)
+
+
+def test_everything_may_be_undefined_without_a_warning(tmp_path: Path) -> None:
+    data = pl.DataFrame({"g": list("ab"), "y": [1, 0], "s": [0.1, 0.2]})
+    chart = wroc.gap_chart(wroc.group_gaps(data, "y", "s", by="g"))
+    assert [text[0] for text in texts_of(chart, tmp_path) if "(n = " in text] == ["a", "b"]
+
+
+def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"`metric` must be one of .*; found 'f1'"):
+        wroc.gap_chart(gaps, metric="f1")  # type: ignore[arg-type]
+    for level in (2, 0, 1):
+        with pytest.raises(ValueError, match=f"`level` must lie between 0.001 .* found {level}"):
+            wroc.gap_chart(gaps, level=level)
+    plain = wroc.group_gaps(rows, "y", "s", by="g")
+    with pytest.raises(ValueError, match=r"^`gaps` must have the columns .*; found no \['tpr_gap'"):
+        wroc.gap_chart(plain, metric="tpr")
+    with pytest.raises(TypeError, match=r"^`gaps` must be a table of this package; found list$"):
+        wroc.gap_chart([])  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"^`gaps` must have 1 to 5,000 rows to be drawn; found 0$"
+    ):
+        wroc.gap_chart(gaps.clear())
+    with pytest.raises(ValueError, match=r"^`facet` must be a group column of the table, "):
+        wroc.gap_chart(gaps, facet="auc")
+    with pytest.raises(ValueError, match="`color` must have at most 5 values"):
+        wroc.gap_chart(
+            gaps.with_columns(g=pl.int_range(pl.len())).vstack(
+                gaps.with_columns(g=pl.int_range(9, 9 + pl.len()))
+            ),
+            color="g",
+        )

@@ -1,0 +1,380 @@
+"""The command line: the same numbers, one line for every mistake, no file half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from processes import PLAIN
+
+import polars_wroc as wroc
+from polars_wroc.cli.main import main
+from polars_wroc.files.messages import without_credentials
+
+PATIENTS = Path(__file__).parents[2] / "notebooks" / "data" / "diabetes.parquet"
+COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]
+
+
+@pytest.fixture
+def expected() -> pl.DataFrame:
+    return wroc.summary(pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex")
+
+
+def test_auc_prints_the_summary(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
+    assert main(["auc", str(PATIENTS), *COLUMNS, "--by", "sex"]) == 0
+    printed = capsys.readouterr().out
+    for auc in expected["auc"]:
+        assert f"{auc:.4f}" in printed
+
+
+@pytest.mark.parametrize("source", ["parquet", "csv", "ndjson", "arrow", "folder", "glob"])
+def test_reads_what_polars_scans(tmp_path: Path, source: str, expected: pl.DataFrame) -> None:
+    data = pl.read_parquet(PATIENTS)
+    target = tmp_path / f"rows.{source}"
+    if source == "parquet":
+        data.write_parquet(target)
+    elif source == "csv":
+        data.write_csv(target)
+    elif source == "ndjson":
+        data.write_ndjson(target)
+    elif source == "arrow":
+        data.write_ipc(target)
+    else:
+        folder = tmp_path / "rows"
+        folder.mkdir()
+        data.head(200).write_parquet(folder / "a.parquet")
+        data.tail(-200).write_parquet(folder / "b.parquet")
+        target = folder if source == "folder" else folder / "*.parquet"
+    output = tmp_path / "auc.parquet"
+    assert main(["auc", str(target), *COLUMNS, "--by", "sex", "-o", str(output)]) == 0
+    assert_frame_equal(pl.read_parquet(output), expected, abs_tol=1e-12)
+
+
+def test_audit_as_json_on_standard_output(
+    capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
+) -> None:
+    assert main(["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "-"]) == 0
+    segments = pl.DataFrame(json.loads(capsys.readouterr().out)["segments"])
+    found = segments.filter(attribute="sex").drop("attribute", "small").rename({"segment": "sex"})
+    assert_frame_equal(found, expected, abs_tol=1e-12)
+
+
+@pytest.mark.slow
+def test_audit_names_its_files_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = pl.read_parquet(PATIENTS)
+    data.head(200).write_parquet("a.parquet")
+    data.tail(-200).write_parquet("b.parquet")
+    call = ["audit", "a.parquet", "b*.parquet", *COLUMNS, "--by", "sex", "-o"]
+    assert main([*call, "-"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["settings"]["files"] == ["a.parquet", "b*.parquet"]
+    assert printed["settings"]["label"] == "progressed"
+    assert main([*call, "audit.html"]) == 0
+    assert "Read from a.parquet, b*.parquet<" in Path("audit.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("https://ann:secret@host/rows.parquet", "https://host/rows.parquet"),
+        ("s3://ann:se@cret@host:90/rows.parquet", "s3://host:90/rows.parquet"),
+        ("abfss://box@account.net/rows.parquet", "abfss://box@account.net/rows.parquet"),
+        ("https://host:90/rows.parquet", "https://host:90/rows.parquet"),
+        ("s3://bucket/day@noon/rows.parquet", "s3://bucket/day@noon/rows.parquet"),
+        ("s3://TOKEN@bucket/rows.parquet", "s3://bucket/rows.parquet"),
+        ("s3://ann:se/cr@et@host/rows.parquet", "s3://host/rows.parquet"),
+        ("https://ann:p?ss w#rd@host/rows.parquet", "https://host/rows.parquet"),
+        ("https://ann:12/34@host/rows.parquet", "https://host/rows.parquet"),
+        ("https://ann:1234@host/rows.parquet", "https://host/rows.parquet"),
+        ("abfss://ann:secret@account.net/rows.parquet", "abfss://account.net/rows.parquet"),
+        ("https://host/a.parquet?sv=1&sig=se%2Fcret", "https://host/a.parquet"),
+        ("https://host/a.parquet?X-Amz-Signature=ab@cd#me", "https://host/a.parquet"),
+        ("https://host/a.parquet#token", "https://host/a.parquet"),
+        ("HTTPS://host/a.parquet?AWSAccessKeyId=1", "HTTPS://host/a.parquet"),
+        ("abfss://box@account.net/a.parquet?sig=1", "abfss://box@account.net/a.parquet"),
+        ("s3://bucket/day?.parquet", "s3://bucket/day?.parquet"),
+        ("http://[::1]:90/a.parquet", "http://[::1]:90/a.parquet"),
+        ("no https://h/a.csv?sig=b, https://h/c.csv?k=d.", "no https://h/a.csv, https://h/c.csv."),
+        (
+            "GET http://h:1/x.csv?k=b in 3s (location: x.csv?k=b) (path: http://ann:secret@h:1)",
+            "GET http://h:1/x.csv in 3s (location: x.csv) (path: http://h:1)",
+        ),
+        ("bad port (path: https://ann:sec)", "bad port (path: https://...)"),
+        (
+            "the server wants X-Amz-Credential=me/2024 and sig=x",
+            "the server wants X-Amz-Credential=... and sig=...",
+        ),
+        ("day@noon.parquet", "day@noon.parquet"),
+    ],
+)
+def test_no_password_is_shown(source: str, shown: str) -> None:
+    assert without_credentials(source) == shown
+
+
+def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["auc", str(PATIENTS), *COLUMNS, "-o", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["n"] == 442
+
+
+@pytest.mark.parametrize("suffix", ["html", "png", "svg", "csv", "parquet", "json"])
+def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
+    output = tmp_path / f"curve.{suffix}"
+    assert main(["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", str(output)]) == 0
+    content = output.read_bytes()
+    if suffix == "png":
+        assert content.startswith(b"\x89PNG")
+    elif suffix == "svg":
+        assert ET.fromstring(content).tag.endswith("svg")  # noqa: S314  (our own file)
+    elif suffix == "html":
+        assert b"vegaEmbed" in content
+        assert b"https://cdn" not in content
+    else:
+        curve = pl.read_csv(output) if suffix == "csv" else None
+        curve = pl.read_parquet(output) if suffix == "parquet" else curve
+        curve = pl.read_json(output) if suffix == "json" else curve
+        assert curve is not None
+        assert curve.columns[:4] == ["sex", "threshold", "fpr", "tpr"]
+
+
+def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
+    call = ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "age", "-o", "-"]
+    assert main(call) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["settings"]["cluster"] == "age"
+    audit = wroc.audit(
+        pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex", cluster="age"
+    )
+    segments = pl.DataFrame(printed["segments"])
+    assert_frame_equal(segments, audit.segments, abs_tol=1e-12)
+    in_clusters = segments.filter(attribute="sex")["se"].to_list()
+    assert in_clusters != pytest.approx(expected["se"].to_list(), rel=1e-3)
+
+
+def test_auc_of_weights_that_count_rows(
+    capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
+) -> None:
+    call = ["auc", str(PATIENTS), *COLUMNS, "--by", "sex", "--weight-type", "frequency"]
+    assert main([*call, "--level", "0.9", "-o", "-"]) == 0
+    found = pl.DataFrame(json.loads(capsys.readouterr().out))
+    data = pl.read_parquet(PATIENTS)
+    frequency = wroc.summary(
+        data, "progressed", "score", weight="weight", by="sex", weight_type="frequency", level=0.9
+    )
+    assert_frame_equal(found, frequency, abs_tol=1e-12)
+    assert found["auc"].to_list() == pytest.approx(expected["auc"].to_list())
+    assert found["se"].to_list() != pytest.approx(expected["se"].to_list(), rel=1e-6)
+
+
+@pytest.mark.parametrize("band", ["pointwise", "simultaneous"])
+def test_curve_with_a_band_as_a_table(tmp_path: Path, band: Literal["pointwise"]) -> None:
+    output = tmp_path / "curve.csv"
+    call = ["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "--band", band, "--level", "0.8"]
+    assert main([*call, "--weight-type", "frequency", "-o", str(output)]) == 0
+    found = pl.read_csv(output)
+    assert found.columns[-2:] == ["tpr_low", "tpr_high"]
+    curve = wroc.roc_curve(
+        pl.read_parquet(PATIENTS),
+        "progressed",
+        "score",
+        weight="weight",
+        by="sex",
+        band=band,
+        level=0.8,
+        weight_type="frequency",
+    )
+    assert_frame_equal(found, curve, abs_tol=1e-9)
+
+
+def test_chart_of_curves_says_how_sure_each_auc_is(tmp_path: Path, expected: pl.DataFrame) -> None:
+    output = tmp_path / "curve.svg"
+    call = ["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "--band", "pointwise"]
+    assert main([*call, "-o", str(output)]) == 0
+    texts = [text for text in ET.parse(output).getroot().itertext() if "AUC" in text]  # noqa: S314
+    numbers = expected.select("auc", "ci_low", "ci_high").rows()
+    assert texts == [f"AUC {auc:.3f} ({low:.3f} to {high:.3f})" for auc, low, high in numbers]
+
+
+def test_chart_of_curves_says_how_sure_their_aucs_are(tmp_path: Path) -> None:
+    output = tmp_path / "curve.svg"
+    call = ["curve", str(PATIENTS), *COLUMNS, "--level", "0.8", "-o", str(output)]
+    assert main(call) == 0
+    data = pl.read_parquet(PATIENTS)
+    sure = wroc.summary(data, "progressed", "score", weight="weight", level=0.8)
+    low, high = sure.select("ci_low", "ci_high").row(0)
+    assert f"({low:.3f} to {high:.3f})" in output.read_text()
+
+
+def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(
+        {"text": ["b", "g"], "whole": [1, 2], "flag": [True, False], "s": [0.2, 0.8]}
+    ).write_parquet(path)
+    for label, positive in (("text", "g"), ("whole", "2"), ("flag", "false")):
+        call = ["auc", str(path), "--label", label, "--score", "s", "--pos-label", positive]
+        assert main([*call, "-o", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["auc"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["auc"], "the following arguments are required: FILE"),
+        (["frob"], "invalid choice: 'frob'"),
+        (["auc", "none.parquet", *COLUMNS], "`files` must exist; found no 'none.parquet'"),
+        (["auc", "rows.xls", *COLUMNS], "`files` must end in one of"),
+        (["auc", str(PATIENTS), "x.csv", *COLUMNS], "`files` must be of one format"),
+        (["auc", str(PATIENTS), "--label", "no", "--score", "score"], "no column 'no'"),
+        (["auc", str(PATIENTS), "--label", "sex", "--score", "score"], "come with `pos_label`"),
+        (["auc", str(PATIENTS), "--label", "age", "--score", "score"], "column 'age' holds "),
+        (["auc", str(PATIENTS), "--label", "progressed", "--score", "sex"], "must be numeric"),
+        (["auc", str(PATIENTS), *COLUMNS, "--pos-label", "x"], "`pos_label` must be a value"),
+        (["auc", str(PATIENTS), *COLUMNS, "--level", "95"], "`level` must lie between"),
+        (["audit", str(PATIENTS), *COLUMNS], "audit needs at least one --by"),
+        (["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "a.txt"], "must end in one of"),
+        (["curve", str(PATIENTS), *COLUMNS, "-o", "c.png", "--max-points", "1"], "be 3 or more"),
+        (
+            ["curve", str(PATIENTS), *COLUMNS, "-o", "c.csv", "--band", "wide"],
+            "argument --band: invalid choice: 'wide'",
+        ),
+        (
+            [
+                "curve",
+                str(PATIENTS),
+                *COLUMNS,
+                "-o",
+                "c.csv",
+                "--band",
+                "pointwise",
+                "--level",
+                "2",
+            ],
+            "`level` must lie between 0.001 and 0.9999; found 2.0",
+        ),
+        (
+            ["auc", str(PATIENTS), *COLUMNS, "--weight-type", "analytic"],
+            "argument --weight-type: invalid choice: 'analytic'",
+        ),
+        (
+            ["auc", str(PATIENTS), *COLUMNS, "--cluster", "no"],
+            "`cluster` must name a column of the frame; found no column 'no'",
+        ),
+        (
+            ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "no"],
+            "`cluster` must name a column of the frame; found no column 'no'",
+        ),
+        (
+            [
+                "curve",
+                str(PATIENTS),
+                *COLUMNS,
+                "--by",
+                "age",
+                "--by",
+                "sex",
+                "--by",
+                "weight",
+                "-o",
+                "c.png",
+            ],
+            "must tell all groups apart",
+        ),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.startswith("polars-wroc: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 this is no Parquet file"])
+def test_unreadable_file(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.parquet"
+    path.write_bytes(content)
+    assert main(["auc", str(path), *COLUMNS]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_bad_weights_found_while_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"y": [1, 0], "s": [0.5, 0.1], "w": [1.0, -2.0]}).write_parquet(path)
+    output = tmp_path / "out.parquet"
+    call = ["auc", str(path), "--label", "y", "--score", "s", "--weight", "w", "-o", str(output)]
+    assert main(call) == 2
+    assert capsys.readouterr().err == (
+        "polars-wroc: `weight` must be finite and zero or more; column 'w' holds -2.0\n"
+    )
+    assert not output.exists()
+
+
+def test_help_imports_no_charts() -> None:
+    code = (
+        "import sys; from polars_wroc.cli import main\n"
+        "try: main(['audit', '--help'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "assert not {'altair', 'pyarrow', 'jinja2'} & set(sys.modules)"
+    )
+    done = subprocess.run(  # noqa: S603  (our own code)
+        [sys.executable, "-c", code], env=PLAIN, capture_output=True, text=True, check=True
+    )
+    assert "--by" in done.stdout
+
+
+def test_input_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(PATIENTS.read_bytes())
+    assert main(["auc", str(path), *COLUMNS, "-o", str(path)]) == 2
+    assert "`path` must not be a file that is read" in capsys.readouterr().err
+    assert path.read_bytes() == PATIENTS.read_bytes()
+
+
+def test_unreadable_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.csv"
+    path.touch()
+    assert main(["auc", str(path), *COLUMNS]) == 2
+    assert f"`files` must be readable; found {path}: " in capsys.readouterr().err
+
+
+def test_pattern_without_a_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["auc", str(tmp_path / "*.parquet"), *COLUMNS]) == 2
+    assert "`files` must exist; found no " in capsys.readouterr().err
+
+
+def test_input_folder_and_pattern_are_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(PATIENTS.read_bytes())
+    for source in (tmp_path, tmp_path / "*.parquet"):
+        assert main(["auc", str(source), *COLUMNS, "-o", str(path)]) == 2
+    assert path.read_bytes() == PATIENTS.read_bytes()
+
+
+@pytest.mark.parametrize("more", [["-o", "x.csv"], ["--band", "pointwise", "-o", "x.svg"]])
+def test_clusters_of_curves_are_for_charts_without_a_band(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["curve", str(PATIENTS), *COLUMNS, "--cluster", "age", *more]) == 2
+    assert "--cluster is for the AUCs in a chart" in capsys.readouterr().err

@@ -1,0 +1,229 @@
+"""Counts on the command line: from files to states, states added up, and tables from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.cli import sources as cli_inputs
+from polars_wroc.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("folder")
+COLUMNS = ["--label", "y", "--score", "s", "--weight", "w"]
+
+
+@pytest.fixture
+def rows() -> pl.DataFrame:
+    """900 weighted rows of three days, with tied scores and a missing label."""
+    random = np.random.default_rng(7)
+    size = 900
+    positive = random.random(size) < 0.4
+    return pl.DataFrame(
+        {
+            "day": np.repeat([1, 2, 3], size // 3),
+            "y": positive,
+            "s": np.round(1 / (1 + np.exp(-random.normal(size=size) - positive)), 2),
+            "s2": random.random(size),
+            "w": random.lognormal(size=size),
+            "sex": random.choice(["f", "m"], size),
+            "age": random.choice([20, 40], size),
+        }
+    ).with_columns(y=pl.when(pl.int_range(pl.len()) > 4).then("y"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a file of rows and a file of counts for each day."""
+    monkeypatch.chdir(tmp_path)
+    for (day,), part in rows.group_by("day"):
+        part.write_parquet(f"day{day}.parquet")
+        counts = wroc.score_counts(part, "y", "s", weight="w", by=["sex", "age"])
+        counts.write_parquet(f"counts{day}.parquet")
+    rows.write_parquet("rows.parquet")
+    return tmp_path
+
+
+def read(path: str) -> pl.DataFrame:
+    if path.endswith(".parquet"):
+        return pl.read_parquet(path)
+    return pl.read_csv(path) if path.endswith(".csv") else pl.read_json(path)
+
+
+@pytest.mark.parametrize("output", ["x.parquet", "x.csv", "x.json", "-"])
+@pytest.mark.parametrize("bins", [None, 64])
+def test_counts_are_those_of_the_function(
+    output: str,
+    bins: int | None,
+    rows: pl.DataFrame,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call = ["counts", "day1.parquet", "day2.parquet", "day3.parquet", *COLUMNS, "--by", "sex"]
+    more = [] if bins is None else ["--bins", str(bins)]
+    assert main([*call, *more, "-o", output]) == 0
+    printed = capsys.readouterr().out
+    found = pl.DataFrame(json.loads(printed)) if output == "-" else read(output)
+    expected = wroc.score_counts(rows, "y", "s", weight="w", by="sex", bins=bins)
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+    assert len(list(folder.iterdir())) == 7 + (output != "-")
+
+
+def test_counts_of_several_scores_and_a_positive_label(rows: pl.DataFrame) -> None:
+    call = ["counts", "rows.parquet", "--label", "sex", "--pos-label", "m"]
+    assert main([*call, "--score", "s", "--score", "s2", "-o", "x.parquet"]) == 0
+    expected = wroc.score_counts(rows, "sex", ["s", "s2"], pos_label="m")
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected)
+    assert main(["auc", "--counts", "x.parquet", "-o", "auc.parquet"]) == 0
+    auc = wroc.summary(rows, "sex", ["s", "s2"], pos_label="m")
+    assert_frame_equal(pl.read_parquet("auc.parquet"), auc, abs_tol=1e-12)
+
+
+def test_merged_days_are_the_counts_of_all_rows(rows: pl.DataFrame) -> None:
+    sources = ["counts1.parquet", "counts2.parquet", "counts3.parquet"]
+    expected = wroc.score_counts(rows, "y", "s", weight="w", by=["sex", "age"])
+    for names in (sources, ["counts?.parquet"]):
+        assert main(["merge", *names, "-o", "year.parquet"]) == 0
+        assert_frame_equal(pl.read_parquet("year.parquet"), expected, rel_tol=1e-9)
+    assert main(["merge", *sources, "--bins", "32", "-o", "bins.csv"]) == 0
+    wide = wroc.score_counts(rows, "y", "s", weight="w", by=["sex", "age"], bins=32)
+    assert_frame_equal(pl.read_csv("bins.csv"), wide, rel_tol=1e-9)
+
+
+def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> None:
+    day = ["counts", "day1.parquet", *COLUMNS, "--by", "sex", "--by", "age", "--bins", "32"]
+    assert main([*day, "-o", "counts1.csv"]) == 0
+    call = ["merge", "counts1.csv", "counts2.parquet", "counts3.parquet", "-o", "x.parquet"]
+    assert main(call) == 0
+    expected = wroc.score_counts(rows, "y", "s", weight="w", by=["sex", "age"], bins=32)
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("more", sweep([[], ["--threshold", "0.5"], ["--criterion", "youden"]]))
+def test_audit_of_counts_is_that_of_the_rows(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    by = ["--by", "sex", "--by", "age", *more, "-o", "-"]
+    assert main(["audit", "rows.parquet", *COLUMNS, *by]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main(["audit", "--counts", "counts1.parquet", "counts[23].parquet", *by]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for table in ("segments", "gaps"):
+        assert_frame_equal(pl.DataFrame(found[table]), pl.DataFrame(expected[table]), abs_tol=1e-9)
+
+
+@pytest.mark.slow
+def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["audit", "--counts", "counts?.parquet", "--by", "sex"]
+    assert main([*call, "-o", "x.html", "--fail-if", "auc_gap>0.9"]) == 0
+    assert "<html" in Path("x.html").read_text()
+    assert main([*call, "--fail-if", "auc>0.1"]) == 1
+    assert "auc>0.1: " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_auc_and_curve_of_counts_are_those_of_the_rows(rows: pl.DataFrame) -> None:
+    assert main(["auc", "counts?.parquet", "--counts", "--by", "sex", "-o", "auc.parquet"]) == 0
+    expected = wroc.summary(rows, "y", "s", weight="w", by="sex")
+    assert_frame_equal(pl.read_parquet("auc.parquet"), expected, abs_tol=1e-9)
+    assert main(["curve", "counts?.parquet", "--counts", "-o", "curve.parquet"]) == 0
+    curve = wroc.roc_curve(rows, "y", "s", weight="w")
+    assert_frame_equal(pl.read_parquet("curve.parquet"), curve, abs_tol=1e-9)
+    assert main(["curve", "counts?.parquet", "--counts", "--by", "sex", "-o", "curve.svg"]) == 0
+    assert "AUC" in Path("curve.svg").read_text()
+
+
+def test_counts_in_wider_bins(rows: pl.DataFrame) -> None:
+    call = ["auc", "counts?.parquet", "--counts", "--bins", "32", "-o", "auc.parquet"]
+    assert main(call) == 0
+    counts = wroc.score_counts(rows, "y", "s", weight="w", bins=32)
+    expected = wroc.from_counts(counts).summary()
+    assert_frame_equal(pl.read_parquet("auc.parquet"), expected, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("command", sweep(["audit", "auc", "curve"]))
+@pytest.mark.parametrize("bins", [None, 16])
+def test_bins_of_rows_are_asked_for_only_when_given(
+    command: str, bins: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = {"audit": "audit", "auc": "summary", "curve": "roc_curve"}[command]
+    function = getattr(wroc, name)
+    asked: list[object] = []
+
+    def called(frame: pl.LazyFrame, *, bins: object = "nothing", **more: Any) -> object:
+        asked.append(bins)
+        return function(frame, **more)
+
+    monkeypatch.setitem(cli_inputs._FUNCTIONS, name, called)
+    call = [command, "rows.parquet", *COLUMNS, "--by", "sex", "-o", "x.csv"]
+    assert main([*call, *([] if bins is None else ["--bins", str(bins)])]) == 0
+    assert asked == ["nothing" if bins is None else bins]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["auc", "--counts", "counts1.parquet", "--label", "y"], "--label names a column of rows"),
+        (["auc", "--counts", "counts1.parquet", "--score", "s"], "--score names a column of rows"),
+        (["auc", "--counts", "counts1.parquet", "--pos-label", "1"], "--pos-label names a column"),
+        (["auc", "--counts", "counts1.parquet", "--cluster", "c"], "--cluster names a column of"),
+        (["auc", "counts1.parquet"], "the following arguments are required: --label, --score"),
+        (["auc", "day1.parquet", "--label", "y"], "the following arguments are required: --score"),
+        (["counts", "day1.parquet", *COLUMNS], "the following arguments are required: -o/--output"),
+        (["merge", "counts1.parquet"], "the following arguments are required: -o/--output"),
+        (["merge", "counts1.parquet", "-o", "x.html"], "`path` must end in one of .parquet, "),
+        (["merge", "counts1.parquet", "-o", "counts1.parquet"], "must not be a file that is read"),
+        (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "`bins` must be 16 or more"),
+        (["auc", "day1.parquet", "--counts"], "`counts` must be a table of `score_counts`"),
+        (["auc", "counts1.parquet", "--counts", "--by", "no"], "`by` must name a column"),
+        (
+            ["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"],
+            "must be a table of `score_counts`; found no 'score' in ",
+        ),
+        (["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"], ", in day2.parquet"),
+    ],
+)
+def test_mistakes_with_counts(
+    call: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.iterdir())
+    assert main(call) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err.replace("`files`", "`counts`")
+    assert err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", [["merge", "-o", "x.parquet"], ["auc", "--counts"]])
+def test_counts_of_other_groups_are_named(
+    command: list[str], rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = wroc.score_counts(rows, "y", "s", by="sex")
+    other.write_parquet("counts2.parquet")
+    sources = ["counts1.parquet", "counts2.parquet", "counts3.parquet"]
+    assert main([command[0], *sources, *command[1:]]) == 2
+    assert capsys.readouterr().err == (
+        "polars-wroc: `files` must all have the same groups; found "
+        "{'age': 'Int64', 'sex': 'String'} in counts1.parquet and "
+        "{'sex': 'String'} in counts2.parquet\n"
+    )
+    assert not Path("x.parquet").exists()
+
+
+def test_counts_that_are_no_numbers_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = pl.read_parquet("counts2.parquet").with_columns(w_pos=-pl.col("w_pos"))
+    damaged.write_parquet("counts2.parquet")
+    assert main(["merge", "counts?.parquet", "-o", "x.parquet"]) == 2
+    message = capsys.readouterr().err
+    assert "must hold numbers that are finite and zero or more in column 'w_pos'" in message
+    assert message.endswith(", in counts2.parquet\n")
+    assert message.count("\n") == 1
+    assert not Path("x.parquet").exists()

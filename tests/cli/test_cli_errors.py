@@ -1,0 +1,305 @@
+"""Bad input on the command line: one line that says what is wrong, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sweeps import sweep
+
+from polars_wroc.cli.main import main
+
+COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
+HTML = ["-o", "report.html"]
+
+
+@pytest.fixture
+def rows() -> pl.DataFrame:
+    """80 rows with a column for every mistake."""
+    return pl.DataFrame(
+        {
+            "y": [0, 1] * 40,
+            "s": [float(k % 17) for k in range(80)],
+            "g": ["a", "b", "b", "a"] * 20,
+            "two": [1, 2] * 40,
+            "text": ["x", "y"] * 40,
+            "nothing": pl.Series([None] * 80, dtype=pl.Float64),
+            "negative": [-1.0, 1.0] * 40,
+            "one_class": ["x", "y"] * 40,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the rows in it."""
+    rows.write_parquet(tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def assert_refused(
+    call: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """Check that a call says one line, which is returned, and leaves the folder as it was."""
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(call) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("polars-wroc: ")
+    assert message in err
+    assert err.count("\n") == 1
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == before
+    return err
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "-"], HTML, ["-o", "segments.csv"]])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"--label": "no"}, "`label` must name a column of the frame; found no column 'no'"),
+        ({"--score": "no"}, "`score` must name a column of the frame; found no column 'no'"),
+        ({"--by": "no"}, "`by` must name a column of the frame; found no column 'no'"),
+        ({"--weight": "no"}, "`weight` must name a column of the frame; found no column 'no'"),
+        ({"--cluster": "no"}, "`cluster` must name a column of the frame; found no column 'no'"),
+        ({"--score": "text"}, "`score` must be numeric; found column 'text' of type String"),
+        ({"--label": "two"}, "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with"),
+        ({"--label": "text"}, "come with `pos_label`"),
+        ({"--weight": "negative"}, "`weight` must be finite and zero or more"),
+        ({"--score": "nothing"}, "`frame` must have rows to audit; found none: 80 rows lack"),
+        ({"--label": "nothing"}, "`frame` must have rows to audit; found none: 80 rows lack"),
+        ({"--threshold": "nan"}, "`threshold` must be "),
+        ({"--fail-if": "auc_gapp>0.1"}, "`--fail-if` must name one of auc, auc_reference, "),
+        ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs a threshold)"),
+        ({"--fail-if": "auc_gap"}, "`--fail-if` must be a name, one of > >= < <= and a number"),
+        ({"--fail-if": "auc_gap>high"}, "found 'auc_gap>high'"),
+        ({"--weigh": "w"}, "unrecognized arguments: --weigh w"),
+    ],
+)
+def test_bad_columns_and_options(
+    changed: dict[str, str],
+    message: str,
+    output: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = dict(zip(COLUMNS[::2], COLUMNS[1::2], strict=True)) | changed
+    flags = [word for option in options.items() for word in option]
+    assert_refused(["audit", "rows.parquet", *flags, *output], message, folder, capsys)
+
+
+def damaged(path: Path, start: float, stop: float) -> bytes:
+    """Bytes of a file with a part of them set to ones."""
+    content = path.read_bytes()
+    places = int(start * len(content)), int(stop * len(content))
+    return content[: places[0]] + b"\xff" * (places[1] - places[0]) + content[places[1] :]
+
+
+FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
+    "junk": ("x.parquet", lambda _: np.random.default_rng(0).bytes(500), "The file must end with"),
+    "truncated": ("x.parquet", lambda path: path.read_bytes()[:900], "The file must end with"),
+    "damaged page": ("x.parquet", lambda path: damaged(path, 0.01, 0.2), ""),
+    "damaged footer": ("x.parquet", lambda path: damaged(path, 0.6, 0.8), ""),
+    "empty": ("x.parquet", lambda _: b"", "`files` must be readable; found x.parquet: "),
+    "empty csv": ("x.csv", lambda _: b"", "`files` must be readable; found x.csv: empty CSV"),
+    "header only": ("x.csv", lambda _: b"y,s,g\n", "`files` must hold rows; found none in x.csv"),
+    "junk csv": ("x.csv", lambda _: bytes(range(256)) * 4, ""),
+    "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "more fields than defined"),
+    "late text": ("x.csv", lambda _: b"y,s,g\n" + b"1,2,a\n" * 999 + b"0,high,b\n", "'s'"),
+    "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "`files` must be readable; found x.arrow: "),
+    "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "`files` must be readable; found x.ndjson: "),
+    "no ndjson": ("x.ndjson", lambda _: b"", ""),
+}
+
+
+@pytest.mark.parametrize("command", ["audit", "auc", "curve"])
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files(
+    name: str, command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, content, message = FILES[name]
+    (folder / file).write_bytes(content(folder / "rows.parquet"))
+    output = {"audit": "x.html", "auc": "x.json", "curve": "x.svg"}[command]
+    assert_refused([command, file, *COLUMNS, "-o", output], message, folder, capsys)
+
+
+def save_half(rows: pl.DataFrame, path: Path) -> None:
+    """Write the first half of a file."""
+    rows.write_parquet(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def save_lines(*lines: str) -> Callable[[pl.DataFrame, Path], object]:
+    """Write many good lines, then others."""
+    good = ["y,s,g", *["1,2.5,a"] * 999]
+    return lambda _, path: path.write_text("\n".join([*good, *lines]))
+
+
+UNREADABLE = "`files` must be readable; found bad."
+ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
+    "truncated": ("bad.parquet", save_half, UNREADABLE),
+    "empty": ("bad.parquet", lambda _, path: path.touch(), UNREADABLE),
+    "column missing": (
+        "bad.parquet",
+        lambda rows, path: rows.drop("s").write_parquet(path),
+        "`score` must name a column of the frame; found no column 's' among ",
+    ),
+    "another type": (
+        "bad.parquet",
+        lambda rows, path: rows.cast({"s": pl.Int64}).write_parquet(path),
+        "`files` must all have the same columns; found 's' of ",
+    ),
+    "text": (
+        "bad.parquet",
+        lambda rows, path: rows.cast({"s": pl.String}).write_parquet(path),
+        "`score` must be numeric; found column 's' of type String, in bad.parquet",
+    ),
+    "bad label": (
+        "bad.parquet",
+        lambda rows, path: rows.with_columns(y=pl.lit(2, pl.Int64)).write_parquet(path),
+        "come with `pos_label`; column 'y' holds 2.0, in bad.parquet",
+    ),
+    "late text": ("bad.csv", save_lines("0,high,b"), UNREADABLE),
+    "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), UNREADABLE),
+    "other header": (
+        "bad.csv",
+        lambda _, path: path.write_text("y,s\n1,2.5\n"),
+        "`by` must name a column of the frame; found no column 'g' among ['y', 's'], in bad.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["auc", "audit", "counts"])
+@pytest.mark.parametrize("place", sweep([0, 1, 2]))
+@pytest.mark.parametrize("name", ONE_BAD)
+def test_the_one_bad_file_of_several_is_named(
+    name: str,
+    place: int,
+    command: str,
+    rows: pl.DataFrame,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad, save, message = ONE_BAD[name]
+    suffix = Path(bad).suffix
+    good = [f"{letter}{suffix}" for letter in "ac"]
+    for path in good:
+        used = rows.select("y", "s", "g")
+        used.write_csv(path) if suffix == ".csv" else rows.write_parquet(path)
+    save(rows, folder / bad)
+    call = [command, *good[:place], bad, *good[place:], *COLUMNS, "-o", "x.csv"]
+    assert bad in assert_refused(call, message, folder, capsys)
+
+
+def test_columns_that_are_not_used_may_be_there_or_not(rows: pl.DataFrame, folder: Path) -> None:
+    rows.with_columns(more=1).write_parquet(folder / "more.parquet")
+    rows.select("y", "s", "g").write_parquet(folder / "less.parquet")
+    files = ["more.parquet", "rows.parquet", "less.parquet"]
+    for sources in (files, files[::-1]):
+        assert main(["auc", *sources, *COLUMNS, "-o", "x.csv"]) == 0
+        assert pl.read_csv("x.csv")["n"].sum() == 240
+
+
+def test_a_mistake_in_every_file_is_not_blamed_on_one(
+    rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.write_parquet(folder / "more.parquet")
+    for label, message in (("no", "'one_class']\n"), ("two", "column 'two' holds 2.0\n")):
+        call = ["auc", "rows.parquet", "more.parquet", "--label", label, "--score", "s"]
+        assert_refused(call, message, folder, capsys)
+
+
+@pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts"], fast=2))
+@pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
+def test_full_disk(
+    command: str,
+    suffix: str,
+    rows: pl.DataFrame,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Python would cut its own compiled files short, too.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    if suffix == "html" and command in ("auc", "counts"):
+        suffix = "csv"
+    rows.write_parquet(folder / "more.parquet")
+    call = [command, "rows.parquet", "more.parquet", *COLUMNS, "-o", f"x.{suffix}"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        message = f"`path` must be a file that can be written; found 'x.{suffix}': "
+        assert_refused(call, message, folder, capsys)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_folder_that_cannot_be_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "kept").mkdir()
+    # The superuser may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "kept")
+    message = "`path` must be in a folder that can be written; found 'kept'"
+    call = ["audit", "rows.parquet", *COLUMNS, "-o", "kept/x.html"]
+    assert_refused(call, message, folder, capsys)
+
+
+def test_table_without_rows(
+    rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.clear().write_parquet(folder / "x.parquet")
+    message = "`frame` must have rows to audit; found none\n"
+    assert_refused(["audit", "x.parquet", *COLUMNS, *HTML], message, folder, capsys)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("none/rows.parquet", "`files` must exist; found no 'none/rows.parquet'"),
+        ("none/*.parquet", "`files` must exist; found no 'none/*.parquet'"),
+        ("empty", "`files` must hold Parquet files where it is a folder; found none in 'empty'"),
+        ("rows", "`files` must end in one of .parquet, "),
+    ],
+)
+def test_sources_that_are_not_there(
+    source: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    assert_refused(["audit", source, *COLUMNS, *HTML], message, folder, capsys)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("none/report.html", "`path` must be in a folder that exists; found no 'none'"),
+        ("empty", "`path` must end in one of .html, .json, .parquet, .csv; found 'empty'"),
+        ("report.xlsx", "`path` must end in one of .html, .json, .parquet, .csv"),
+        ("rows.parquet", "`path` must not be a file that is read; found 'rows.parquet'"),
+        ("folder.html", "`path` must be a file; found the folder 'folder.html'"),
+    ],
+)
+def test_targets_that_cannot_be_written(
+    target: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "folder.html").mkdir()
+    assert_refused(["audit", "rows.parquet", *COLUMNS, "-o", target], message, folder, capsys)
+
+
+def test_segments_of_one_class_are_no_mistake(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--by", "one_class"]
+    assert main([*call, "--threshold", "8", "-o", "x.csv"]) == 0
+    assert capsys.readouterr().err == ""
+    segments = pl.read_csv(folder / "x.csv").filter(attribute="one_class")
+    assert segments["auc"].to_list() == [None, None]
+    assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.csv"]

@@ -1,0 +1,253 @@
+"""Bins of scores: monotone, the same for any data, and with bounds that hold with certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from sklearn.metrics import roc_auc_score, roc_curve
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.counts.binning import Binning, score_bin
+
+Floats = npt.NDArray[np.float64]
+# What adding up in another order may change.
+ROUNDING = 1e-12
+ROWS = 12
+
+
+def numbered(scores: Floats, parts: int) -> list[int]:
+    """Numbers of the bins of some scores."""
+    return pl.DataFrame({"s": scores}).select(score_bin(pl.col("s"), parts)).to_series().to_list()
+
+
+@given(
+    scores=st.lists(st.floats(allow_nan=False), min_size=2),
+    bits=st.sampled_from([0, 1, 4, 8, 20, 48]),
+)
+def test_numbers_of_bins_rise_with_scores(scores: list[float], bits: int) -> None:
+    numbers = numbered(np.array(sorted(scores)), 1 << bits)
+    assert numbers == sorted(numbers)
+    # Two bins of one are two of its halves.
+    finer = numbered(np.array(sorted(scores)), 1 << min(bits + 1, 48))
+    assert all(number is not None for number in finer)
+    together: dict[int, set[int]] = {}
+    for fine, coarse in zip(finer, numbers, strict=True):
+        together.setdefault(fine, set()).add(coarse)
+    assert all(len(coarse) == 1 for coarse in together.values())
+
+
+@pytest.mark.parametrize("bits", [0, 4, 8])
+def test_bins_end_at_powers_of_two_and_their_parts(bits: int) -> None:
+    parts = 1 << bits
+    for low in (2.0**-9, 0.125, 2.0, 1024.0):
+        edges = low * (1 + np.arange(parts + 1) / parts)
+        inside = np.nextafter(edges[1:], 0)
+        numbers = numbered(np.sort(np.concatenate([edges[:-1], inside])), parts)
+        assert numbers[::2] == numbers[1::2]
+        assert len(set(numbers)) == parts
+    # Towards one, bins are those towards zero, mirrored.
+    small = np.array([0.001, 0.01, 0.1, 0.2, 0.3])
+    widths = np.diff(numbered(small, parts))
+    assert np.diff(numbered(1 - small, parts)).tolist() == (-widths).tolist()
+
+
+@pytest.mark.parametrize(
+    ("bins", "parts"), [(16, 1), (17, 2), (1000, 64), (4096, 256), (10**30, 1 << 48)]
+)
+def test_bins_are_at_least_as_many_as_asked_for(bins: int, parts: int) -> None:
+    assert Binning(bins).parts == parts
+    assert Binning(bins, 0.0).finer_parts == min(parts << 8, 1 << 48)
+    assert Binning(bins, 1.0).finer_parts == min(parts << 1, 1 << 48)
+
+
+def adversarial(random: np.random.Generator, cases: int) -> dict[str, Floats]:
+    """Scores of each kind that bins may get wrong: a row of ``ROWS`` for each case."""
+    shape = (cases, ROWS)
+    place = random.random((cases, 1))
+    steps = random.integers(-3, 4, shape)
+    ulps = np.where(steps == 0, place, np.nextafter(place, np.sign(steps) * 10))
+    special = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1e-310, 0.5, 1.0, 1.7e308]
+    edges = 2.0 ** random.integers(-4, 4, shape)
+    return {
+        "normal": random.normal(size=shape) * 10.0 ** random.integers(-5, 6, (cases, 1)),
+        "probability": random.random(shape),
+        "one bin": 1e6 + random.random(shape) * 1e-3,
+        "one ulp": ulps,
+        "tied": np.round(random.random(shape), 1),
+        "near one": 1 - 10.0 ** random.uniform(-16, -1, shape),
+        "near zero": 10.0 ** random.uniform(-320, -1, shape),
+        "special": random.choice(special, shape),
+        "edges": np.where(random.random(shape) < 0.5, edges, np.nextafter(edges, 0)),
+        "huge": random.choice([-1.0, 1.0], shape) * 10.0 ** random.uniform(290, 308, shape),
+    }
+
+
+@pytest.fixture(scope="module")
+def cases() -> pl.DataFrame:
+    """Ten thousand small data sets, a tenth of them of each kind."""
+    random, each = np.random.default_rng(11), 1000
+    kinds = adversarial(random, each)
+    scores = np.concatenate([*kinds.values()])
+    labels = random.random(scores.shape) < 0.5
+    return pl.DataFrame(
+        {
+            "case": np.repeat(np.arange(scores.shape[0]), ROWS),
+            "kind": np.repeat([*kinds], each * ROWS),
+            "s": scores.ravel(),
+            "y": labels.ravel(),
+            "w": random.choice([0.0, 0.5, 1.0, 7.0], scores.size),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "options", sweep([{"bins": 16}, {"bins": 64}, {"bins": 4096}, {"tolerance": 0.02}])
+)
+def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[str, Any]) -> None:
+    exact = wroc.summary(cases, "y", "s", weight="w", by="case")
+    bounded = wroc.summary(cases, "y", "s", weight="w", by="case", **options)
+    assert_frame_equal(
+        bounded.select("case", "n_pos", "n_neg", "w_pos", "w_neg"),
+        exact.select("case", "n_pos", "n_neg", "w_pos", "w_neg"),
+    )
+    assert exact["auc"].null_count() < exact.height / 100
+    table = bounded.with_columns(exact=exact["auc"]).filter(pl.col("exact").is_not_null())
+    low, high = pl.col("auc_low") - ROUNDING, pl.col("auc_high") + ROUNDING
+    assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
+    assert table.filter(~pl.col("auc").is_between(low, high)).is_empty()
+    assert bounded.filter(pl.col("auc_low").is_null() != pl.col("auc").is_null()).is_empty()
+    widths = (table["auc_high"] - table["auc_low"]).to_numpy()
+    if "tolerance" in options:
+        assert widths.max() <= options["tolerance"] + ROUNDING
+    elif options["bins"] == 16:
+        # Otherwise the bounds would be those of the exact curve.
+        assert widths.mean() > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "area",
+    [
+        {"fpr": (0.0, 0.2)},
+        {"fpr": (0.1, 0.6), "standardize": True},
+        {"tpr": (0.5, 1.0)},
+        {"fpr": (0.0, 0.5), "tpr": (0.5, 1.0)},
+    ],
+)
+def test_bounds_of_partial_areas_hold(cases: pl.DataFrame, area: dict[str, Any]) -> None:
+    exact = wroc.partial_aucs(cases, "y", "s", weight="w", by="case", **area)
+    bounded = wroc.partial_aucs(cases, "y", "s", weight="w", by="case", bins=16, **area)
+    table = bounded.with_columns(exact=exact["partial_auc"]).drop_nulls()
+    assert table.height > 9000
+    low, high = pl.col("partial_auc_low") - ROUNDING, pl.col("partial_auc_high") + ROUNDING
+    assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
+    assert (table["partial_auc_high"] > table["partial_auc_low"]).any()
+
+
+@pytest.mark.parametrize(
+    ("function", "given_rate", "found"),
+    [(wroc.tpr_at_fpr, "fpr", "tpr"), (wroc.fpr_at_tpr, "tpr", "fpr")],
+)
+def test_bounds_of_rates_hold(
+    cases: pl.DataFrame, function: Callable[..., pl.DataFrame], given_rate: str, found: str
+) -> None:
+    some = cases.filter(pl.col("case") % 10 == 0)
+    rates = {given_rate: [0.0, 0.1, 0.25, 0.5, 1.0]}
+    exact = function(some, "y", "s", weight="w", by="case", **rates)
+    bounded = function(some, "y", "s", weight="w", by="case", bins=16, **rates)
+    table = bounded.with_columns(exact=exact[found]).drop_nulls(found)
+    low, high = pl.col(f"{found}_least") - ROUNDING, pl.col(f"{found}_most") + ROUNDING
+    assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
+    assert table.height > 4000
+
+
+def test_binned_scores_are_ties_as_sklearn_sees_them() -> None:
+    random = np.random.default_rng(2)
+    scores, labels, weights = random.normal(size=500), random.random(500) < 0.4, random.random(500)
+    frame = pl.DataFrame({"y": labels, "s": scores, "w": weights})
+    tied = frame.select(score_bin(pl.col("s"), 4)).to_series().to_numpy()
+    found = wroc.summary(frame, "y", "s", weight="w", bins=64).row(0, named=True)
+    assert found["auc"] == pytest.approx(
+        roc_auc_score(labels, tied, sample_weight=weights), rel=1e-12
+    )
+    # All in a bin in the best order and in the worst one.
+    best = tied + 0.5 * labels
+    worst = tied - 0.5 * labels
+    for name, ranks in (("auc_high", best), ("auc_low", worst)):
+        expected = roc_auc_score(labels, ranks, sample_weight=weights)
+        assert found[name] == pytest.approx(expected, rel=1e-12)
+
+
+def test_points_between_bins_are_points_of_the_curve() -> None:
+    random = np.random.default_rng(3)
+    scores, labels = random.random(400), random.random(400) < 0.5
+    frame = pl.DataFrame({"y": labels, "s": scores})
+    binned = wroc.roc_curve(frame, "y", "s", bins=32)
+    fpr, tpr, thresholds = roc_curve(labels, scores, drop_intermediate=False)
+    whole = pl.DataFrame({"threshold": thresholds, "fpr": fpr, "tpr": tpr})
+    both = binned.select("threshold", "fpr", "tpr").join(whole, on="threshold", suffix="_whole")
+    assert both.height == binned.height < 70
+    for rate in ("fpr", "tpr"):
+        np.testing.assert_allclose(both[rate], both[f"{rate}_whole"], atol=1e-14)
+    exact = roc_auc_score(labels, scores)
+    low, high = binned.row(0, named=True)["auc_low"], binned.row(0, named=True)["auc_high"]
+    assert low <= exact <= high
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lambda z: z,
+        lambda z: 1 / (1 + np.exp(-z)),
+        lambda z: 1 / (1 + np.exp(5 - z)),
+        lambda z: 1 / (1 + np.exp(-2 * z - 4)),
+        lambda z: z / 1000,
+        lambda z: np.round(100 * z),
+    ],
+    ids=["logits", "probabilities", "rare", "common", "small", "integers"],
+)
+def test_the_default_is_sure_to_a_thousandth(scores: Callable[[Floats], Floats]) -> None:
+    random = np.random.default_rng(4)
+    labels = random.random(20_000) < 0.3
+    frame = pl.DataFrame({"y": labels, "s": scores(random.normal(size=20_000) + labels)})
+    found = wroc.summary(frame, "y", "s", bins=4096).row(0, named=True)
+    assert found["auc_high"] - found["auc_low"] < 1e-3
+    assert found["auc"] == pytest.approx(wroc.summary(frame, "y", "s")["auc"].item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("tolerance", sweep([1e-2, 1e-4, 0.0]))
+def test_a_tolerance_is_kept_in_every_segment(tolerance: float) -> None:
+    random, rows = np.random.default_rng(6), 3000
+    labels = random.random(rows) < 0.3
+    frame = pl.DataFrame(
+        {
+            "a": random.choice(["x", "y"], rows),
+            "b": random.choice([np.nan, 1.0, 2.0], rows),
+            "y": labels,
+            # In one bin, nearly: only single scores tell them apart.
+            "s": 1e6 + random.normal(size=rows) + labels,
+            "other": random.normal(size=rows) + labels,
+        }
+    )
+    scores = ["s", "other"]
+    audited = partial(wroc.audit, frame, "y", scores, by=["a", "b"], intersections=True)
+    exact, bounded = audited().segments, audited(tolerance=tolerance).segments
+    widths = bounded["auc_high"] - bounded["auc_low"]
+    assert (widths <= tolerance + ROUNDING).all()
+    assert (bounded["auc_low"] <= exact["auc"] + ROUNDING).all()
+    assert (exact["auc"] <= bounded["auc_high"] + ROUNDING).all()
+    assert_frame_equal(bounded.select("n", "w_pos"), exact.select("n", "w_pos"))
+    if tolerance == 0:
+        assert_frame_equal(
+            bounded.select("auc", "se", "ci_low"), exact.select("auc", "se", "ci_low"), rel_tol=1e-9
+        )

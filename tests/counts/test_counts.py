@@ -1,0 +1,359 @@
+"""Counts by score: the tables that follow from them, and that they add up in any way."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+# In the order that counts give them.
+SCORES = ["other", "s"]
+EQUAL: dict[str, Any] = {"rel_tol": 1e-11, "abs_tol": 1e-12}
+# Functions of rows that counts serve as well, with options, and whether groups are compared.
+TABLES: list[tuple[str, dict[str, Any], bool]] = [
+    ("summary", {}, False),
+    ("summary", {"weight_type": "frequency", "level": 0.9}, False),
+    ("confusion_curve", {}, False),
+    ("roc_curve", {"drop_collinear": True}, False),
+    ("roc_curve", {"band": "pointwise", "max_points": 20}, False),
+    ("pr_curve", {}, False),
+    ("det_curve", {}, False),
+    ("gain_curve", {}, False),
+    ("cost_curve", {}, False),
+    ("tpr_at_fpr", {"fpr": [0.1, 0.2]}, False),
+    ("fpr_at_tpr", {"tpr": 0.8}, False),
+    ("partial_aucs", {"fpr": (0.0, 0.3)}, False),
+    ("partial_aucs", {"tpr": (0.7, 1.0), "standardize": True}, False),
+    ("operating_points", {"criterion": "youden"}, False),
+    ("threshold_metrics", {"thresholds": [0.3, 0.5], "level": 0.9}, False),
+    ("calibration_curve", {}, False),
+    ("calibration_curve", {"strategy": "uniform"}, False),
+    ("calibration_error", {}, False),
+    ("group_gaps", {"threshold": 0.5}, True),
+    ("group_gaps", {"threshold": 0.5, "reference": "overall"}, True),
+    ("group_gaps", {"reference": "best", "weight_type": "frequency"}, True),
+    ("fairness", {"threshold": 0.5}, True),
+    ("cross_auc", {}, True),
+    ("subgroup_auc", {}, True),
+    ("auc_decomposition", {}, True),
+    ("equalized_thresholds", {}, True),
+]
+
+
+@pytest.fixture(scope="module")
+def scored() -> pl.DataFrame:
+    """Weighted rows in crossed groups, with ties, missing rows and rows without weight."""
+    random, rows = np.random.default_rng(71), 900
+    positive = random.random(rows) < 0.35
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], rows),
+            "h": random.choice(["x", "y"], rows),
+            "y": positive,
+            "s": np.round(1 / (1 + np.exp(-random.normal(size=rows) - positive)), 2),
+            "other": np.round(random.random(rows), 2),
+            "w": random.integers(0, 4, rows) / 2,
+        }
+    )
+    return frame.with_columns(s=pl.when(pl.int_range(rows) % 40 != 0).then("s"))
+
+
+def counts_of(frame: pl.DataFrame, by: list[str], bins: int | None = None) -> pl.DataFrame:
+    """Counts of one score in parts of a frame."""
+    return wroc.score_counts(frame, "y", "s", weight="w", by=by, bins=bins)
+
+
+@pytest.mark.parametrize("score", sweep(["s", SCORES]), ids=["score", "models"])
+@pytest.mark.parametrize(("name", "options", "compares"), sweep(TABLES, fast=TABLES[::3]))
+def test_tables_from_counts_are_those_of_the_rows(
+    scored: pl.DataFrame, score: str | list[str], name: str, options: dict[str, Any], compares: bool
+) -> None:
+    counts = wroc.from_counts(wroc.score_counts(scored, "y", score, weight="w", by=["g", "h"]))
+    for by in ("g", ["g", "h"]) if compares else ("g", ["h", "g"], None):
+        of_rows = getattr(wroc, name)(scored, "y", score, weight="w", by=by, **options)
+        assert_frame_equal(getattr(counts, name)(by=by, **options), of_rows, **EQUAL)
+
+
+@pytest.mark.parametrize(
+    "options",
+    sweep(
+        [
+            {},
+            {"threshold": 0.5},
+            {"criterion": "youden", "intersections": True, "reference": "best"},
+        ]
+    ),
+)
+def test_an_audit_of_counts_is_that_of_the_rows(
+    scored: pl.DataFrame, options: dict[str, Any]
+) -> None:
+    counts = wroc.from_counts(wroc.score_counts(scored, "y", SCORES, weight="w", by=["g", "h"]))
+    of_counts = counts.audit(by=["g", "h"], **options)
+    of_rows = wroc.audit(scored, "y", SCORES, weight="w", by=["g", "h"], **options)
+    for name in ("segments", "gaps", "curves", "fairness"):
+        table = getattr(of_rows, name)
+        if table is None:
+            assert getattr(of_counts, name) is None
+        else:
+            assert_frame_equal(getattr(of_counts, name), table, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.slow
+def test_the_report_of_counts_opens(scored: pl.DataFrame, tmp_path: Any) -> None:
+    counts = wroc.from_counts(counts_of(scored, ["g", "h"]))
+    counts.audit(by=["g", "h"], threshold=0.5).save(tmp_path / "report.html")
+    assert "<table" in (tmp_path / "report.html").read_text()
+
+
+def test_a_state_counts_rows_and_sums_powers_of_their_weights(scored: pl.DataFrame) -> None:
+    state = counts_of(scored, ["g"])
+    there = scored.filter(pl.col("w") > 0)
+    kept = there.drop_nulls("s")
+    expected = kept.group_by("g", score="s").agg(
+        n_pos=pl.col("y").sum().cast(pl.Int64),
+        n_neg=(~pl.col("y")).sum().cast(pl.Int64),
+        **{
+            f"{name}_{side}": (pl.col("w") ** power).filter(of).sum()
+            for power, name in ((1, "w"), (2, "w2"), (3, "w3"))
+            for side, of in (("pos", pl.col("y")), ("neg", ~pl.col("y")))
+        },
+    )
+    known = state.drop_nulls("score")
+    assert_frame_equal(
+        known.drop("n_missing"),
+        expected.select(known.drop("n_missing").columns),
+        check_row_order=False,
+    )
+    assert known["n_missing"].sum() == 0
+    missing = state.filter(pl.col("score").is_null()).select("g", "n_missing")
+    lacking = (
+        there.filter(pl.col("s").is_null()).group_by("g").agg(n_missing=pl.len().cast(pl.Int64))
+    )
+    assert_frame_equal(missing, lacking, check_row_order=False)
+    assert state["g"].is_sorted()
+    for _, group in known.group_by("g", maintain_order=True):
+        assert group["score"].is_sorted(descending=True)
+
+
+@given(data=st.data(), bins=st.sampled_from([None, 16, 4096]))
+def test_states_add_up_in_any_way(data: st.DataObject, bins: int | None) -> None:
+    random, rows = np.random.default_rng(5), 200
+    frame = pl.DataFrame(
+        {
+            "g": pl.Series(["a", "b", None]).sample(rows, with_replacement=True, seed=5),
+            "y": random.random(rows) < 0.4,
+            "s": np.round(random.normal(size=rows), 1),
+            "w": random.random(rows),
+        }
+    )
+    cuts = data.draw(st.lists(st.integers(0, rows), max_size=5))
+    ends = [0, *sorted(cuts), rows]
+    states = [counts_of(frame[low:high], ["g"], bins) for low, high in pairwise(ends)]
+    order = data.draw(st.permutations(range(len(states))))
+    shuffled = [states[place] for place in order]
+    whole = counts_of(frame, ["g"], bins)
+    assert_frame_equal(wroc.merge_counts(shuffled), whole, **EQUAL)
+    # In pairs, whichever come first.
+    while len(shuffled) > 1:
+        shuffled = [wroc.merge_counts(shuffled[:2]), *shuffled[2:]]
+    assert_frame_equal(shuffled[0], whole, **EQUAL)
+    summaries = [wroc.from_counts(state).summary(by="g") for state in (shuffled[0], whole)]
+    assert_frame_equal(*summaries, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def test_threads_count_what_one_does(scored: pl.DataFrame) -> None:
+    parts = [scored[place::7] for place in range(7)]
+    with ThreadPoolExecutor(3) as pool:
+        states = list(pool.map(partial(counts_of, by=["g", "h"]), parts))
+    merged = wroc.from_counts(wroc.merge_counts(states)).summary(by="g")
+    whole = wroc.summary(scored, "y", "s", weight="w", by="g")
+    assert_frame_equal(merged, whole, rel_tol=1e-12, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("bins", [None, 256])
+def test_a_state_survives_a_file(scored: pl.DataFrame, bins: int | None) -> None:
+    state, file = counts_of(scored, ["g", "h"], bins), io.BytesIO()
+    state.write_parquet(file)
+    file.seek(0)
+    assert_frame_equal(
+        wroc.from_counts(pl.read_parquet(file)).summary(by="h"),
+        wroc.from_counts(state).summary(by="h"),
+        **EQUAL,
+    )
+
+
+def test_lazy_counts_give_lazy_tables(scored: pl.DataFrame) -> None:
+    lazy = wroc.score_counts(scored.lazy(), "y", "s", weight="w", by="g")
+    assert isinstance(lazy, pl.LazyFrame)
+    merged = wroc.merge_counts([lazy, lazy])
+    table = wroc.from_counts(merged).summary(by="g")
+    assert isinstance(table, pl.LazyFrame)
+    eager = counts_of(scored, ["g"])
+    expected = wroc.from_counts(wroc.merge_counts([eager, eager])).summary(by="g")
+    assert_frame_equal(table.collect(), expected, **EQUAL)
+    assert isinstance(expected, pl.DataFrame)
+
+
+def test_states_of_different_bins_come_to_the_widest(scored: pl.DataFrame) -> None:
+    low, high = scored[:400], scored[400:]
+    wide = counts_of(scored, ["g"], 64)
+    for other in (None, 64, 1024):
+        parts = [counts_of(low, ["g"], 64), counts_of(high, ["g"], other)]
+        assert_frame_equal(wroc.merge_counts(parts), wide, **EQUAL)
+    assert_frame_equal(wroc.merge_counts([counts_of(scored, ["g"])], bins=64), wide, **EQUAL)
+    assert_frame_equal(wroc.merge_counts([counts_of(scored, ["g"], 1024)], bins=64), wide, **EQUAL)
+
+
+def test_groups_of_counts_may_be_taken_together_or_made_anew(scored: pl.DataFrame) -> None:
+    counts = wroc.from_counts(counts_of(scored, ["g", "h"]))
+    group = (pl.col("g") == "a").alias("is_a")
+    assert_frame_equal(
+        counts.summary(by=group), wroc.summary(scored, "y", "s", weight="w", by=group), **EQUAL
+    )
+
+
+def test_large_integers_are_counted_apart() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1, 0], "s": [2**53 + 1, 2**53, 2**60 + 1, 2**60]})
+    counts = wroc.score_counts(frame, "y", "s")
+    assert counts["score"].dtype == pl.Int64
+    assert counts.height == 4
+    assert wroc.from_counts(counts).summary()["auc"].item() == 0.75
+    # Numbers that are one as floats share a bin, which is not taken for one score.
+    bounds = wroc.summary(frame, "y", "s", bins=16).row(0, named=True)
+    assert bounds["auc_low"] <= 0.75 <= bounds["auc_high"]
+
+
+def test_a_threshold_inside_a_bin_is_refused() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.299, 0.301, 0.6], "g": ["a", "a", "b"]})
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=64))
+    found = r"^`thresholds?` must not be inside a bin of scores; found 0\.3 in one from 0\.299 to"
+    calls: list[Callable[[], Any]] = [
+        lambda: counts.threshold_metrics(thresholds=0.3),
+        lambda: counts.group_gaps(by="g", threshold=0.3),
+        lambda: counts.fairness(by="g", threshold=0.3),
+        lambda: counts.audit(by="g", threshold=0.3),
+    ]
+    for call in calls:
+        with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
+            call()
+
+
+@pytest.mark.parametrize("threshold", sweep([0.3, 0.5, 0.25]))
+def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
+    scored: pl.DataFrame, threshold: float
+) -> None:
+    exact, binned = (
+        wroc.audit(scored, "y", "s", by="g", threshold=threshold, bins=bins).segments
+        for bins in (None, 16)
+    )
+    cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
+    assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (wroc.from_counts, ValueError, "no 'score' in"),
+        (
+            lambda df: wroc.from_counts(cast("Any", [df])),
+            TypeError,
+            "`counts` must be a table of `score_counts`",
+        ),
+        (lambda _: wroc.merge_counts([]), TypeError, "`counts` must be one or several"),
+        (
+            lambda df: wroc.merge_counts(cast("Any", counts_of(df, ["g"]))),
+            TypeError,
+            "one or several",
+        ),
+        (
+            lambda df: wroc.merge_counts([counts_of(df, ["g"]), counts_of(df, ["h"])]),
+            ValueError,
+            r"same groups; found \{'g': 'String'\} in the first and \{'h': 'String'\} in number 2",
+        ),
+        (lambda df: counts_of(df, ["g"], 15), ValueError, "`bins` must be 16 or more; found 15"),
+        (
+            lambda df: wroc.score_counts(df.rename({"g": "bins"}), "y", "s", by="bins"),
+            ValueError,
+            "must not take the name of a result column; found 'bins'",
+        ),
+        (
+            lambda df: wroc.from_counts(counts_of(df, ["g"])).summary(by="h"),
+            pl.exceptions.ColumnNotFoundError,
+            r"no column 'h' among \['g'\]",
+        ),
+        (
+            lambda df: wroc.from_counts(counts_of(df, ["g"])).summary(cluster="g"),
+            TypeError,
+            "cluster",
+        ),
+        (
+            lambda df: wroc.from_counts(counts_of(df, ["g"]).with_columns(n_pos=-1)).summary(),
+            pl.exceptions.InvalidOperationError,
+            "zero or more in column 'n_pos'; found -1",
+        ),
+        (
+            lambda df: wroc.merge_counts([counts_of(df, ["g"]).with_columns(w_neg=float("nan"))]),
+            pl.exceptions.InvalidOperationError,
+            "zero or more in column 'w_neg'; found NaN",
+        ),
+        (
+            lambda df: wroc.from_counts(counts_of(df, ["g"]).with_columns(w_pos=pl.lit("much"))),
+            ValueError,
+            "found 'w_pos' of type String",
+        ),
+        (
+            lambda df: wroc.summary(df, "y", "s", bins=16, cluster="g"),
+            ValueError,
+            "`cluster` must be None with `bins` or `tolerance`",
+        ),
+        (
+            lambda df: wroc.summary(df, "y", "s", tolerance=-0.1),
+            ValueError,
+            "`tolerance` must lie between 0 and 1; found -0.1",
+        ),
+        (
+            lambda df: wroc.score_counts(
+                df.with_columns(y=pl.int_range(pl.len()) % 3 - 1), "y", "s"
+            ),
+            pl.exceptions.InvalidOperationError,
+            "or both 0 and -1",
+        ),
+    ],
+)
+def test_what_is_no_state_is_refused(
+    scored: pl.DataFrame, call: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(scored)
+
+
+@pytest.mark.slow
+def test_the_report_says_how_sure_binned_aucs_are(scored: pl.DataFrame, tmp_path: Any) -> None:
+    for bins, said in ((None, None), (64, "± 0."), (2**60, "exact")):
+        page = tmp_path / "report.html"
+        wroc.audit(scored, "y", "s", by="g", bins=bins).save(page)
+        fact = "scores were counted in bins"
+        assert (fact in page.read_text()) == (bins is not None)
+        assert said is None or said in page.read_text()
+
+
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
+def test_an_audit_of_counts_says_whether_rows_have_weights(
+    scored: pl.DataFrame, weight: str | None
+) -> None:
+    counts = wroc.score_counts(scored, "y", "s", weight=weight, by="g")
+    settings = wroc.from_counts(counts).audit(by="g").settings
+    assert settings["weight"] == (None if weight is None else "weight")

@@ -1,0 +1,234 @@
+"""Bands around curves: against plain interpolation and closed forms."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_roc import FRAMES, WEIGHT_TYPES, Pair, Roc, binormal, pointwise, roc_of, true_tpr
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Any
+Kind: TypeAlias = Literal["pointwise", "simultaneous"]
+
+KINDS: tuple[Kind, ...] = ("pointwise", "simultaneous")
+
+CURVE = ["threshold", "fpr", "tpr", "tp", "fp", "fn", "tn"]
+LIMITS = ["tpr_low", "tpr_high"]
+
+
+def simultaneous(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:  # noqa: ARG001
+    """The curve moved by what each empirical distribution may be off, DKW with its constant."""
+    error = 1 - np.sqrt(level)
+    up, aside = (np.sqrt(np.log(2 / error) / (2 * n)) for n in (roc.positives, roc.negatives))
+    low = roc.tpr_at(fpr - aside) - up if fpr >= aside else 0.0
+    return max(0.0, low), min(1.0, roc.tpr_at(min(fpr + aside, 1.0)) + up)
+
+
+BANDS = {"pointwise": pointwise, "simultaneous": simultaneous}
+
+
+def drawn(frame: pl.DataFrame, kind: Kind, **options: Any) -> pl.DataFrame:
+    return wroc.roc_curve(frame, "y", "s", weight="w", band=kind, **options)
+
+
+def assert_follows(
+    table: pl.DataFrame, roc: Roc, kind: Kind, level: float = 0.95, tolerance: float = 1e-9
+) -> None:
+    """Check the band at every row of a curve's table."""
+    found = table.select(LIMITS).to_numpy()
+    rates = table.select("fpr", "tpr").rows()
+    expected = [BANDS[kind](roc, fpr, tpr, level) for fpr, tpr in rates]
+    assert found == pytest.approx(np.array(expected), abs=tolerance)
+
+
+@pytest.fixture
+def groups(people: pl.DataFrame) -> dict[str | None, pl.DataFrame]:
+    """The people of each group; those of d belong to no group that has a name."""
+    named = people.with_columns(pl.col("y").cast(pl.Int64), g=pl.when(pl.col("g") != "d").then("g"))
+    return {key: named.filter(pl.col("g").eq_missing(key)) for key in (None, "a", "b", "c")}
+
+
+@pytest.fixture
+def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
+
+
+@given(FRAMES, st.sampled_from(KINDS), st.sampled_from(WEIGHT_TYPES), st.floats(0.3, 0.999))
+def test_bands_follow_their_definition(
+    frame: pl.DataFrame, kind: Kind, weight_type: Any, level: float
+) -> None:
+    table = drawn(frame, kind, level=level, weight_type=weight_type)
+    roc = roc_of(frame, weight_type)
+    assert table.select("fpr", "tpr").to_numpy() == pytest.approx(np.c_[roc.fpr, roc.tpr])
+    assert_follows(table, roc, kind, level)
+
+
+@given(FRAMES, st.floats(0.05, 0.999))
+def test_simultaneous_band_holds_the_pointwise_one_and_that_the_curve(
+    frame: pl.DataFrame, level: float
+) -> None:
+    # Wilson's limits are at most z / (2 sqrt(n)) away, and exp(-z**2 / 2) bounds the tail.
+    inner, outer = (drawn(frame, kind, level=level) for kind in KINDS)
+    ladder = np.stack([np.zeros(inner.height), outer["tpr_low"], inner["tpr_low"], inner["tpr"]])
+    assert (np.diff(ladder, axis=0) >= -1e-12).all()
+    ladder = np.stack([inner["tpr"], inner["tpr_high"], outer["tpr_high"], np.ones(inner.height)])
+    assert (np.diff(ladder, axis=0) >= -1e-12).all()
+
+
+@given(FRAMES, st.sampled_from(KINDS))
+def test_frequencies_are_repeated_rows(frame: pl.DataFrame, kind: Kind) -> None:
+    times = pl.col("w").cast(pl.Int64)
+    repeated = frame.select(pl.col("y", "s").repeat_by(times).explode(empty_as_null=False))
+    found = drawn(frame, kind, weight_type="frequency")
+    assert_frame_equal(found, wroc.roc_curve(repeated, "y", "s", band=kind), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bands_of_groups(
+    grouped: pl.DataFrame,
+    groups: dict[str | None, pl.DataFrame],
+    kind: Kind,
+    engine: Engine,
+) -> None:
+    plan = wroc.roc_curve(grouped.lazy(), "y", "s", weight="w", by="g", band=kind)
+    table = plan.collect(engine=engine)
+    assert table["g"].unique(maintain_order=True).to_list() == list(groups)
+    for key, frame in groups.items():
+        own = table.filter(pl.col("g").eq_missing(key))
+        assert own["threshold"].to_list() == [np.inf, *sorted(set(frame["s"]), reverse=True)]
+        assert_follows(own, roc_of(frame), kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bands_of_models_do_not_meet(grouped: pl.DataFrame, kind: Kind) -> None:
+    frame = grouped.with_columns(r=-pl.col("s") + pl.col("w").round(1))
+    table = wroc.roc_curve(frame, "y", ["s", "r"], weight="w", by="g", band=kind)
+    for model in ("s", "r"):
+        own = wroc.roc_curve(frame, "y", model, weight="w", by="g", band=kind)
+        assert_frame_equal(table.filter(model=model).drop("model"), own, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_ratios_of_probability_weights_count(grouped: pl.DataFrame, kind: Kind) -> None:
+    tables = [
+        wroc.roc_curve(grouped, "y", "s", weight=pl.col("w") * k, by="g", band=kind)
+        for k in (1.0, 2.0**-30)
+    ]
+    assert_frame_equal(tables[0].select("g", *LIMITS), tables[1].select("g", *LIMITS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("thinning", "fewer"),
+    [
+        ({"drop_collinear": True}, 5),
+        ({"max_points": 9}, 100),
+        ({"drop_collinear": True, "max_points": 9}, 100),
+    ],
+)
+def test_points_kept_keep_their_limits(
+    grouped: pl.DataFrame, kind: Kind, thinning: dict[str, Any], fewer: int, engine: Engine
+) -> None:
+    options: dict[str, Any] = {"weight": "w", "by": "g", "band": kind}
+    whole = wroc.roc_curve(grouped, "y", "s", **options)
+    thin = wroc.roc_curve(grouped.lazy(), "y", "s", **options, **thinning).collect(engine=engine)
+    assert thin.height <= whole.height - fewer
+    there = whole.join(thin, on=["g", "threshold"], how="semi", nulls_equal=True)
+    assert_frame_equal(thin.drop("auc_change", strict=False), there, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, None])
+@pytest.mark.parametrize("max_points", [5, None])
+def test_columns_are_in_a_fixed_order(grouped: pl.DataFrame, kind: Any, max_points: Any) -> None:
+    table = wroc.roc_curve(grouped, "y", "s", by="g", band=kind, max_points=max_points)
+    change = ["auc_change"] if max_points else []
+    assert table.columns == ["g", *CURVE, *change, *(LIMITS if kind else [])]
+    assert set(table.dtypes[1:]) == {pl.Float64}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_band_changes_nothing_else(grouped: pl.DataFrame, kind: Kind) -> None:
+    options: dict[str, Any] = {"weight": "w", "by": "g", "max_points": 9}
+    plain = wroc.roc_curve(grouped, "y", "s", **options)
+    banded = wroc.roc_curve(grouped, "y", "s", band=kind, **options)
+    assert_frame_equal(banded.drop(LIMITS), plain)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("label", [0, 1])
+def test_group_of_one_class_has_no_limits(
+    grouped: pl.DataFrame, kind: Kind, label: int, engine: Engine
+) -> None:
+    frame = grouped.filter((pl.col("g") != "b") | (pl.col("y") == label))
+    plan = wroc.roc_curve(frame.lazy(), "y", "s", weight="w", by="g", band=kind)
+    table = plan.collect(engine=engine)
+    assert table.filter(g="b").height > 3
+    assert set(table.filter(g="b").select(LIMITS).rows()) == {(None, None)}
+    whole = drawn(frame.filter(g="c"), kind)
+    assert_frame_equal(table.filter(g="c").drop("g"), whole, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_infinite_scores_are_ranks(kind: Kind) -> None:
+    finite = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4.0, 3.0, 2.0, 1.0], "w": 1.0})
+    infinite = finite.with_columns(s=pl.Series([np.inf, 3.0, 2.0, -np.inf]))
+    limits = [drawn(frame, kind).select(LIMITS) for frame in (finite, infinite)]
+    assert_frame_equal(limits[0], limits[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lazy_frame_gives_a_plan_that_serialises(
+    grouped: pl.DataFrame, kind: Kind, engine: Engine
+) -> None:
+    options: dict[str, Any] = {"weight": "w", "by": "g", "band": kind}
+    plan = wroc.roc_curve(grouped.lazy(), "y", "s", **options)
+    assert isinstance(plan, pl.LazyFrame)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = wroc.roc_curve(grouped, "y", "s", **options)
+    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"band": "both"}, "`band` must be one of 'pointwise', 'simultaneous'; found 'both'"),
+        ({"band": True}, "`band` must be one of .*; found True"),
+        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
+        ({"band": "pointwise", "level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
+        ({"band": "pointwise", "level": 95}, "`level` must lie between .*; found 95"),
+        ({"band": "simultaneous", "weight_type": "n"}, "`weight_type` must be one of .*; found"),
+    ],
+)
+def test_band_options_that_do_not_exist(
+    grouped: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.roc_curve(grouped.lazy(), "y", "s", **options)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_group_must_not_be_called_like_a_limit(grouped: pl.DataFrame, name: str) -> None:
+    frame = grouped.rename({"g": name})
+    with pytest.raises(ValueError, match=f"`by` must not take .* found '{name}'"):
+        wroc.roc_curve(frame, "y", "s", by=name, band="pointwise")
+    assert wroc.roc_curve(frame, "y", "s", by=name).columns == [name, *CURVE]
+
+
+def test_simultaneous_band_covers_the_whole_curve() -> None:
+    table = wroc.roc_curve(binormal(200, 50, 100, 12), "y", "s", by="g", band="simultaneous")
+    truth = true_tpr(table["fpr"].to_numpy())
+    inside = (table["tpr_low"] <= truth + 1e-12) & (table["tpr_high"] >= truth - 1e-12)
+    covered: Sequence[bool] = (
+        table.select("g", inside=inside).group_by("g").agg(pl.col("inside").all())["inside"]
+    ).to_list()
+    assert np.mean(covered) >= 0.95

@@ -1,0 +1,257 @@
+"""Rates at rates: against plain interpolation and closed forms."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_roc import (
+    FRAMES,
+    WEIGHT_TYPES,
+    Pair,
+    Roc,
+    binormal,
+    mover,
+    pointwise,
+    roc_of,
+    true_tpr,
+    wilson,
+)
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Any
+
+
+def pointwise_turned(roc: Roc, tpr: float, fpr: float, level: float = 0.95) -> Pair:
+    """Interval of the false positive rate at a true positive rate."""
+    low, high = wilson(tpr, roc.positives, level)
+    moved = roc.fpr_at(low), roc.fpr_at(high)
+    return mover(fpr, wilson(fpr, roc.negatives, level), moved)
+
+
+RATES = st.integers(0, 16).map(lambda k: k / 16)
+
+
+@pytest.fixture
+def groups(people: pl.DataFrame) -> dict[str | None, pl.DataFrame]:
+    """The people of each group; those of d belong to no group that has a name."""
+    named = people.with_columns(pl.col("y").cast(pl.Int64), g=pl.when(pl.col("g") != "d").then("g"))
+    return {key: named.filter(pl.col("g").eq_missing(key)) for key in (None, "a", "b", "c")}
+
+
+@pytest.fixture
+def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(groups.values()).sample(fraction=1.0, shuffle=True, seed=2)
+
+
+def test_worked_example(seven: pl.DataFrame) -> None:
+    found = wroc.tpr_at_fpr(seven, "y", "s", weight="w", fpr=0.3)
+    assert found.columns == ["fpr", "tpr", "tpr_low", "tpr_high"]
+    assert found.row(0) == pytest.approx((0.3, 0.25, 0.034, 1.0), abs=5e-4)
+
+
+@given(FRAMES, st.lists(RATES, min_size=1, max_size=4), st.sampled_from(WEIGHT_TYPES))
+def test_tpr_at_fpr_follows_its_definition(
+    frame: pl.DataFrame, rates: list[float], weight_type: Any
+) -> None:
+    table = wroc.tpr_at_fpr(frame, "y", "s", weight="w", fpr=rates, weight_type=weight_type)
+    roc = roc_of(frame, weight_type)
+    expected = []
+    for fpr in sorted(set(rates)):
+        tpr = roc.tpr_at(fpr)
+        expected.append((fpr, tpr, *pointwise(roc, fpr, tpr)))
+    assert table.to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
+
+
+@given(FRAMES, st.lists(RATES, min_size=1, max_size=4), st.floats(0.3, 0.999))
+def test_fpr_at_tpr_follows_its_definition(
+    frame: pl.DataFrame, rates: list[float], level: float
+) -> None:
+    table = wroc.fpr_at_tpr(frame, "y", "s", weight="w", tpr=rates, level=level)
+    assert table.columns == ["tpr", "fpr", "fpr_low", "fpr_high"]
+    roc = roc_of(frame)
+    expected = []
+    for tpr in sorted(set(rates)):
+        fpr = roc.fpr_at(tpr)
+        expected.append((tpr, fpr, *pointwise_turned(roc, tpr, fpr, level)))
+    assert table.to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
+
+
+@given(FRAMES, st.lists(RATES, min_size=1, max_size=4))
+def test_exchanged_classes_and_negated_scores_mirror_the_curve(
+    frame: pl.DataFrame, rates: list[float]
+) -> None:
+    """A point (x, y) of one curve is the point (1 - y, 1 - x) of the other."""
+    other = frame.with_columns(y=1 - pl.col("y"), s=-pl.col("s"))
+    mirrored = [1 - rate for rate in rates]
+    found = wroc.tpr_at_fpr(frame, "y", "s", weight="w", fpr=rates)
+    expected = wroc.fpr_at_tpr(other, "y", "s", weight="w", tpr=mirrored).reverse()
+    columns = ["tpr", "fpr", "fpr_high", "fpr_low"]
+    assert found.to_numpy() == pytest.approx(1 - expected.select(columns).to_numpy(), abs=1e-9)
+
+
+@given(FRAMES)
+def test_ends_of_the_curve(frame: pl.DataFrame) -> None:
+    """At a rate of 1 the other is certain; at 0 it is what one class has beyond the other."""
+    roc = roc_of(frame)
+    above, below = roc.tpr[roc.fpr == 0].max(), roc.fpr[roc.tpr == 1].min()
+    start, end = wroc.tpr_at_fpr(frame, "y", "s", weight="w", fpr=[0, 1]).rows(named=True)
+    assert start["tpr"] == pytest.approx(above)
+    assert (end["fpr"], end["tpr"], end["tpr_high"]) == (1, 1, 1)
+    start, end = wroc.fpr_at_tpr(frame, "y", "s", weight="w", tpr=[0, 1]).rows(named=True)
+    assert (start["tpr"], start["fpr"], start["fpr_low"]) == (0, 0, 0)
+    assert end["fpr"] == pytest.approx(below)
+
+
+def test_step_is_read_at_its_better_end() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1]})
+    assert wroc.tpr_at_fpr(frame, "y", "s", fpr=[0, 0.5])["tpr"].to_list() == [0.5, 1]
+    assert wroc.fpr_at_tpr(frame, "y", "s", tpr=[0.5, 1])["fpr"].to_list() == [0, 0.5]
+
+
+@pytest.mark.parametrize("unit", [0.1, 0.7, 1 / 3])
+def test_step_is_found_whatever_the_unit_of_the_weights(unit: float) -> None:
+    frame = pl.DataFrame({"y": [1, 0] * 10, "s": range(20, 0, -1)})
+    rates = [0.3, 0.6, 0.7]
+    for weight in (None, pl.lit(unit)):
+        of_tpr = wroc.tpr_at_fpr(frame, "y", "s", fpr=rates, weight=weight)
+        of_fpr = wroc.fpr_at_tpr(frame, "y", "s", tpr=rates, weight=weight)
+        assert of_tpr["tpr"].to_list() == pytest.approx([0.4, 0.7, 0.8])
+        assert of_fpr["fpr"].to_list() == pytest.approx([0.2, 0.5, 0.6])
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        (0.5, [0.5]),
+        (1, [1.0]),
+        ([0.5, 0.1, 0.5], [0.1, 0.5]),
+        ((0, 1, 0.0), [0.0, 1.0]),
+        (range(2), [0.0, 1.0]),
+    ],
+)
+def test_rates_are_sorted_and_each_is_there_once(
+    seven: pl.DataFrame, rates: Any, expected: list[float]
+) -> None:
+    assert wroc.tpr_at_fpr(seven, "y", "s", fpr=rates)["fpr"].to_list() == expected
+    assert wroc.fpr_at_tpr(seven, "y", "s", tpr=rates)["tpr"].to_list() == expected
+
+
+def test_points_of_groups(
+    grouped: pl.DataFrame, groups: dict[str | None, pl.DataFrame], engine: Engine
+) -> None:
+    rates = [0.05, 0.3, 0.7]
+    options: dict[str, Any] = {"weight": "w", "by": "g"}
+    of_tpr = wroc.tpr_at_fpr(grouped.lazy(), "y", "s", fpr=rates, **options)
+    of_fpr = wroc.fpr_at_tpr(grouped.lazy(), "y", "s", tpr=rates, **options)
+    found, turned = (plan.collect(engine=engine) for plan in (of_tpr, of_fpr))
+    assert found.select("g", "fpr").rows() == [(key, rate) for key in groups for rate in rates]
+    for i, frame in enumerate(groups.values()):
+        roc = roc_of(frame)
+        for j, rate in enumerate(rates):
+            tpr, fpr = roc.tpr_at(rate), roc.fpr_at(rate)
+            row = tpr, *pointwise(roc, rate, tpr)
+            assert found.row(3 * i + j)[2:] == pytest.approx(row, abs=1e-9)
+            row = fpr, *pointwise_turned(roc, rate, fpr)
+            assert turned.row(3 * i + j)[2:] == pytest.approx(row, abs=1e-9)
+
+
+def test_points_of_models_stand_in_the_order_named(grouped: pl.DataFrame) -> None:
+    frame = grouped.with_columns(r=-pl.col("s"))
+    table = wroc.tpr_at_fpr(frame, "y", ["s", "r"], by="g", fpr=[0.2, 0.4])
+    assert table["model"].to_list() == ["s", "s", "r", "r"] * 4
+
+
+def test_points_of_models_do_not_meet(grouped: pl.DataFrame) -> None:
+    frame = grouped.with_columns(r=-pl.col("s") + pl.col("w").round(1))
+    table = wroc.tpr_at_fpr(frame, "y", ["s", "r"], weight="w", by="g", fpr=[0.2, 0.4])
+    for model in ("s", "r"):
+        own = wroc.tpr_at_fpr(frame, "y", model, weight="w", by="g", fpr=[0.2, 0.4])
+        assert_frame_equal(table.filter(model=model).drop("model"), own, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_points_of_one_class_are_null(grouped: pl.DataFrame, label: int, engine: Engine) -> None:
+    frame = grouped.filter((pl.col("g") != "b") | (pl.col("y") == label))
+    plan = wroc.tpr_at_fpr(frame.lazy(), "y", "s", weight="w", by="g", fpr=[0.2, 1])
+    table = plan.collect(engine=engine)
+    assert table.filter(g="b").rows() == [("b", 0.2, None, None, None), ("b", 1, None, None, None)]
+    alone = wroc.tpr_at_fpr(frame.filter(g="c"), "y", "s", weight="w", fpr=[0.2, 1])
+    assert_frame_equal(table.filter(g="c").drop("g"), alone, rel_tol=1e-12)
+
+
+def test_rates_at_a_point_are_those_of_the_band(grouped: pl.DataFrame) -> None:
+    band = wroc.roc_curve(grouped, "y", "s", by="g", band="pointwise", level=0.8)
+    tops = band.group_by("g", "fpr", maintain_order=True).last().filter(g="a")
+    rates = tops["fpr"].to_list()
+    points = wroc.tpr_at_fpr(grouped.filter(g="a"), "y", "s", fpr=rates, level=0.8)
+    assert_frame_equal(points, tops.select(points.columns), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("rate", ["tpr", "fpr"])
+def test_points_serialise(grouped: pl.DataFrame, rate: str, engine: Engine) -> None:
+    function: Any = wroc.fpr_at_tpr if rate == "tpr" else wroc.tpr_at_fpr
+    options: dict[str, Any] = {"weight": "w", "by": "g", rate: [0.1, 0.2]}
+    plan = function(grouped.lazy(), "y", "s", **options)
+    assert isinstance(plan, pl.LazyFrame)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = function(grouped, "y", "s", **options)
+    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rates", "error", "message"),
+    [
+        (1.01, ValueError, "must lie between 0 and 1; found 1.01"),
+        (-0.1, ValueError, "must lie between 0 and 1; found -0.1"),
+        ([0.1, 95], ValueError, "must lie between 0 and 1; found 95"),
+        (float("nan"), ValueError, "must lie between 0 and 1; found nan"),
+        ([], ValueError, "must hold at least one number; found none"),
+        ("0.1", TypeError, "must be a number or several of them; found '0.1'"),
+        (None, TypeError, "must be a number or several of them; found None"),
+        (["0.1"], TypeError, "must be a number; found '0.1'"),
+        ([None], TypeError, "must be a number; found None"),
+        (True, TypeError, "must be a number; found True"),
+    ],
+)
+def test_rates_that_are_none(
+    seven: pl.DataFrame, rates: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=f"`fpr` {message}"):
+        wroc.tpr_at_fpr(seven.lazy(), "y", "s", fpr=rates)
+    with pytest.raises(error, match=f"`tpr` {message}"):
+        wroc.fpr_at_tpr(seven.lazy(), "y", "s", tpr=rates)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
+        ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
+    ],
+)
+def test_point_options_that_do_not_exist(
+    seven: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.tpr_at_fpr(seven.lazy(), "y", "s", fpr=0.1, **options)
+    with pytest.raises(ValueError, match=message):
+        wroc.fpr_at_tpr(seven.lazy(), "y", "s", tpr=0.1, **options)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_interval_of_a_rate_covers_the_truth(weight: str | None) -> None:
+    frame = binormal(400, 50, 100, seed=11)
+    table = wroc.tpr_at_fpr(frame, "y", "s", weight=weight, by="g", fpr=0.1)
+    inside = table["tpr_low"].le(true_tpr(0.1)) & table["tpr_high"].ge(true_tpr(0.1))
+    assert 0.90 <= inside.mean() <= 1.0
+    width = table["tpr_high"] - table["tpr_low"]
+    assert width.median() < 0.5  # type: ignore[operator]

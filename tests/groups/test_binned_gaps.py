@@ -1,0 +1,151 @@
+"""What bins hide: no gap, test or verdict may claim more than is certain of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+ROUNDING = 1e-12
+
+
+@pytest.fixture(scope="module")
+def crowded() -> pl.DataFrame:
+    """A group with nearly all scores in one of few bins, which orders it well, and another."""
+    random, rows = np.random.default_rng(0), 1000
+    label = random.integers(0, 2, rows)
+    close = 0.26 + 0.05 * label + random.random(rows) * 0.1
+    score = np.where(random.random(rows) < 0.1, random.random(rows), close)
+    logit = random.normal(size=rows)
+    other = logit + random.normal(size=rows) > 0
+    return pl.DataFrame(
+        {
+            "g": ["a"] * rows + ["b"] * rows,
+            "y": np.concatenate([label, other.astype(int)]),
+            "s": np.concatenate([score, 1 / (1 + np.exp(-logit))]),
+        }
+    )
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best", "a"], fast=2))
+@pytest.mark.parametrize("bins", sweep([16, 256, 4096]))
+def test_intervals_of_gaps_hold_those_of_the_rows(
+    crowded: pl.DataFrame, reference: str, bins: int
+) -> None:
+    counts = wroc.from_counts(wroc.score_counts(crowded, "y", "s", by="g", bins=bins))
+    binned = counts.group_gaps(by="g", reference=reference)
+    exact = wroc.group_gaps(crowded, "y", "s", by="g", reference=reference)
+    both = binned.join(exact, on="g", suffix="_rows").drop_nulls(["auc_gap", "auc_gap_rows"])
+    gap = pl.col("auc_gap_rows")
+    assert both.filter(~gap.is_between("auc_gap_low", "auc_gap_high")).is_empty()
+    # Where the sign is not certain nothing is tested; in many bins it is what it is for rows.
+    tested = both.drop_nulls("auc_gap_p_value")
+    assert tested.filter(gap.sign() != pl.col("auc_gap").sign()).is_empty()
+    if bins == 16:
+        assert tested.is_empty()
+    if bins == 4096:
+        assert not tested.is_empty()
+        p_values = (tested["auc_gap_p_value"] - tested["auc_gap_p_value_rows"]).abs()
+        assert (p_values < 0.01).all()
+
+
+def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:
+    for bins in (16, 256):
+        gaps = wroc.audit(crowded, "y", "s", by="g", bins=bins).gaps
+        assert not (gaps["auc_gap_p_adjusted"] < 0.05).any()
+
+
+def test_bins_make_no_score_look_inverted() -> None:
+    frame = pl.DataFrame(
+        {
+            "y": [1] * 1000 + [0] * 1000,
+            "s": [0.45] * 900 + [0.30] * 100 + [0.28] * 850 + [0.6] * 150,
+        }
+    )
+    turned = frame.with_columns(-pl.col("s"))
+    assert wroc.summary(frame, "y", "s", bins=16)["inverted"].to_list() == [None]
+    assert wroc.summary(frame, "y", "s", bins=4096)["inverted"].to_list() == [False]
+    assert wroc.summary(turned, "y", "s", bins=4096)["inverted"].to_list() == [True]
+
+
+@pytest.mark.parametrize("weight", [1e-170, 1.0, 1e150])
+def test_a_tolerance_is_kept_for_any_weights(weight: float) -> None:
+    random = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {"y": random.integers(0, 2, 2000), "s": random.uniform(0.3, 0.301, 2000)}
+    ).with_columns(w=pl.lit(weight))
+    found = wroc.summary(frame, "y", "s", weight="w", tolerance=0.001).row(0, named=True)
+    assert found["auc_high"] - found["auc_low"] <= 0.001 + ROUNDING
+
+
+def test_stacked_tables_of_different_bins_are_taken_for_the_widest() -> None:
+    first = pl.DataFrame({"y": [1] * 10, "s": [0.26] * 5 + [0.49] * 5})
+    second = pl.DataFrame({"y": [0] * 10, "s": [0.3] * 5 + [0.31] * 5})
+    states = [
+        wroc.score_counts(first, "y", "s", bins=16),
+        wroc.score_counts(second, "y", "s", bins=4096),
+    ]
+    stacked, merged = pl.concat(states), wroc.merge_counts(states)
+    found, expected = (wroc.from_counts(each).summary() for each in (stacked, merged))
+    assert_frame_equal(found, expected)
+    assert found["auc_low"].item() <= 0.5 <= found["auc_high"].item()
+
+
+def test_weights_whose_powers_are_no_numbers_are_counted() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1, 0, 0], "s": [0.9, 0.8, 0.7, 0.1, 0.75]})
+    frame = frame.with_columns(w=pl.lit(1e120))
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", weight="w"))
+    assert_frame_equal(counts.summary(), wroc.summary(frame, "y", "s", weight="w"))
+
+
+def test_weights_that_add_up_to_the_rows_are_weights() -> None:
+    frame = pl.DataFrame(
+        {
+            "y": [1, 1, 0, 0] * 2,
+            "s": [0.9, 0.2, 0.3, 0.1] * 2,
+            "w": [0.5, 1.5, 0.5, 1.5] * 2,
+            "g": list("aaaabbbb"),
+        }
+    )
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", weight="w", by="g", bins=64))
+    settings = counts.audit(by="g").settings
+    assert settings["weight"] == "weight"
+    assert settings["bins"] == 64
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"bins": pl.lit(0)}, "the number of bins in column 'bins', .*; found 0"),
+        (
+            {"score_low": pl.col("score_high"), "score_high": pl.col("score_low")},
+            "the lowest of a bin first; found 0.45 to 0.3",
+        ),
+        ({"score_low": pl.lit(float("nan"))}, "must hold scores that are numbers"),
+        ({"score_low": pl.lit(None, pl.Float64)}, "must hold scores that are numbers"),
+        ({"n_pos": pl.col("n_pos") * 1.3}, "must hold whole numbers, zero or more in .*'n_pos'"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.3, 0.4, 0.45]})
+    counts = wroc.score_counts(frame, "y", "s", bins=16)
+    counts = counts.with_columns(score_high=pl.lit(0.45), score_low=pl.lit(0.3))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
+        wroc.from_counts(counts.with_columns(**changed)).summary()
+
+
+def test_a_calibration_needs_scores() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.3, 0.4, 0.45]})
+    for function in ("calibration_curve", "calibration_error"):
+        counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", bins=16))
+        with pytest.raises(ValueError, match=r"^`counts` must be by score for a calibration"):
+            getattr(counts, function)()
+    by_score = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
+    found = by_score.calibration_curve(bins=2)
+    assert_frame_equal(found, wroc.calibration_curve(frame, "y", "s", bins=2))

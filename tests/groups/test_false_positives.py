@@ -1,0 +1,121 @@
+"""Groups that do not differ: how often a table of gaps flags something all the same.
+
+Rows are drawn anew for each table, from one distribution for all groups. What Holm adjusts over
+one table finds something in at most 5 % of them, and, correlated as the tests are, in not much
+less.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from scipy import stats
+from sweeps import sweep
+
+from polars_wroc.groups.group_gaps import GapTests, measure_gaps
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.collect import collect
+from polars_wroc.thresholds.search import common_threshold
+
+LEVEL = 0.05
+TABLES, ROWS = 1000, 600
+# What 998 of 1000 such simulations find if the share is between 3 % and 7 %.
+LOW, HIGH = (
+    stats.binom.ppf(tail, TABLES, share) / TABLES for tail, share in ((0.001, 0.03), (0.999, 0.07))
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=sweep([(groups, weight) for groups in (5, 2) for weight in ("w", None)], tuples=True),
+    ids=lambda param: f"{param[0]} groups, weight {param[1]}",
+)
+def p_values(request: pytest.FixtureRequest) -> dict[str, npt.NDArray[np.float64]]:
+    """All p-values of each of many tables of identical groups: of AUCs and of all rates."""
+    groups, weight = request.param
+    random = np.random.default_rng([1936, groups])
+    size = TABLES * ROWS
+    positive = random.random(size) < 0.4
+    frame = pl.DataFrame(
+        {
+            "table": np.repeat(np.arange(TABLES), ROWS),
+            "g": random.integers(groups, size=size),
+            "y": positive,
+            "s": random.normal(size=size) + positive,
+            "w": random.lognormal(sigma=0.5, size=size),
+        }
+    )
+    read = read_rows(frame, "y", "s", weight, ["g", "table"], None)
+    # Groups of different tables are never compared, like those of different models.
+    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
+    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
+    gaps = collect(measure_gaps(rows, "rest", common_threshold(rows, 0.5), tests))
+    assert gaps.height == groups * TABLES
+    # Of two groups each is the rest of the other, which is one test.
+    counted = (gaps.filter(pl.col("g") > 0) if groups == 2 else gaps).sort("table", "g")
+    names = [name for name in gaps.columns if name.endswith("_gap_p_value")]
+    assert len(names) == 6
+    found = {name: counted[name].to_numpy().reshape(TABLES, -1) for name in names}
+    assert all(np.isfinite(values).all() for values in found.values())
+    return found
+
+
+def share_with_a_finding(tests: npt.NDArray[np.float64]) -> float:
+    """Of tables with a row of tests each. Holm finds something where Bonferroni does."""
+    return float((tests.min(axis=1) * tests.shape[1] <= LEVEL).mean())
+
+
+def test_share_of_tables_of_aucs(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
+    assert LOW <= share_with_a_finding(p_values["auc_gap_p_value"]) <= HIGH
+
+
+def test_share_of_tables_with_rates(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
+    assert LOW <= share_with_a_finding(np.hstack([*p_values.values()])) <= HIGH
+
+
+def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
+    for group in p_values["auc_gap_p_value"].T:
+        # One of 12 such tests, most of them on the same tables.
+        assert stats.kstest(group, "uniform").pvalue > 1e-3
+
+
+@pytest.fixture(
+    scope="module",
+    params=sweep([(190, 190, 5, 20, 0.95), (600, 600, 30, 30, 0.99)], tuples=True),
+    ids=str,
+)
+def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
+    """Gaps to everybody of a large and a small group with one AUC, high, in many tables."""
+    *sizes, auc = request.param
+    random = np.random.default_rng([1988, *sizes])
+    one = pl.DataFrame(
+        {
+            "g": np.repeat([0, 0, 1, 1], sizes),
+            "y": np.repeat([True, False, True, False], sizes),
+        }
+    )
+    frame = pl.concat([one] * TABLES).with_columns(
+        table=np.repeat(np.arange(TABLES), one.height), s=random.normal(size=TABLES * one.height)
+    )
+    # Two normal scores so far apart have this AUC.
+    frame = frame.with_columns(pl.col("s") + pl.col("y") * stats.norm.ppf(auc) * np.sqrt(2))
+    read = read_rows(frame, "y", "s", None, ["g", "table"], None)
+    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
+    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
+    gaps = collect(measure_gaps(rows, "overall", None, tests))
+    assert gaps.height == 2 * TABLES
+    return gaps
+
+
+def test_share_of_groups_told_from_everybody(dominated: pl.DataFrame) -> None:
+    for group in (0, 1):
+        gaps = dominated.filter(g=group)
+        p_value = gaps["auc_gap_p_value"]
+        # A side without a variance is no test, so that the share of findings may be small.
+        found = (p_value <= LEVEL).fill_null(value=False)
+        assert found.mean() <= HIGH
+        assert TABLES / 2 < p_value.count() < TABLES
+        assert p_value.count() == gaps["auc_gap_low"].count() == gaps["auc_gap_high"].count()

@@ -1,0 +1,256 @@
+"""Which gaps are tested, and which tests count: of two groups there is one, of small ones none."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+RATES = ["selection_rate", "tpr", "fpr", "ppv", "npv"]
+P_VALUES = [f"{name}_gap_p_value" for name in ("auc", *RATES)]
+ADJUSTED = [f"{name}_gap_p_adjusted" for name in ("auc", *RATES)]
+
+
+def people(sizes: dict[str, int], seed: int = 3) -> pl.DataFrame:
+    """Groups of these sizes, two scores that differ between them, and weights."""
+    random = np.random.default_rng(seed)
+    g = [name for name, size in sizes.items() for _ in range(size)]
+    positive = np.arange(len(g)) % 2 == 0
+    shift = positive * np.array([1 + "abcdef".index(name) / 3 for name in g])
+    return pl.DataFrame(
+        {
+            "g": g,
+            "y": positive,
+            "s": random.normal(size=len(g)) + shift,
+            "t": random.normal(size=len(g)) + positive,
+            "w": random.lognormal(size=len(g), sigma=0.5),
+        }
+    )
+
+
+def holm(values: Floats) -> list[float]:
+    """Holm's step-down adjustment, from its definition."""
+    order = np.argsort(values)
+    steps = [(len(values) - place) * values[k] for place, k in enumerate(order)]
+    adjusted = np.minimum(np.maximum.accumulate(steps), 1)
+    return [float(adjusted[list(order).index(k)]) for k in range(len(values))]
+
+
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
+@pytest.mark.parametrize("score", ["s", ["s", "t"]])
+def test_two_groups_are_one_test(score: Any, weight: str | None) -> None:
+    frame = people({"a": 160, "b": 90})
+    gaps = wroc.group_gaps(frame, "y", score, by="g", weight=weight, threshold=0.7)
+    first, second = (gaps.filter(g=name) for name in "ab")
+    assert_frame_equal(first.select(P_VALUES), second.select(P_VALUES), check_exact=True)
+    assert_frame_equal(first.select(ADJUSTED), second.select(ADJUSTED), check_exact=True)
+    values = first.select(P_VALUES).to_numpy().ravel()
+    assert first.select(ADJUSTED).to_numpy().ravel() == pytest.approx(holm(values), abs=1e-14)
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
+def test_test_of_rates_of_two_groups_is_that_of_a_table_of_four(reference: str) -> None:
+    frame = people({"a": 160, "b": 90})
+    gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
+    selected, positive = pl.col("s") >= 0.7, pl.col("y")
+    counted = {
+        "selection_rate": (pl.lit(value=True), selected),
+        "tpr": (positive, selected),
+        "fpr": (~positive, selected),
+        "ppv": (selected, positive),
+        "npv": (~selected, ~positive),
+    }
+    for rate, (among, event) in counted.items():
+        table = (
+            frame.filter(among)
+            .group_by("g")
+            .agg(event.sum().alias("yes"), (~event).sum().alias("no"))
+            .select("yes", "no")
+            .to_numpy()
+        )
+        p_value = stats.chi2_contingency(table, correction=False).pvalue
+        assert gaps[f"{rate}_gap_p_value"].to_list() == pytest.approx([p_value] * 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("adjust", sweep(["bh", "none"]))
+def test_two_groups_are_one_test_of_other_adjustments(adjust: Any) -> None:
+    gaps = wroc.group_gaps(
+        people({"a": 160, "b": 90}), "y", "s", by="g", threshold=0.7, adjust=adjust
+    )
+    values = gaps.select(P_VALUES).to_numpy()[0]
+    expected = values if adjust == "none" else stats.false_discovery_control(values)
+    for row in gaps.select(ADJUSTED).to_numpy():
+        assert row == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("reference", sweep(["overall", "best", "b"]))
+def test_two_groups_with_another_reference_are_not_each_others_rest(reference: str) -> None:
+    frame = people({"a": 160, "b": 90})
+    gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
+    values = gaps.select(P_VALUES).to_numpy()
+    tested = np.isfinite(values)
+    assert tested.sum() == (12 if reference == "overall" else 6)
+    found = gaps.select(ADJUSTED).to_numpy()[tested]
+    assert found == pytest.approx(holm(values[tested]), abs=1e-14)
+
+
+@pytest.mark.slow
+def test_three_groups_are_three_tests() -> None:
+    frame = people({"a": 160, "b": 90, "c": 100})
+    gaps = wroc.group_gaps(frame, "y", "s", by="g", weight="w", threshold=0.7)
+    values = gaps.select(P_VALUES).to_numpy()
+    found = gaps.select(ADJUSTED).to_numpy().ravel()
+    assert found == pytest.approx(holm(values.ravel()), abs=1e-14)
+    for name, row in zip("abc", values, strict=True):
+        alone = frame.with_columns(g=pl.col("g") == name)
+        pair = wroc.group_gaps(alone, "y", "s", by="g", weight="w", threshold=0.7)
+        assert pair.select(P_VALUES).to_numpy() == pytest.approx(np.array([row, row]), abs=1e-12)
+
+
+def test_pairs_are_told_from_three_groups_in_each_model() -> None:
+    frame = people({"a": 160, "b": 90, "c": 100})
+    frame = frame.with_columns(t=pl.when(pl.col("g") != "c").then("t"))
+    gaps = wroc.group_gaps(frame, "y", ["s", "t"], by="g")
+    of_s, of_t = (gaps.filter(model=name)["auc_gap_p_value"].to_list() for name in "st")
+    assert len({*of_s}) == 3
+    assert of_t[2] is None
+    assert of_t[0] == pytest.approx(of_t[1], abs=1e-12)
+
+
+def expected_tests(sizes: dict[str, int], reference: str, min_rows: int) -> list[bool]:
+    """Say of each group whether it and what it is compared with have enough rows in a class."""
+    halves = {name: size // 2 for name, size in sizes.items()}
+    tested = []
+    for name, half in halves.items():
+        if reference in sizes:
+            enough = name != reference and halves[reference] >= min_rows
+        else:
+            enough = sum(halves.values()) - half >= min_rows
+        tested.append(half >= min_rows and enough)
+    return tested
+
+
+TWO, FEW = {"a": 200, "b": 40}, {"a": 200, "b": 20, "c": 20}
+MANY, ONE = {"a": 200, "b": 40, "c": 40}, {"a": 200, "b": 100, "c": 20}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reference"),
+    sweep(
+        [
+            *((sizes, "rest") for sizes in (TWO, FEW, MANY, ONE)),
+            *((sizes, "overall") for sizes in (TWO, MANY)),
+            *((sizes, "a") for sizes in (FEW, ONE)),
+            *((sizes, "b") for sizes in (TWO, FEW, ONE)),
+        ],
+        fast=[(TWO, "rest"), (MANY, "overall")],
+    ),
+)
+def test_small_groups_and_small_references_are_not_tested(
+    sizes: dict[str, int], reference: str
+) -> None:
+    frame = people(sizes)
+    gaps = wroc.group_gaps(
+        frame, "y", "s", by="g", threshold=0.7, reference=reference, min_rows=30, adjust="none"
+    )
+    free = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
+    # As many positives as negatives: for all of them together half as many of each are enough.
+    for rates, least in ((("auc", "tpr", "fpr"), 30), (("selection_rate",), 15)):
+        tested = expected_tests(sizes, reference, least)
+        names = [f"{rate}_gap_p_value" for rate in rates]
+        p_values = gaps.select(names)
+        assert [all(p is not None for p in row) for row in p_values.rows()] == tested
+        assert [any(p is not None for p in row) for row in p_values.rows()] == tested
+        kept = pl.Series(tested)
+        assert_frame_equal(p_values.filter(kept), free.select(names).filter(kept))
+    measured = [name for name in gaps.columns if "_p_" not in name]
+    assert_frame_equal(gaps.select(measured), free.select(measured))
+
+
+@pytest.mark.slow
+def test_rows_of_a_class_are_counted_not_weighed() -> None:
+    frame = people({"a": 200, "b": 58}).with_columns(w=pl.col("w") * 1000)
+    for limit, tests in ((29, 2), (30, 0)):
+        gaps = wroc.group_gaps(frame, "y", "s", by="g", weight="w", min_rows=limit)
+        assert gaps["auc_gap_p_value"].count() == tests
+    few = frame.with_columns(w=pl.when(pl.col("g") != "b").then("w").otherwise(0.0))
+    gaps = wroc.group_gaps(few, "y", "s", by="g", weight="w", min_rows=1)
+    assert gaps.select("g", "auc_gap_p_value").rows() == [("a", None)]
+
+
+@pytest.mark.slow
+def test_groups_without_rows_do_not_make_three_of_two() -> None:
+    frame = people({"a": 160, "b": 90})
+    empty = people({"c": 40}).with_columns(s=None)
+    # The group that lacks all scores comes last, first and between.
+    for names in ("abc", "bca", "acb"):
+        renamed = pl.concat([frame, empty], how="vertical_relaxed").with_columns(
+            g=pl.col("g").replace(dict(zip("abc", names, strict=True)))
+        )
+        two = renamed.filter(pl.col("s").is_not_null())
+        found, expected = (
+            wroc.group_gaps(table, "y", "s", by="g", threshold=0.7) for table in (renamed, two)
+        )
+        there = found.filter(pl.col("n_pos") > 0)
+        assert_frame_equal(there, expected)
+        assert found.filter(n_pos=0).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
+
+
+@pytest.mark.parametrize(
+    ("reference", "min_rows"),
+    sweep([("rest", 20), ("rest", 45), ("overall", 30), ("best", 30), ("a", 20), ("a", 45)]),
+)
+def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
+    random = np.random.default_rng(6)
+    frame = people({"a": 60, "b": 30, "c": 16}).with_columns(
+        s=pl.col("s").round(1), k=random.integers(0, 5, 106)
+    )
+    expanded = frame.select(pl.exclude("k").repeat_by("k").explode(empty_as_null=False))
+    given: dict[str, Any] = {
+        "by": "g",
+        "threshold": 0.7,
+        "reference": reference,
+        "min_rows": min_rows,
+    }
+    found = wroc.group_gaps(frame, "y", "s", weight="k", weight_type="frequency", **given)
+    expected = wroc.group_gaps(expanded, "y", "s", **given)
+    assert_frame_equal(found.select(P_VALUES + ADJUSTED), expected.select(P_VALUES + ADJUSTED))
+    assert 0 < found.select(P_VALUES).count().sum_horizontal().item() < 18
+
+
+@pytest.mark.slow
+def test_small_segments_are_those_of_few_frequencies() -> None:
+    random = np.random.default_rng(6)
+    frame = people({"a": 60, "b": 30, "c": 16}).with_columns(k=random.integers(1, 5, 106))
+    expanded = frame.select(pl.exclude("k").repeat_by("k").explode(empty_as_null=False))
+    found = wroc.audit(frame, "y", "s", by="g", weight="k", weight_type="frequency", threshold=0.7)
+    expected = wroc.audit(expanded, "y", "s", by="g", threshold=0.7)
+    assert expected.segments["small"].to_list() == [False, False, False, True]
+    assert_frame_equal(found.segments.select("small"), expected.segments.select("small"))
+    assert_frame_equal(found.gaps.select(P_VALUES), expected.gaps.select(P_VALUES))
+    assert found.fairness is not None
+    assert expected.fairness is not None
+    values = ["metric", "value", "group_max", "group_min"]
+    assert_frame_equal(found.fairness.select(values), expected.fairness.select(values))
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
+def test_copies_in_clusters_are_measured_but_not_tested(reference: Any) -> None:
+    frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")
+    copies = pl.concat([frame] * 20)
+    given: dict[str, Any] = {"by": "g", "threshold": 0.7, "reference": reference}
+    free, found = (wroc.audit(copies, "y", "s", cluster=c, **given).gaps for c in (None, "c"))
+    assert free.select(P_VALUES).count().sum_horizontal().item() > 0
+    assert found.select(P_VALUES + ADJUSTED).null_count().row(0) == (3,) * 12
+    measured = [name for name in found.columns if name not in P_VALUES + ADJUSTED]
+    assert_frame_equal(found.select(measured), free.select(measured))

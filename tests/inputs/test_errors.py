@@ -1,0 +1,626 @@
+"""Every refusal names the argument, the rule and what was found."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+import pytest
+from polars.exceptions import ColumnNotFoundError, InvalidOperationError
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.charts import save_chart
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+Call: TypeAlias = Callable[[Any], Any]
+
+# Arguments of the wrong type are the subject here.
+UNTYPED: Any = wroc
+
+DATA = pl.DataFrame(
+    {
+        "y": [0, 1, 0, 1],
+        "s": [0.1, 0.2, 0.3, 0.4],
+        "w": [1.0, 2.0, 1.0, 1.0],
+        "g": ["a", "a", "b", "b"],
+        "text": ["no", "yes", "no", "yes"],
+        "level": pl.Series(["no", "yes", "no", "yes"], dtype=pl.Enum(["no", "yes"])),
+        "two": [0, 1, 2, 1],
+        "mixed": [0, 1, -1, 1],
+        "half": [0.0, 1.0, 0.5, 1.0],
+        "negative": [1.0, -2.0, 1.0, 1.0],
+        "nan": [1.0, float("nan"), 1.0, 1.0],
+        "infinite": [1.0, float("inf"), 1.0, 1.0],
+        "varying": [0.1, 0.2, 0.3, 0.4],
+    }
+)
+
+LABEL = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`; "
+WEIGHT = "`weight` must be finite and zero or more; "
+
+# Refused when the plan is made, for a DataFrame and for a LazyFrame alike.
+AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
+    "text label": (
+        lambda f: UNTYPED.summary(f, "text", "s"),
+        TypeError,
+        LABEL + r"found column 'text' of type String$",
+    ),
+    "label of no column": (
+        lambda f: UNTYPED.summary(f, 1, "s"),
+        TypeError,
+        r"^`label` must be a column name or a Polars expression; found 1 of type int$",
+    ),
+    "label of two columns": (
+        lambda f: UNTYPED.summary(f, pl.col("y", "two"), "s"),
+        ValueError,
+        r"^`label` must be one column; found 2: y, two$",
+    ),
+    "positive label of another type": (
+        lambda f: UNTYPED.summary(f, "text", "s", pos_label=1),
+        TypeError,
+        r"^`pos_label` must be a possible value of the label; found 1 for column 'text' of type St",
+    ),
+    "positive label that is no category": (
+        lambda f: UNTYPED.summary(f, "level", "s", pos_label="maybe"),
+        TypeError,
+        r"^`pos_label` must be a possible value of the label; found 'maybe' for column 'level'",
+    ),
+    "text score": (
+        lambda f: UNTYPED.summary(f, "y", "text"),
+        TypeError,
+        r"^`score` must be numeric; found column 'text' of type String$",
+    ),
+    "text score among several": (
+        lambda f: UNTYPED.summary(f, "y", ["s", "text"]),
+        TypeError,
+        r"^`score` must be numeric; found column 'text' of type String$",
+    ),
+    "score twice": (
+        lambda f: UNTYPED.summary(f, "y", ["s", "s"]),
+        ValueError,
+        r"^`score` must not name a column twice; found 's' twice$",
+    ),
+    "no score": (
+        lambda f: UNTYPED.summary(f, "y", []),
+        TypeError,
+        r"^`score` must be one or several column names or expressions; found \[\] of type list$",
+    ),
+    "text weight": (
+        lambda f: UNTYPED.summary(f, "y", "s", weight="text"),
+        TypeError,
+        r"^`weight` must be numeric; found column 'text' of type String$",
+    ),
+    "weight of no column": (
+        lambda f: UNTYPED.summary(f, "y", "s", weight=1),
+        TypeError,
+        r"^`weight` must be a column name or a Polars expression; found 1 of type int$",
+    ),
+    "by twice": (
+        lambda f: UNTYPED.summary(f, "y", "s", by=["g", pl.col("text").alias("g")]),
+        ValueError,
+        r"^`by` must not name a column twice; found 'g' twice$",
+    ),
+    "by nothing": (
+        lambda f: UNTYPED.summary(f, "y", "s", by=[]),
+        TypeError,
+        r"^`by` must be one or several column names or expressions; found \[\] of type list$",
+    ),
+    "by named like the models": (
+        lambda f: UNTYPED.summary(f, "y", ["s"], by=pl.col("g").alias("model")),
+        ValueError,
+        r"^`by` must not take the name of a result column; found 'model'",
+    ),
+    "one point": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points=1),
+        ValueError,
+        r"^`max_points` must be 3 or more; found 1$",
+    ),
+    "half a point": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points=2.5),
+        TypeError,
+        r"^`max_points` must .*found 2\.5",
+    ),
+    "points in words": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", max_points="ten"),
+        TypeError,
+        r"^`max_points` must be .*; found 'ten' of type str$",
+    ),
+    "no thresholds": (
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[]),
+        ValueError,
+        r"^`thresholds` must hold at least one number; found none$",
+    ),
+    "NaN threshold": (
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[0.5, float("nan")]),
+        ValueError,
+        r"^`thresholds` must be a number; found nan$",
+    ),
+    "null threshold": (
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[None]),
+        TypeError,
+        r"^`thresholds` must be a number; found None of type NoneType$",
+    ),
+    "text threshold": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold="varying")),
+        TypeError,
+        r"^`threshold` must be a number; found 'varying' of type str$",
+    ),
+    "NaN threshold of an expression": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=float("nan"))),
+        ValueError,
+        r"^`threshold` must be a number; found nan$",
+    ),
+    "comparison of one score": (
+        lambda f: UNTYPED.compare(f, "y", ["s"]),
+        ValueError,
+        r"^`score` must hold two or more columns to compare; found \['s'\]$",
+    ),
+    "comparison named like the models": (
+        lambda f: UNTYPED.compare(f, "y", ["s", "w"], by=pl.col("g").alias("model_a")),
+        ValueError,
+        r"^`by` must not take the name of a result column; found 'model_a'",
+    ),
+    "adjusted comparison": (
+        lambda f: UNTYPED.compare(f, "y", ["s", "w"], adjust="bonferroni"),
+        ValueError,
+        r"^`adjust` must be one of 'holm', 'bh', 'none'; found 'bonferroni'$",
+    ),
+    "adjusted gaps": (
+        lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", adjust=None),
+        ValueError,
+        r"^`adjust` must be one of 'holm', 'bh', 'none'; found None$",
+    ),
+    "reference of two groups": (
+        lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", reference=("a", "b")),
+        ValueError,
+        r"^`reference` must be .* or one value for each of 'g' \(String\); found",
+    ),
+    "reference of half a group": (
+        lambda f: UNTYPED.group_gaps(f, "y", "s", by=["g", "text"], reference="a"),
+        ValueError,
+        r"^`reference` must .* one value for each of 'g' .*; found 'a'$",
+    ),
+    "band in other words": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", band="both"),
+        ValueError,
+        r"^`band` must be one of 'pointwise', 'simultaneous'; found 'both'$",
+    ),
+    "band of a number": (
+        lambda f: UNTYPED.roc_curve(f, "y", "s", band=1),
+        ValueError,
+        r"^`band` must be one of 'pointwise', 'simultaneous'; found 1$",
+    ),
+    "level of a confusion matrix": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=0.2, level=95)),
+        ValueError,
+        r"^`level` must lie between 0.001 and 0.9999; found 95$",
+    ),
+    "weight type of a confusion matrix": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=0.2, weight_type="x")),
+        ValueError,
+        r"^`weight_type` must be one of 'probability', 'frequency'; found 'x'$",
+    ),
+    "cluster of no column": (
+        lambda f: UNTYPED.summary(f, "y", "s", cluster=3),
+        TypeError,
+        r"^`cluster` must be a column name or a Polars expression; found 3 of type int$",
+    ),
+    "cluster of two columns": (
+        lambda f: UNTYPED.summary(f, "y", "s", cluster=pl.col("g", "text")),
+        ValueError,
+        r"^`cluster` must be one column; found 2: g, text$",
+    ),
+}
+
+
+def _compare(frame: Any, label: Any, score: Any, **options: Any) -> Any:
+    return wroc.compare(frame, label, [score, "varying"], **options)
+
+
+def _gaps(frame: Any, label: Any, score: Any, **options: Any) -> Any:
+    everybody = pl.lit("everybody").alias("all")
+    return wroc.group_gaps(frame, label, score, **({"by": everybody} | options))
+
+
+TABLES: dict[str, tuple[Callable[..., Any], str]] = {
+    "summary": (wroc.summary, "average_precision"),
+    "confusion_curve": (wroc.confusion_curve, "fn"),
+    "roc_curve": (wroc.roc_curve, "fpr"),
+    "threshold_metrics": (wroc.threshold_metrics, "lift"),
+    "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
+    "summary in clusters": (partial(wroc.summary, cluster="g"), "ci_method"),
+    "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),
+    "compare": (_compare, "model_a"),
+    "group_gaps": (_gaps, "auc_gap_p_adjusted"),
+    "tpr_at_fpr": (partial(wroc.tpr_at_fpr, fpr=0.5), "tpr_low"),
+    "fpr_at_tpr": (partial(wroc.fpr_at_tpr, tpr=0.5), "fpr_high"),
+    "bootstrap": (partial(wroc.bootstrap, metrics="ks", replicates=2), "n_replicates"),
+    "bootstrap_replicates": (
+        partial(wroc.bootstrap_replicates, metrics=["ks", "gini"], replicates=2),
+        "gini",
+    ),
+}
+
+WITH_LEVEL = [
+    "summary",
+    "threshold_metrics",
+    "roc_curve with a band",
+    "compare",
+    "group_gaps",
+    "tpr_at_fpr",
+    "fpr_at_tpr",
+    "bootstrap",
+]
+WITH_WEIGHT_TYPE = [name for name in WITH_LEVEL if name != "bootstrap"]
+WITH_CLUSTER = ["summary", "compare", "bootstrap", "bootstrap_replicates"]
+
+# Refused when the plan runs, because the values decide.
+AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
+    "label 2": ({"label": "two"}, LABEL + r"column 'two' holds 2(\.0)?"),
+    "label one half": ({"label": "half"}, LABEL + r"column 'half' holds 0\.5"),
+    "label of an expression": ({"label": pl.col("y") + 3}, LABEL + r"column 'y' holds [34](\.0)?"),
+    "label 0 and -1": ({"label": "mixed"}, r"`label` must hold 0 and 1 or -1 and 1; it holds -1"),
+    "negative weight": ({"weight": "negative"}, WEIGHT + r"column 'negative' holds -2\.0"),
+    "NaN weight": ({"weight": "nan"}, WEIGHT + r"column 'nan' holds NaN"),
+    "infinite weight": ({"weight": "infinite"}, WEIGHT + r"column 'infinite' holds inf"),
+}
+
+# A row that is missing for another reason does not hide a bad value.
+BAD_AND_MISSING: dict[str, tuple[dict[str, Any], str]] = {
+    "label 2 without a score": ({"y": 2, "s": None, "w": 1.0}, LABEL + "column 'y' holds 2"),
+    "label 2 without a weight": ({"y": 2, "s": 0.5, "w": None}, LABEL + "column 'y' holds 2"),
+    "weight -1 without a label": ({"y": None, "s": 0.5, "w": -1.0}, WEIGHT + "column 'w' holds -1"),
+    "weight -1 without a score": ({"y": 1, "s": None, "w": -1.0}, WEIGHT + "column 'w' holds -1"),
+}
+
+# Refused when the expression meets the columns.
+AT_SELECT: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "text label": ({"label": "text"}, TypeError, LABEL + "found column 'text' of type String"),
+    "text score": (
+        {"score": "text"},
+        TypeError,
+        "`score` must be numeric; found column 'text' of type String",
+    ),
+    "text weight": (
+        {"weight": "text"},
+        TypeError,
+        "`weight` must be numeric; found column 'text' of type String",
+    ),
+    "positive label of another type": (
+        {"label": "text", "pos_label": True},
+        TypeError,
+        "`pos_label` must be a possible value of the label; found True for column 'text'",
+    ),
+    "missing column": ({"label": "nothing"}, ColumnNotFoundError, "nothing"),
+}
+
+# Of a rate that is asked for.
+BAD_RATES: list[tuple[object, type[Exception], str]] = [
+    (-0.1, ValueError, r"must lie between 0 and 1; found -0\.1"),
+    (1.5, ValueError, r"must lie between 0 and 1; found 1\.5"),
+    ([0.5, 2], ValueError, "must lie between 0 and 1; found 2"),
+    (float("nan"), ValueError, "must lie between 0 and 1; found nan"),
+    ([], ValueError, "must hold at least one number; found none"),
+    (True, TypeError, "must be a number; found True of type bool"),
+    ([None], TypeError, "must be a number; found None of type NoneType"),
+    (["x"], TypeError, "must be a number; found 'x' of type str"),
+]
+
+METRICS = ["roc_auc", "gini", "ks", "average_precision"]
+
+
+def _arguments(**changed: Any) -> dict[str, Any]:
+    return {"label": "y", "score": "s"} | changed
+
+
+@pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_wrong_argument_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, name: str) -> None:
+    call, error, message = AT_ONCE[name]
+    with pytest.raises(error, match=message):
+        call(frame)
+
+
+@pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize("argument", ["label", "score", "weight", "by"])
+@pytest.mark.parametrize("name", TABLES)
+def test_missing_column_is_refused_at_once(
+    frame: pl.DataFrame | pl.LazyFrame, name: str, argument: str
+) -> None:
+    message = (
+        f"^`{argument}` must name a column of the frame; found no column 'nothing' among .*'y'"
+    )
+    with pytest.raises(ColumnNotFoundError, match=message):
+        TABLES[name][0](frame, **_arguments(**{argument: "nothing"}))
+
+
+@pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
+@pytest.mark.parametrize("name", WITH_CLUSTER)
+def test_missing_cluster_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, name: str) -> None:
+    message = "^`cluster` must name a column of the frame; found no column 'nothing' among .*'y'"
+    with pytest.raises(ColumnNotFoundError, match=message):
+        TABLES[name][0](frame, "y", "s", cluster="nothing")
+
+
+@pytest.mark.parametrize("level", [0, 1.0, 95, -0.1, float("nan")])
+@pytest.mark.parametrize("name", WITH_LEVEL)
+def test_level_outside_its_range_is_refused_at_once(name: str, level: float) -> None:
+    message = f"^`level` must lie between 0.001 and 0.9999; found {level}$"
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(ValueError, match=message):
+            TABLES[name][0](frame, "y", "s", level=level)
+
+
+@pytest.mark.parametrize("level", ["high", True])
+@pytest.mark.parametrize("name", WITH_LEVEL)
+def test_level_that_is_no_number_is_refused_at_once(name: str, level: object) -> None:
+    message = f"^`level` must be a number; found {level!r} of type {type(level).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        TABLES[name][0](DATA.lazy(), "y", "s", level=level)
+
+
+@pytest.mark.parametrize("weight_type", ["analytic", None, 1])
+@pytest.mark.parametrize("name", WITH_WEIGHT_TYPE)
+def test_unknown_weight_type_is_refused_at_once(name: str, weight_type: object) -> None:
+    message = f"^`weight_type` must be one of 'probability', 'frequency'; found {weight_type!r}$"
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(ValueError, match=message):
+            TABLES[name][0](frame, "y", "s", weight_type=weight_type)
+
+
+@pytest.mark.parametrize("argument", ["fpr", "tpr"])
+@pytest.mark.parametrize(("rate", "error", "message"), BAD_RATES)
+def test_bad_rate_is_refused_at_once(
+    argument: str, rate: object, error: type[Exception], message: str
+) -> None:
+    function = {"fpr": UNTYPED.tpr_at_fpr, "tpr": UNTYPED.fpr_at_tpr}[argument]
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(error, match=f"^`{argument}` {message}$"):
+            function(frame, "y", "s", **{argument: rate})
+
+
+@pytest.mark.parametrize(
+    ("by", "reference", "found"),
+    [
+        ("g", "c", "found no group 'c' in g"),
+        ("two", 7, "found no group 7 in two"),
+        (["g", "text"], ("a", "maybe"), r"found no group \('a', 'maybe'\) in g, text"),
+    ],
+)
+def test_reference_that_is_no_group_is_refused_at_collect(
+    by: str | list[str], reference: object, found: str, engine: Engine
+) -> None:
+    message = f"`reference` must be 'rest', 'overall', 'best' or a group; {found}"
+    with pytest.raises(InvalidOperationError, match=f"^{message}$"):
+        wroc.group_gaps(DATA, "y", "s", by=by, reference=reference)
+    plan = wroc.group_gaps(DATA.lazy(), "y", "s", by=by, reference=reference)
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_by_named_like_a_result_column_is_refused(name: str) -> None:
+    table, taken = TABLES[name]
+    message = f"^`by` must not take the name of a result column; found '{taken}': rename it"
+    with pytest.raises(ValueError, match=message):
+        table(DATA, "y", "s", by=["w", pl.col("g").alias(taken)])
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("frame", [{"y": [1]}, DATA["y"], None], ids=["dict", "Series", "None"])
+def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
+    message = r"^`frame` must be a Polars DataFrame or LazyFrame; found .* of type \w+$"
+    with pytest.raises(TypeError, match=f"(?s){message}"):
+        TABLES[name][0](frame, "y", "s")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_is_refused_with_one_sentence(case: str, name: str) -> None:
+    changed, message = AT_COLLECT[case]
+    with pytest.raises(InvalidOperationError, match=f'^{message}[^\n"]*$'):
+        TABLES[name][0](DATA, **_arguments(**changed))
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("case", sweep(AT_COLLECT, fast=list(AT_COLLECT)[::3]))
+def test_bad_value_of_a_lazy_frame_is_refused_at_collect(
+    case: str, name: str, engine: Engine
+) -> None:
+    changed, message = AT_COLLECT[case]
+    plan = TABLES[name][0](DATA.lazy(), **_arguments(**changed))
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_is_refused_by_expressions(case: str, name: str, engine: Engine) -> None:
+    changed, message = AT_COLLECT[case]
+    plan = DATA.lazy().select(getattr(wroc, name)(**_arguments(**changed)))
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
+@pytest.mark.parametrize("form", ["table", "expression"])
+@pytest.mark.parametrize("case", BAD_AND_MISSING)
+def test_bad_value_is_refused_in_a_missing_row(case: str, form: str, engine: Engine) -> None:
+    row, message = BAD_AND_MISSING[case]
+    complete = DATA.lazy().select("y", "s", "w")
+    rows = pl.concat([complete, pl.LazyFrame([row], schema=complete.collect_schema())])
+    if form == "table":
+        plan = wroc.summary(rows, "y", "s", weight="w")
+    else:
+        plan = rows.select(wroc.roc_auc("y", "s", weight="w"))
+    with pytest.raises(InvalidOperationError, match=message):
+        plan.collect(engine=engine)
+
+
+@pytest.mark.parametrize("case", AT_COLLECT)
+def test_bad_value_is_refused_at_a_threshold(case: str, engine: Engine) -> None:
+    changed, message = AT_COLLECT[case]
+    matrix = wroc.confusion_matrix(**_arguments(**changed), threshold=0.2)
+    with pytest.raises(InvalidOperationError, match=message):
+        DATA.lazy().select(matrix).collect(engine=engine)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("case", AT_SELECT)
+def test_wrong_column_is_refused_by_expressions(case: str, name: str, engine: Engine) -> None:
+    changed, error, message = AT_SELECT[case]
+    expression = getattr(wroc, name)(**_arguments(**changed))
+    with pytest.raises(error, match=message):
+        DATA.select(expression)
+    with pytest.raises(error, match=message):
+        DATA.lazy().select(expression).collect(engine=engine)
+
+
+@pytest.mark.parametrize("argument", ["label", "score", "weight"])
+@pytest.mark.parametrize("name", METRICS)
+def test_what_is_no_column_is_refused_by_expressions(name: str, argument: str) -> None:
+    message = f"^`{argument}` must be a column name or a Polars expression; found 0.5 of type float"
+    with pytest.raises(TypeError, match=message):
+        getattr(wroc, name)(**_arguments(**{argument: 0.5}))
+
+
+def test_threshold_that_varies_in_a_group_is_refused(engine: Engine) -> None:
+    message = r"`threshold` must be one value per group; found 0\.1 to 0\.4"
+    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("varying"))
+    with pytest.raises(InvalidOperationError, match=message):
+        DATA.lazy().select(matrix).collect(engine=engine)
+    with pytest.raises(InvalidOperationError, match=r"found 0\.[13] to 0\.[24]"):
+        DATA.lazy().group_by("g").agg(matrix).collect(engine=engine)
+
+
+def test_options_are_keyword_only() -> None:
+    table: Any = wroc.summary
+    metric: Any = wroc.roc_auc
+    with pytest.raises(TypeError, match="positional argument"):
+        table(DATA, "y", "s", "w")
+    with pytest.raises(TypeError, match="positional argument"):
+        metric("y", "s", "w")
+
+
+FLAGS: dict[tuple[str, str], Call] = {
+    ("roc_curve", "drop_collinear"): lambda flag: UNTYPED.roc_curve(
+        DATA, "y", "s", drop_collinear=flag
+    ),
+    ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
+        DATA, "y", "s", max_fpr=0.1, common=flag
+    ),
+    ("audit", "intersections"): lambda flag: UNTYPED.audit(
+        DATA, "y", "s", by=["g", "text"], intersections=flag
+    ),
+    ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
+        wroc.roc_curve(DATA, "y", "s"), weighted=flag
+    ),
+}
+
+
+def test_all_flags_are_known() -> None:
+    functions = dict(inspect.getmembers(wroc, inspect.isfunction))
+    flags = {
+        (name, argument)
+        for name, function in functions.items()
+        for argument, parameter in inspect.signature(function).parameters.items()
+        if str(parameter.annotation).startswith("bool")
+    }
+    assert flags == set(FLAGS)
+
+
+@pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])
+@pytest.mark.parametrize("name", FLAGS)
+def test_flag_is_true_or_false(name: tuple[str, str], value: object) -> None:
+    message = rf"^`{name[1]}` must be True or False; found .* of type {type(value).__name__}$"
+    with pytest.raises(TypeError, match=message):
+        FLAGS[name](value)
+
+
+PAIRS = pl.DataFrame({"sex": ["f", "f", "m", None], "region": ["a", "b", "a", "b"]})
+NO_TEXTS = {
+    "Struct": pl.struct("sex", "region"),
+    "List": pl.concat_list("sex", "region"),
+    "Array": pl.concat_list("sex", "region").list.to_array(2),
+    "Duration": pl.duration(days=pl.col("y")).alias("sex"),
+    "Binary": pl.lit(b"\xff").alias("sex"),
+}
+
+
+@pytest.mark.parametrize("lazy", sweep([False, True]))
+@pytest.mark.parametrize("kind", NO_TEXTS)
+def test_groups_without_names(kind: str, lazy: bool) -> None:
+    rows = pl.concat([DATA, PAIRS], how="horizontal")
+    by = NO_TEXTS[kind]
+    assert wroc.summary(rows, "y", "s", by=by)["n"].sum() == rows.height
+    frame: Any = rows.lazy() if lazy else rows
+    rule = "`by` must hold values that can be written as text"
+    message = f"^{rule}; found column 'sex' of type {kind}"
+    with pytest.raises(TypeError, match=message):
+        wroc.audit(frame, "y", "s", by=["g", by])
+    with pytest.raises(TypeError, match=message):
+        wroc.fairness(frame, "y", "s", by=by, threshold=0.2)
+    counts = wroc.score_counts(frame, "y", "s", by=by)
+    with pytest.raises(TypeError, match=message):
+        wroc.from_counts(counts).audit(by="sex")
+
+
+@pytest.mark.parametrize("path", sweep([None, 3, ["a.html"]]))
+def test_path_that_is_no_name_of_a_file(path: Any) -> None:
+    message = "^`path` must be the name of a file; found .* of type"
+    with pytest.raises(TypeError, match=message):
+        wroc.audit(DATA, "y", "s", by="g").save(path)
+    with pytest.raises(TypeError, match=message):
+        save_chart(wroc.roc_chart(wroc.roc_curve(DATA, "y", "s")), path)
+
+
+INTERNAL_NAMES = ["tp_squares", "fp_squares", "fn_squares", "tn_squares"]
+
+
+@pytest.mark.parametrize("name", INTERNAL_NAMES)
+def test_groups_keep_their_values_whatever_they_are_called(name: str) -> None:
+    frame = pl.DataFrame({name: ["a", "a", "b", "b"], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.8, 0.2]})
+    found = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, by=name, level=0.95)
+    assert found[name].to_list() == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["fpr", "tpr"])
+def test_points_of_a_curve_refuse_groups_named_like_its_columns(name: str) -> None:
+    frame = pl.DataFrame({name: ["a", "a"], "y": [1, 0], "s": [0.9, 0.1]})
+    message = f"`by` must not take the name of a result column; found '{name}'"
+    with pytest.raises(ValueError, match=message):
+        wroc.tpr_at_fpr(frame, "y", "s", fpr=0.1, by=name)
+    with pytest.raises(ValueError, match=message):
+        wroc.fpr_at_tpr(frame, "y", "s", tpr=0.1, by=name)
+
+
+@pytest.mark.parametrize(
+    "reference", sweep([1.9, True, "1", 7000, float("nan"), b"1", None], fast=3)
+)
+def test_reference_is_never_another_group_than_the_one_named(reference: object) -> None:
+    frame = pl.DataFrame(
+        {"g": [1, 1, 1, 2, 2, 2], "y": [1, 0, 1, 0, 1, 0], "s": [5, 4, 3, 4, 2, 1]},
+        schema_overrides={"g": pl.Int8},
+    )
+    with pytest.raises((ValueError, InvalidOperationError), match="`reference` must be"):
+        wroc.group_gaps(frame, "y", "s", by="g", reference=reference)
+    assert wroc.group_gaps(frame, "y", "s", by="g", reference=1.0)["auc_gap"][0] is None
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.0009, 0.99991])
+def test_levels_out_of_reach_are_refused(level: float) -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.9, 0.1, 0.3]})
+    with pytest.raises(ValueError, match=r"`level` must lie between 0\.001 and 0\.9999"):
+        wroc.summary(frame, "y", "s", level=level)
+
+
+@pytest.mark.parametrize("level", sweep([0.001, 0.9999]))
+def test_extreme_levels_have_intervals(level: float) -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.1, 0.3, 0.4, 0.8, 0.2]})
+    low, auc, high = (
+        wroc.summary(frame, "y", "s", level=level).select("ci_low", "auc", "ci_high").row(0)
+    )
+    assert low < auc < high

@@ -1,0 +1,262 @@
+"""Weights whose squares are no numbers: what is then not known is null, and nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+Table: TypeAlias = Callable[..., pl.DataFrame]
+
+LEVEL: Any = {"thresholds": [0.3, 0.6], "level": 0.95}
+TABLES: dict[str, Table] = {
+    # Where there is no variance the interval is Newcombe's anyway.
+    "summary": partial(wroc.summary, method="newcombe"),
+    "summary, clusters": partial(wroc.summary, cluster="c", method="newcombe"),
+    "compare": lambda frame, label, score, **named: wroc.compare(
+        frame, label, [score, "t"], **named
+    ),
+    "threshold_metrics": partial(wroc.threshold_metrics, **LEVEL),
+    "threshold_metrics, prevalence": partial(wroc.threshold_metrics, prevalence=0.2, **LEVEL),
+    "operating_points": partial(wroc.operating_points, criterion="youden", level=0.95),
+    "tpr_at_fpr": partial(wroc.tpr_at_fpr, fpr=[0.2, 0.5]),
+    "roc_curve": partial(wroc.roc_curve, band="pointwise"),
+    "roc_curve, simultaneous": partial(wroc.roc_curve, band="simultaneous"),
+    "calibration_curve": partial(wroc.calibration_curve, bins=2),
+    "calibration_error": partial(wroc.calibration_error, bins=2),
+    "group_gaps": partial(wroc.group_gaps, threshold=0.5),
+    "group_gaps, overall": partial(wroc.group_gaps, reference="overall", threshold=0.5),
+    "group_gaps, best": partial(wroc.group_gaps, reference="best", threshold=0.5),
+    "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
+    "cross_auc": partial(wroc.cross_auc, method="newcombe"),
+}
+ENDS = ("_low", "_high", "se", "_p_value", "_se", "n_eff_pos", "n_eff_neg")
+
+
+@pytest.fixture
+def rows(people: pl.DataFrame) -> pl.DataFrame:
+    """Rows of weights that differ little; scores are probabilities."""
+    chance = 1 / (1 + (-pl.col("s")).exp())
+    return people.head(80).select(
+        "g",
+        "y",
+        s=chance.round(2),
+        t=chance.round(1),
+        w=1 + pl.col("w") / 10,
+        c=pl.int_range(pl.len()) // 2,
+    )
+
+
+def limits(table: pl.DataFrame) -> pl.DataFrame:
+    return table.select(name for name in table.columns if name.endswith(ENDS))
+
+
+@pytest.mark.parametrize("weight", sweep([1e-300, 1e-160, 1e160, 1e200, 1e305, 1e308]))
+@pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::3]))
+def test_no_limits_where_squares_are_no_numbers(
+    table: str, weight: float, rows: pl.DataFrame
+) -> None:
+    scaled = rows.with_columns(w=pl.lit(weight))
+    found = limits(TABLES[table](scaled, "y", "s", weight="w", by="g"))
+    assert found.width
+    names = [name for name in found.columns if not name.endswith("_p_value")]
+    assert set(found.select(names).null_count().row(0)) == {found.height}
+    # Where nothing differs there is no evidence, whatever the variance.
+    assert not found.select(pl.any_horizontal((pl.all() < 1) | pl.all().is_nan()).any()).item()
+
+
+@pytest.mark.parametrize(
+    "power", sweep([-320, -200, -145, -120, -97, -80, -70, 70, 77, 102, 130, 200, 305], fast=[-145])
+)
+@pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::2]))
+def test_limits_are_right_or_null_at_any_scale(table: str, power: int, rows: pl.DataFrame) -> None:
+    measure = partial(TABLES[table], label="y", score="s", weight="w", by="g")
+    expected = limits(measure(rows))
+    found = limits(measure(rows.with_columns(pl.col("w") * float(f"1e{power}"))))
+    there = found.select(pl.all().is_not_null())
+    known = expected.select(
+        pl.when(there[name]).then(pl.col(name)).alias(name) for name in expected.columns
+    )
+    assert_frame_equal(found, known, rel_tol=1e-6, abs_tol=1e-9)
+    if abs(power) <= 70:
+        assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-160, 0.1, 1e160, 1e200, 1e305, 1e308])
+def test_frequencies_are_never_wrong(weight: float, rows: pl.DataFrame) -> None:
+    scaled = rows.with_columns(w=pl.lit(weight))
+    tables = [
+        wroc.summary(scaled, "y", "s", weight="w", weight_type="frequency"),
+        wroc.threshold_metrics(scaled, "y", "s", weight="w", weight_type="frequency", **LEVEL),
+        wroc.tpr_at_fpr(scaled, "y", "s", fpr=0.3, weight="w", weight_type="frequency"),
+    ]
+    for table in tables:
+        found = limits(table)
+        assert not found.select(pl.any_horizontal(pl.all().is_nan()).any()).item()
+
+
+SCALES = [1e-311, 1e-307, 1e-200, 1e200, 1e305, 1e308]
+
+
+def times(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
+    """Multiply the weights, each of which stays a number."""
+    return rows.with_columns((pl.col("w") * scale).clip(upper_bound=1.7e308))
+
+
+ACROSS: dict[str, Table] = {
+    "auc_decomposition": wroc.auc_decomposition,
+    "cross_auc": lambda *columns, **named: wroc.cross_auc(*columns, **named).select(
+        "xauc", "pair_weight", "xauc_gap"
+    ),
+}
+
+
+@pytest.mark.parametrize("scores", sweep(["s", ["s", "t"]]))
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("table", ACROSS)
+def test_pairs_of_weights_whose_products_are_no_numbers(
+    table: str, scale: float, scores: str | list[str], rows: pl.DataFrame
+) -> None:
+    scaled = times(rows, scale)
+    measure = partial(ACROSS[table], label="y", score=scores, weight="w", by="g")
+    found, expected = measure(scaled), measure(rows)
+    if 1e-307 <= scale <= 1e305:
+        assert_frame_equal(found, expected, rel_tol=1e-9)
+    else:
+        values = found.select(pl.selectors.float())
+        assert not values.select(pl.any_horizontal(pl.all().is_nan()).any()).item()
+        assert values["xauc_gap" if table == "cross_auc" else "auc"].null_count() == found.height
+
+
+def test_pairs_without_weight_beside_weights_whose_sum_is_no_number() -> None:
+    rows = pl.DataFrame(
+        {"y": [1, 1, 0, 0], "s": [4, 2, 3, 1], "g": [*"aabb"], "w": [1e308, 1e308, 1.0, 1.0]}
+    )
+    table = wroc.cross_auc(rows, "y", "s", weight="w", by="g")
+    assert table["pair_weight"].to_list() == [None] * 4
+
+
+CELLS = ["tp", "fp", "fn", "tn"]
+
+
+def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
+    huge = rows.with_columns(w=pl.when("y").then(1e308).otherwise(1e300))
+    matrix = wroc.confusion_matrix("y", "s", threshold=0.5, weight="w")
+    at_half = partial(wroc.threshold_metrics, thresholds=0.5)
+    tables = [
+        huge.select(matrix).unnest("confusion_matrix"),
+        at_half(huge, "y", "s", weight="w"),
+        at_half(huge, "y", "s", weight="w", level=0.9),
+        wroc.operating_points(huge, "y", "s", weight="w", by="g", common=True, max_fpr=0.5),
+    ]
+    scores = rows.filter(~pl.col("y"))["s"].to_list()
+    above = 1e300 * sum(score >= 0.5 for score in scores)
+    below = 1e300 * sum(score < 0.5 for score in scores)
+    for table in tables[:3]:
+        assert table.select(CELLS).row(0) == (
+            None,
+            pytest.approx(above),
+            None,
+            pytest.approx(below),
+        )
+    assert_frame_equal(tables[0], tables[1])
+    assert tables[3].select(CELLS).null_count().row(0) == (4,) * 4
+
+
+@pytest.mark.parametrize("drop_collinear", [False, True])
+def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.DataFrame) -> None:
+    huge = rows.with_columns(w=pl.lit(1e308))
+    for curve in (
+        wroc.confusion_curve(huge, "y", "s", weight="w"),
+        wroc.roc_curve(huge, "y", "s", weight="w", drop_collinear=drop_collinear),
+        wroc.roc_curve(huge, "y", "s", weight="w", max_points=5),
+    ):
+        cells = curve.select(CELLS)
+        assert cells.row(0) == (0.0, 0.0, None, None)
+        assert cells.row(-1) == (None,) * 4
+        assert not cells.select(pl.any_horizontal(~pl.all().is_finite()).any()).item()
+
+
+METRICS = ["roc_auc", "gini", "ks", "average_precision", "pr_auc", "equal_error_rate"]
+
+
+@pytest.mark.parametrize("scale", sweep([*SCALES, 1e-320]))
+def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> None:
+    scaled = times(rows, scale)
+    table = wroc.summary(scaled, "y", "s", weight="w")
+    named: dict[str, Any] = {"label": "y", "score": "s", "weight": "w"}
+    found, original = (
+        frame.select(
+            *(getattr(wroc, name)(**named) for name in METRICS),
+            wroc.partial_auc(fpr=(0.0, 0.3), **named),
+            wroc.roc_hull_auc(**named),
+            wroc.h_measure(**named),
+            wroc.roc_auc_ci(**named).struct.field("auc"),
+            wroc.partial_auc_ci(fpr=(0.0, 0.3), **named).struct.field("partial_auc").alias("ci"),
+            wroc.cost_partial_auc(cost_fn=0.3, **named).struct.field("area"),
+            wroc.operating_point(criterion="youden", **named).struct.field("threshold", "tpr"),
+            wroc.brier_score(**named).struct.unnest(),
+            influence=wroc.roc_influence(**named).abs().sum(),
+        )
+        for frame in (scaled, rows)
+    )
+    assert_frame_equal(
+        found.select("gini", "ks", "average_precision", auc="roc_auc"),
+        table.select("gini", "ks", "average_precision", "auc"),
+    )
+    if 1e-307 <= scale <= 1e305:
+        assert_frame_equal(found, original, rel_tol=1e-9)
+    else:
+        assert set(found.select(pl.exclude("influence")).row(0)) == {None}
+        assert found["influence"].item() == 0
+    point = wroc.operating_points(scaled, "y", "s", weight="w", criterion="youden")
+    assert_frame_equal(found.select("threshold", "tpr"), point.select("threshold", "tpr"))
+
+
+@pytest.mark.parametrize("scale", sweep(SCALES, fast=2))
+def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFrame) -> None:
+    scaled = times(rows, scale)
+    found, expected = (
+        wroc.subgroup_auc(frame, "y", "s", weight="w", by="g")["abroca"] for frame in (scaled, rows)
+    )
+    there = found.is_not_null()
+    assert there.all() == (1e-307 <= scale <= 1e305)
+    assert found.filter(there).to_list() == pytest.approx(expected.filter(there).to_list())
+
+
+@pytest.mark.parametrize("heavy", sweep([1e307, 1.7e308, 1e308]))
+def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
+    heavy: float, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    group = np.where(rng.random(300) < 0.4, "a", "b")
+    columns = {"g": group, "y": rng.random(300) < 0.4, "s": rng.random(300)}
+    frame = pl.DataFrame(columns).with_columns(w=pl.when(g="a").then(1.0).otherwise(heavy))
+    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5)
+    for by, attribute in ((None, "overall"), ("g", "g")):
+        expected = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, by=by, weight="w")
+        found = result.segments.filter(attribute=attribute)
+        names = [name for name in expected.columns if name != "g"]
+        assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-12)
+    assert result.curves.select(pl.selectors.float().is_nan().any()).sum_horizontal().item() == 0
+    result.save(tmp_path / "audit.html")
+    result.save(tmp_path / "audit.json")
+
+
+@pytest.mark.parametrize("seed", sweep(range(6)))
+def test_an_audit_of_the_smallest_weights(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    columns = {"g": rng.choice(["a", "b"], 80), "y": rng.random(80) < 0.4, "s": rng.random(80)}
+    frame = pl.DataFrame(columns).with_columns(w=pl.Series(rng.integers(1, 9, 80) * 1e-318))
+    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5)
+    assert result.segments["auc"].null_count() == 3
+    result.save(tmp_path / "audit.html")

@@ -1,0 +1,158 @@
+"""What grows with the square of what is asked for has a limit, and ends with a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+GROUPS = 6
+ENGINES: list[Literal["in-memory", "streaming"]] = ["in-memory", "streaming"]
+
+
+def rows_of(groups: int) -> pl.DataFrame:
+    """Lay out four rows for each group."""
+    return pl.DataFrame(
+        {
+            "g": [f"g{i:04}" for i in range(groups) for _ in range(4)],
+            "y": [1, 1, 0, 0] * groups,
+            "s": [float(i * 7919 % 101) for i in range(4 * groups)],
+        }
+    )
+
+
+LIMITED: dict[str, tuple[Callable[..., pl.LazyFrame], str]] = {
+    "cross_auc": (
+        lambda frame, **most: wroc.cross_auc(frame, "y", "s", by="g", **most),
+        "max_pairs",
+    ),
+    "subgroup_auc": (
+        lambda frame, **most: wroc.subgroup_auc(frame, "y", "s", by="g", **most),
+        "max_groups",
+    ),
+    "abroca_test": (
+        lambda frame, **most: wroc.abroca_test(frame, "y", "s", by="g", permutations=2, **most),
+        "max_groups",
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", sweep(ENGINES))
+@pytest.mark.parametrize("name", LIMITED)
+def test_more_groups_than_asked_for_end_with_a_sentence(
+    name: str, engine: Literal["in-memory", "streaming"]
+) -> None:
+    table, argument = LIMITED[name]
+    made = GROUPS**2 if argument == "max_pairs" else GROUPS
+    things = argument.removeprefix("max_")
+    rule = f"`by` must give at most {made - 1} {things}; found {made}: "
+    sentence = f"{rule}ask for fewer, or pass {argument}={made}"
+    frame = rows_of(GROUPS)
+
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=sentence):
+        table(frame.lazy(), **{argument: made - 1}).collect(engine=engine)
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=f"^{sentence}$"):
+        table(frame, **{argument: made - 1})
+    allowed = table(frame.lazy(), **{argument: made}).collect(engine=engine)
+    assert_frame_equal(allowed, table(frame.lazy()).collect(engine=engine))
+
+
+def test_pairs_of_several_scores_count_together() -> None:
+    frame = rows_of(GROUPS).with_columns(t=-pl.col("s"))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="found 72: ask"):
+        wroc.cross_auc(frame, "y", ["s", "t"], by="g", max_pairs=GROUPS**2)
+
+
+@pytest.mark.parametrize("table", [wroc.compare, wroc.dominated_models])
+def test_more_pairs_of_scores_than_asked_for_raise_at_once(
+    table: Callable[..., pl.LazyFrame],
+) -> None:
+    scores = [pl.col("s").alias(f"s{i}") for i in range(4)]
+    sentence = "^`score` must give at most 5 pairs; found 6: ask for fewer, or pass max_pairs=6$"
+    with pytest.raises(ValueError, match=sentence):
+        table(rows_of(2).lazy(), "y", scores, max_pairs=5)
+    assert table(rows_of(2).lazy(), "y", scores, max_pairs=6).collect().height >= len(scores)
+
+
+def test_more_pairs_of_classes_than_asked_for_raise_at_once() -> None:
+    scores = {number: pl.lit(0.5) for number in range(33)}
+    with pytest.raises(ValueError, match="found 528: ask for fewer, or pass max_pairs=528"):
+        wroc.roc_auc_multiclass("y", scores, multi_class="ovo")
+    wroc.roc_auc_multiclass("y", scores)
+
+
+def test_limits_are_whole_numbers() -> None:
+    frame = rows_of(2)
+    with pytest.raises(TypeError, match="`max_pairs` must be a whole number; found"):
+        wroc.cross_auc(frame, "y", "s", by="g", max_pairs=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`max_groups` must be 1 or more; found 0"):
+        wroc.fairness(frame, "y", "s", by="g", threshold=50, max_groups=0)
+
+
+@pytest.mark.parametrize("engine", sweep(ENGINES))
+def test_beyond_its_limit_fairness_leaves_out_the_distance_of_curves_alone(
+    engine: Literal["in-memory", "streaming"],
+) -> None:
+    def metrics(max_groups: int = 200) -> pl.DataFrame:
+        frame = rows_of(GROUPS).lazy()
+        table = wroc.fairness(frame, "y", "s", by="g", threshold=50, max_groups=max_groups)
+        return table.collect(engine=engine)
+
+    complete, limited = metrics(max_groups=GROUPS), metrics(max_groups=GROUPS - 1)
+    assert_frame_equal(complete, metrics())
+    alone = pl.col("metric") == "max_abroca"
+    assert_frame_equal(limited.filter(~alone), complete.filter(~alone))
+    assert complete.filter(alone)["value"].item() is not None
+    assert limited.filter(alone).drop("metric").row(0) == (None,) * 5
+
+
+def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:
+    frame = rows_of(1_000).with_row_index("i")
+    everybody_wrong = pl.col("g").is_in(["g0007"])
+    frame = frame.with_columns(s=pl.when(everybody_wrong).then(200.0).otherwise("s"))
+    table = wroc.fairness(frame, "y", "s", by="g", threshold=150)
+    parity = table.row(0, named=True)
+    assert (parity["value"], parity["group_max"]) == (1.0, "g0007")
+    pair = frame.filter(pl.col("g").is_in([parity["group_max"], parity["group_min"]]))
+    alone = wroc.fairness(pair, "y", "s", by="g", threshold=150)
+    limits = ("value", "ci_low", "ci_high")
+    assert_frame_equal(table.head(1).select(limits), alone.head(1).select(limits))
+
+
+def test_pairs_beyond_one_batch_are_those_of_two_scores_each() -> None:
+    # Ten scores make 45 pairs, which are more than are planned together.
+    columns = {f"s{i}": pl.col("s") * (i % 3 - 1) + pl.col("y") * i for i in range(10)}
+    frame = rows_of(20).with_columns(**columns)
+    together = wroc.compare(frame, "y", list(columns), adjust="none")
+    assert together.select("model_a", "model_b").rows() == [
+        (a, b) for i, a in enumerate(columns) for b in list(columns)[i + 1 :]
+    ]
+    for row in together.partition_by("model_a", "model_b")[::9]:
+        pair = row.select("model_a", "model_b").row(0)
+        assert_frame_equal(row, wroc.compare(frame, "y", list(pair), adjust="none"))
+
+
+@pytest.mark.slow
+def test_memory_of_a_summary_grows_with_its_rows() -> None:
+    # A branch for each name of a model would hold more than 3 GB here.
+    code = """
+import resource, polars as pl, polars_wroc as wroc
+n, models = 5_000, [f"s{i}" for i in range(200)]
+frame = pl.LazyFrame({"i": range(n)}).with_columns(pl.col("i").hash(1).mod(3).eq(0).alias("y"))
+frame = frame.with_columns(pl.col("i").hash(i).alias(name) for i, name in enumerate(models))
+frame = frame.collect()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert wroc.summary(frame, "y", models).height == 200
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    kilobytes = int(done.stdout) // (1024 if sys.platform == "darwin" else 1)
+    assert kilobytes < 1_000_000

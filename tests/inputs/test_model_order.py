@@ -1,0 +1,107 @@
+"""Models come in the order in which the caller named their scores."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import polars as pl
+import pytest
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Any
+
+# Neither in the order of the alphabet nor the other way round.
+MODELS = ["m", "z", "a"]
+PAIRS = [("m", "z"), ("m", "a"), ("z", "a")]
+
+TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
+    "abroca_test": partial(wroc.abroca_test, permutations=3),
+    "auc_decomposition": wroc.auc_decomposition,
+    "bootstrap": partial(wroc.bootstrap, metrics="ks", replicates=3),
+    "bootstrap_replicates": partial(wroc.bootstrap_replicates, metrics="ks", replicates=3),
+    "calibration_curve": wroc.calibration_curve,
+    "calibration_error": wroc.calibration_error,
+    "confusion_curve": wroc.confusion_curve,
+    "cost_curve": wroc.cost_curve,
+    "cross_auc": wroc.cross_auc,
+    "det_curve": wroc.det_curve,
+    "dominated_models": wroc.dominated_models,
+    "equalized_thresholds": wroc.equalized_thresholds,
+    "equalized_thresholds, equal opportunity": partial(
+        wroc.equalized_thresholds, constraint="equal_opportunity"
+    ),
+    "fairness": partial(wroc.fairness, threshold=0.5),
+    "fpr_at_tpr": partial(wroc.fpr_at_tpr, tpr=0.5),
+    "gain_curve": wroc.gain_curve,
+    "group_gaps": wroc.group_gaps,
+    "group_gaps, threshold": partial(wroc.group_gaps, threshold=0.5),
+    "group_gaps, best": partial(wroc.group_gaps, reference="best"),
+    "operating_points": partial(wroc.operating_points, criterion="youden"),
+    "operating_points, level": partial(wroc.operating_points, max_fpr=0.5, level=0.9),
+    "operating_points, common": partial(wroc.operating_points, max_fpr=0.5, common=True),
+    "pr_curve": wroc.pr_curve,
+    "roc_curve": wroc.roc_curve,
+    "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
+    "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
+    "subgroup_auc": wroc.subgroup_auc,
+    "score_counts": wroc.score_counts,
+    "score_counts, bins": partial(wroc.score_counts, bins=64),
+    "summary": wroc.summary,
+    "summary, bins": partial(wroc.summary, bins=64),
+    "summary, tolerance": partial(wroc.summary, tolerance=0.01),
+    "partial_aucs": partial(wroc.partial_aucs, fpr=(0.0, 0.5)),
+    "threshold_metrics": wroc.threshold_metrics,
+    "threshold_metrics, level": partial(wroc.threshold_metrics, thresholds=[0.5], level=0.9),
+    "tpr_at_fpr": partial(wroc.tpr_at_fpr, fpr=0.5),
+}
+
+
+@pytest.fixture
+def scored(people: pl.DataFrame) -> pl.DataFrame:
+    """Three scores that are probabilities."""
+    chance = 1 / (1 + (-pl.col("s")).exp())
+    return people.with_columns(m=chance, z=chance.round(1), a=(2 * chance - 1).abs())
+
+
+@pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::2]))
+def test_models_keep_the_order_of_the_caller(
+    table: str, scored: pl.DataFrame, engine: Engine
+) -> None:
+    found = TABLES[table](scored.lazy(), "y", MODELS, weight="w", by="g").collect(engine=engine)
+    found = found.with_row_index("place")
+    # Models come after the groups, but for tables that compare the groups.
+    keys = [key for key in ("g", "positive_g", "negative_g") if key in found.columns]
+    found = found.with_columns(pl.concat_list(keys or pl.lit("all")).alias("group"))
+    for _, rows in found.group_by("group"):
+        assert rows.sort("place")["model"].rle().struct.field("value").to_list() == MODELS
+    assert found.schema["model"] == pl.String
+
+
+def test_pairs_of_models_keep_the_order_of_the_caller(scored: pl.DataFrame) -> None:
+    found = wroc.compare(scored, "y", MODELS, weight="w", by="g")
+    for _, rows in found.group_by("g", maintain_order=True):
+        assert rows.select("model_a", "model_b").rows() == PAIRS
+
+
+def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
+    audit = wroc.audit(scored, "y", MODELS, by="g", weight="w", criterion="youden")
+    for table in (audit.segments, audit.gaps, audit.fairness, audit.curves):
+        assert table is not None
+        assert table["model"].unique(maintain_order=True).to_list() == MODELS
+
+
+def test_every_table_with_models_is_here() -> None:
+    tested = {name.partition(",")[0] for name in TABLES} | {"compare", "audit"}
+    functions = {name: getattr(wroc, name) for name in wroc.__all__}
+    with_models = {
+        name
+        for name, function in functions.items()
+        if inspect.isfunction(function)
+        and {"frame", "score"} <= set(inspect.signature(function).parameters)
+    }
+    assert tested == with_models

@@ -1,0 +1,240 @@
+"""Scores of several types beside each other: none is rounded into ties without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import duckdb
+import polars as pl
+import pytest
+from calls import TABLES, Call
+from conftest import Engine
+from polars.testing import assert_frame_equal
+from sklearn.metrics import roc_auc_score
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.thresholds.search import common_threshold, confusion_at
+
+# The first whole number that no float is.
+BIG = 2**53 + 1
+MIXED = (
+    r"^`score` must not mix types that round its values; column 'i' of type {} "
+    r"is mixed with column 'f' of type Float64; found 9007199254740993$"
+)
+
+
+def rows(offset: int, dtype: pl.DataType) -> pl.DataFrame:
+    """Whole numbers from an offset on beside fractions, with some ties."""
+    labels = [0, 1, 0, 1, 1, 0, 1, 0]
+    steps = [0, 1, 2, 3, 1, 0, 3, 3]
+    fractions = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+    whole = pl.Series([offset + step for step in steps], dtype=dtype)
+    groups = ["a", "b", "b", "a"] * 2
+    return pl.DataFrame({"y": labels, "i": whole, "f": fractions, "g": groups})
+
+
+WIDE = [pl.Int64(), pl.UInt64(), pl.Int128()]
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+def test_rounded_whole_numbers_raise_and_both_columns_are_named(
+    dtype: pl.DataType, engine: Engine
+) -> None:
+    plan = wroc.summary(rows(BIG - 1, dtype).lazy(), "y", ["i", "f"])
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="`score` must not mix types"):
+        plan.collect(engine=engine)
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=MIXED.format(dtype)):
+        wroc.summary(rows(BIG - 1, dtype), "y", ["f", "i"])
+
+
+STACKING = {name: call for name, call in TABLES.items() if name != "summary"}
+
+
+@pytest.mark.parametrize(
+    "call", sweep(STACKING.values(), fast=list(STACKING.values())[::3]), ids=list(STACKING)
+)
+def test_no_table_of_several_scores_rounds_them(call: Call) -> None:
+    frame = rows(BIG - 1, pl.Int64())
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="`score` must not mix types"):
+        call(frame, "y", ["i", "f"], "g")
+
+
+@pytest.mark.parametrize("dtype", sweep([*WIDE, pl.Int8(), pl.UInt16()], fast=3), ids=str)
+def test_whole_numbers_that_floats_hold_stand_beside_floats(
+    dtype: pl.DataType, engine: Engine
+) -> None:
+    frame = rows(5, dtype)
+    both = wroc.summary(frame.lazy(), "y", ["i", "f"]).collect(engine=engine)
+    for model, alone in zip("if", both.partition_by("model", maintain_order=True), strict=True):
+        assert_frame_equal(alone.drop("model"), wroc.summary(frame, "y", model))
+    top = rows(2**62, dtype) if dtype in WIDE else frame
+    even = top.with_columns(pl.col("i") // 4096 * 4096)
+    assert wroc.summary(even, "y", ["f", "i"]).height == 2
+
+
+def test_compared_scores_keep_their_types(engine: Engine) -> None:
+    frame = rows(BIG - 1, pl.Int64())
+    aucs = [roc_auc_score(frame["y"], frame["i"] - BIG), roc_auc_score(frame["y"], frame["f"])]
+    compared = wroc.compare(frame.lazy(), "y", ["i", "f"]).collect(engine=engine)
+    assert compared.select("auc_a", "auc_b").row(0) == pytest.approx(aucs, abs=1e-12)
+
+
+def test_signed_and_unsigned_whole_numbers_keep_every_digit(engine: Engine) -> None:
+    frame = rows(2**63 - 9, pl.Int64()).with_columns(
+        u=pl.Series([2**63 + step for step in (4, 3, 2, 1, 1, 2, 3, 4)], dtype=pl.UInt64)
+    )
+    both = wroc.summary(frame.lazy(), "y", ["i", "u"]).collect(engine=engine)
+    expected = [wroc.summary(frame, "y", name)["auc"].item() for name in "iu"]
+    assert both["auc"].to_list() == expected
+    assert expected[0] == pytest.approx(roc_auc_score(frame["y"], frame["i"] - 2**62 - 2**61))
+
+
+def test_parts_of_several_types_are_not_rounded() -> None:
+    whole = rows(BIG - 1, pl.Int64())
+    parts = [whole, whole.with_columns(i=pl.col("f"))]
+    rule = (
+        r"^`{}` must not mix types that round its values; the score in number 1 of type Int64 "
+        r"is mixed with the score in number 2 of type Float64; found 900719925474099[35]$"
+    )
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=rule.format("frames")):
+        wroc.summary_in_ranges(parts, "y", "i")
+    counts = [wroc.score_counts(part, "y", "i") for part in parts]
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=rule.format("counts")):
+        wroc.merge_counts(counts)
+
+
+def test_parts_of_several_types_add_up() -> None:
+    small = rows(-4, pl.Int32())
+    parts = [small, small.with_columns(i=pl.col("f"))]
+    whole = pl.concat(parts, how="vertical_relaxed")
+    expected = wroc.summary(whole, "y", "i")
+    assert_frame_equal(wroc.summary_in_ranges(parts, "y", "i"), expected)
+    counts = wroc.merge_counts([wroc.score_counts(part, "y", "i") for part in parts])
+    assert_frame_equal(counts, wroc.score_counts(whole, "y", "i"))
+
+
+DIGITS = [Decimal("0.12345678901234567890"), Decimal("0.12345678901234567891")]
+
+
+def decimals(dtype: pl.DataType) -> pl.DataFrame:
+    """Decimals of which some pairs differ in the last of 20 digits only."""
+    scores = [*DIGITS, Decimal("0.1"), Decimal("0.3"), None, DIGITS[1]]
+    return pl.DataFrame(
+        {
+            "y": [0, 1, 0, 1, 1, 0],
+            "d": pl.Series(scores, dtype=dtype),
+            "f": [0.5, 0.2, 0.3, 0.4, 0.1, 0.2],
+            "g": ["a", "a", "b", "b", "a", "b"],
+        }
+    )
+
+
+def test_decimals_keep_every_digit(engine: Engine) -> None:
+    frame = decimals(pl.Decimal(38, 20)).lazy()
+    # Of the positives one is above two of the negatives and tied with the third.
+    auc = (2.5 + 3) / 6
+    assert frame.select(wroc.roc_auc("y", "d")).collect(engine=engine).item() == auc
+    assert wroc.summary(frame, "y", "d").collect(engine=engine)["auc"].item() == auc
+    counts = wroc.score_counts(frame, "y", "d").collect(engine=engine)
+    assert counts["score"].to_list() == [Decimal("0.3"), *DIGITS[::-1], Decimal("0.1"), None]
+    again = wroc.from_counts(wroc.merge_counts([counts])).summary()
+    assert again["auc"].item() == auc
+
+
+def test_decimals_beside_floats_are_not_rounded() -> None:
+    frame = decimals(pl.Decimal(38, 20))
+    found = r"column 'd' of type Decimal.* mixed with column 'f' .*; found 0\.12345678901234567890$"
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
+        wroc.summary(frame, "y", ["d", "f"])
+    short = frame.with_columns(pl.col("d").round(15))
+    assert wroc.summary(short, "y", ["d", "f"]).height == 2
+
+
+@pytest.mark.parametrize("dtype", sweep([pl.Decimal(38, 20), pl.Decimal(9, 4)]), ids=str)
+@pytest.mark.parametrize(
+    "call", sweep(TABLES.values(), fast=list(TABLES.values())[::3]), ids=list(TABLES)
+)
+def test_decimals_are_like_the_same_floats(call: Call, dtype: pl.DataType) -> None:
+    frame = rows(3, pl.Int64()).with_columns(d=pl.col("f").cast(dtype))
+    by_decimal, by_float = (call(frame, "y", name, "g") for name in ("d", "f"))
+    assert_frame_equal(by_decimal, by_float.rename({"f": "d"}, strict=False), check_dtypes=False)
+
+
+CELLS = ["tp", "fp", "fn", "tn"]
+
+
+def cells(frame: pl.DataFrame, reaches: pl.Series) -> tuple[int, ...]:
+    positive = frame["y"] == 1
+    counts = (positive & reaches, ~positive & reaches, positive & ~reaches, ~positive & ~reaches)
+    return tuple(int(each.sum()) for each in counts)
+
+
+@pytest.mark.parametrize("threshold", [BIG - 1.0, BIG + 1.0, BIG + 3.0, 1e30, -1e30, float("inf")])
+@pytest.mark.parametrize("dtype", sweep(WIDE, fast=2), ids=str)
+def test_whole_numbers_reach_thresholds_exactly(
+    threshold: float, dtype: pl.DataType, engine: Engine
+) -> None:
+    frame = rows(BIG - 1, dtype)
+    reaches = pl.Series([score >= threshold for score in frame["i"].to_list()])
+    expected = cells(frame, reaches)
+    for given in (threshold, pl.lit(threshold)):
+        matrix = wroc.confusion_matrix("y", "i", threshold=given)
+        found = frame.lazy().select(matrix).unnest("confusion_matrix").collect(engine=engine)
+        assert found.select(CELLS).row(0) == expected
+    read = read_rows(frame, "y", "i", None, None, None)
+    found = confusion_at(read, common_threshold(read, threshold)).collect(engine=engine)
+    assert found.select(CELLS).row(0) == expected
+
+
+def test_a_threshold_that_no_float_is_raises() -> None:
+    frame = rows(BIG - 1, pl.Int64())
+    found = "must be a number that a float holds exactly; found 9007199254740993$"
+    with pytest.raises(ValueError, match=f"^`threshold` {found}"):
+        wroc.confusion_matrix("y", "i", threshold=BIG)
+    with pytest.raises(ValueError, match=f"^`thresholds` {found}"):
+        wroc.threshold_metrics(frame, "y", "i", thresholds=[0, BIG])
+    with pytest.raises(ValueError, match=r"^`threshold` must be a number that a float holds"):
+        wroc.group_gaps(frame, "y", "i", by="g", threshold=10**400)
+
+
+def test_thresholds_among_whole_numbers_that_no_float_is_raise() -> None:
+    found = r"^`score` must not mix types .*; the score of type Int64 is mixed with `thresholds`"
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
+        wroc.threshold_metrics(rows(BIG - 1, pl.Int64()), "y", "i", thresholds=[1.0])
+
+
+CHOICES = {
+    "operating_points": lambda frame: wroc.operating_points(frame, "y", "i", criterion="youden"),
+    "operating_point": lambda frame: frame.select(
+        wroc.operating_point("y", "i", criterion="youden")
+    ).unnest("operating_point"),
+}
+
+
+@pytest.mark.parametrize("choose", CHOICES.values(), ids=list(CHOICES))
+def test_a_chosen_threshold_is_the_score_itself(
+    choose: Callable[[pl.LazyFrame], pl.LazyFrame], engine: Engine
+) -> None:
+    frame = rows(BIG - 2, pl.Int64()).lazy()
+    # The best threshold is the second lowest score, which is even.
+    found = choose(frame).collect(engine=engine)
+    assert found["threshold"].item() == BIG - 1
+    assert found.select("tp", "fp").row(0) == (4, 2)
+    rule = "^`score` must be a number that a float holds where it is chosen as threshold"
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="must be a number that a float"):
+        choose(frame.with_columns(pl.col("i") + 1)).collect(engine=engine)
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=rule):
+        wroc.equalized_thresholds(rows(BIG - 1, pl.Int64()), "y", "i", by="g")
+
+
+def test_whole_numbers_of_another_engine_keep_every_digit() -> None:
+    arrow = rows(BIG - 1, pl.Int64()).to_arrow()
+    relation = duckdb.from_arrow(arrow).select("y, CAST(i AS HUGEINT) AS i, f")
+    counts = wroc.score_counts(relation, "y", "i")
+    assert [int(score) - BIG for score in counts["score"]] == [2, 1, 0, -1]
+    found = "^`score` must not mix types .*; column 'i' .* is mixed with column 'f' of type Float64"
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
+        wroc.score_counts(relation, "y", ["f", "i"])

@@ -1,0 +1,526 @@
+"""Paired tests of scores: against DeLong's test and the weighted definition, pair by pair."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from polars.exceptions import ColumnNotFoundError, InvalidOperationError
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
+
+COLUMNS = [
+    "model_a",
+    "model_b",
+    "auc_a",
+    "auc_b",
+    "difference",
+    "se",
+    "ci_low",
+    "ci_high",
+    "z",
+    "p_value",
+    "p_adjusted",
+    "n",
+    "n_missing",
+]
+TEST = ["difference", "se", "ci_low", "ci_high", "z", "p_value"]
+FLOATS = ["auc_a", "auc_b", *TEST, "p_adjusted"]
+
+Row: TypeAlias = tuple[bool, int, int, int, int]
+
+
+def frame_of(rows: list[Row]) -> pl.DataFrame:
+    y, a, b, w, c = zip(*rows, strict=True)
+    return pl.DataFrame(
+        {"y": [int(v) for v in y], "a": a, "b": b, "w": [float(v) for v in w], "c": c}
+    )
+
+
+def two_in_each_class(frame: pl.DataFrame) -> bool:
+    """Both classes have two clusters, and so two rows."""
+    clusters = (frame.filter(y=label)["c"].n_unique() for label in (0, 1))
+    return min(clusters) > 1
+
+
+FRAMES = (
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.integers(0, 9),
+            st.integers(0, 9),
+            st.integers(1, 5),
+            st.integers(0, 6),
+        ),
+        min_size=12,
+        max_size=40,
+    )
+    .map(frame_of)
+    .filter(two_in_each_class)
+)
+
+
+@pytest.fixture
+def models(people: pl.DataFrame) -> pl.DataFrame:
+    """The people with three correlated scores, and clusters that occur in every group."""
+    random = np.random.default_rng(7)
+    s, rows = people["s"].to_numpy(), people.height
+    return people.select(
+        "g",
+        pl.col("y").cast(pl.Int64),
+        "w",
+        a=pl.Series(np.round(s + random.normal(size=rows) / 2, 1)),
+        b=pl.Series(np.round(s + random.normal(size=rows), 1)),
+        c=pl.Series(random.normal(size=rows)),
+        house=pl.Series(random.integers(0, 70, rows)),
+    )
+
+
+def compared(frame: pl.DataFrame, *scores: str, **options: Any) -> dict[str, Any]:
+    """Compare the scores (``a`` and ``b`` unless named), without groups."""
+    table = wroc.compare(frame, "y", scores or ("a", "b"), **options)
+    assert table.columns == COLUMNS
+    return table.row(0, named=True)
+
+
+def contributions(frame: pl.DataFrame, score: str, weight: str | None) -> tuple[float, Floats]:
+    """AUC and influence of each row, by comparing every pair."""
+    pos, s = frame["y"].to_numpy() == 1, frame[score].to_numpy().astype(np.float64)
+    w = np.ones(len(s)) if weight is None else frame[weight].to_numpy()
+    right = (np.sign(s[:, None] - s[None, :]) * np.where(pos, 1, -1)[:, None] + 1) / 2
+    other = np.where(pos[:, None] != pos[None, :], w[None, :], 0.0)
+    placement = (right * other).sum(axis=1) / other.sum(axis=1)
+    total = np.where(pos, w[pos].sum(), w[~pos].sum())
+    auc = float((w * placement)[pos].sum() / w[pos].sum())
+    return auc, w * (placement - auc) / total
+
+
+def sums_of(ids: Sequence[Any], values: Floats) -> Floats:
+    names = list(dict.fromkeys(ids))
+    return np.array([sum(v for k, v in zip(ids, values, strict=True) if k == c) for c in names])
+
+
+def definition(
+    frame: pl.DataFrame, a: str, b: str, *, weight: str | None = None, cluster: str | None = None
+) -> tuple[float, float]:
+    """Difference of two AUCs and its variance: squares of sums over the clusters, or rows."""
+    (auc_a, psi_a), (auc_b, psi_b) = (contributions(frame, score, weight) for score in (a, b))
+    ids = range(frame.height) if cluster is None else frame[cluster].to_list()
+    pos = frame["y"].to_numpy() == 1
+    w = np.ones(frame.height) if weight is None else frame[weight].to_numpy()
+    together: Floats = np.zeros(len(set(ids)))
+    for side in (pos, ~pos):
+        totals = sums_of(ids, np.where(side, w, 0.0))
+        whole, squares, cubes = ((totals**power).sum() for power in (1, 2, 3))
+        factor = squares / (squares - 2 * cubes / whole + squares**2 / whole**2)
+        together += np.sqrt(factor) * sums_of(ids, np.where(side, psi_a - psi_b, 0.0))
+    return auc_a - auc_b, float((together**2).sum())
+
+
+def assert_is_test_of(
+    found: dict[str, Any], difference: float, variance: float, level: float = 0.95
+) -> None:
+    """Check interval, ``z`` and p-value of a difference with a variance worth the name."""
+    se = float(np.sqrt(variance))
+    margin = stats.norm.ppf((1 + level) / 2) * se
+    assert found["difference"] == pytest.approx(difference, abs=1e-12)
+    assert found["se"] == pytest.approx(se, abs=1e-12)
+    limits = found["ci_low"], found["ci_high"]
+    assert limits == pytest.approx((difference - margin, difference + margin), abs=1e-11)
+    assert found["z"] == pytest.approx(difference / se, rel=1e-11, abs=1e-12)
+    p_value = 2 * stats.norm.sf(abs(difference / se))
+    assert found["p_value"] == pytest.approx(p_value, rel=1e-10, abs=0)
+
+
+def delong(frame: pl.DataFrame, a: str, b: str) -> tuple[float, float]:
+    """DeLong's difference and its variance, from covariances of the placements by two scores."""
+    kernels = []
+    for score in (a, b):
+        pos, neg = (frame.filter(y=label)[score].to_numpy() for label in (1, 0))
+        kernels.append((np.sign(pos[:, None] - neg[None, :]) + 1) / 2)
+    covariance = sum(
+        np.cov([kernel.mean(axis=axis) for kernel in kernels]) / kernels[0].shape[1 - axis]
+        for axis in (1, 0)
+    )
+    contrast = np.array([1.0, -1.0])
+    difference = kernels[0].mean() - kernels[1].mean()
+    return float(difference), float(contrast @ covariance @ contrast)
+
+
+@given(FRAMES)
+def test_weights_of_one_give_delongs_test(frame: pl.DataFrame) -> None:
+    difference, variance = delong(frame, "a", "b")
+    assume(variance > 1e-4)
+    for options in ({}, {"weight_type": "frequency"}):
+        found = compared(frame, **options)
+        assert_is_test_of(found, difference, variance)
+        assert (found["model_a"], found["model_b"]) == ("a", "b")
+        assert (found["n"], found["n_missing"]) == (frame.height, 0)
+
+
+def test_worked_example() -> None:
+    frame = pl.DataFrame(
+        {
+            "y": [1, 1, 1, 0, 0, 0],
+            "old": [0.9, 0.6, 0.4, 0.7, 0.5, 0.2],
+            "new": [0.9, 0.8, 0.4, 0.5, 0.3, 0.1],
+        }
+    )
+    # Placements of positives differ by 0, 1/3, 1/3 and those of negatives by 1/3, 0, 1/3.
+    found = compared(frame, "old", "new")
+    assert (found["auc_a"], found["auc_b"]) == pytest.approx((6 / 9, 8 / 9))
+    assert_is_test_of(found, -2 / 9, 2 * (1 / 27) / 3)
+
+
+@given(FRAMES)
+def test_weights_give_squares_of_differences_of_influence(frame: pl.DataFrame) -> None:
+    difference, variance = definition(frame, "a", "b", weight="w")
+    assume(variance > 1e-4)
+    assert_is_test_of(compared(frame, weight="w"), difference, variance)
+    scaled = compared(frame, weight=pl.col("w") * 1e-9)
+    assert_is_test_of(scaled, difference, variance)
+
+
+@given(FRAMES)
+def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
+    repeated = frame.select(
+        pl.col("y", "a", "b").repeat_by(pl.col("w").cast(pl.Int64)).explode(empty_as_null=False)
+    )
+    difference, variance = delong(repeated, "a", "b")
+    assume(variance > 1e-4)
+    found = compared(frame, weight="w", weight_type="frequency")
+    assert_is_test_of(found, difference, variance)
+    assert found["n"] == frame.height
+
+
+@given(FRAMES, st.sampled_from(["w", None]))
+def test_clusters_add_up_the_differences_of_their_rows(
+    frame: pl.DataFrame, weight: str | None
+) -> None:
+    difference, variance = definition(frame, "a", "b", weight=weight, cluster="c")
+    assume(variance > 1e-4)
+    found = compared(frame, weight=weight, cluster="c")
+    assert_is_test_of(found, difference, variance)
+
+
+@given(FRAMES)
+def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
+    difference, variance = definition(frame, "a", "b", weight="w")
+    assume(variance > 1e-4)
+    found = compared(frame, weight="w", cluster=pl.int_range(pl.len()))
+    assert_is_test_of(found, difference, variance)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
+def test_level_is_that_of_the_normal_interval(models: pl.DataFrame, level: float) -> None:
+    found = compared(models, weight="w", level=level)
+    assert_is_test_of(found, *definition(models, "a", "b", weight="w"), level)
+
+
+@pytest.mark.parametrize("cluster", [None, "house"])
+def test_every_pair_of_three_scores_in_every_group(
+    models: pl.DataFrame, groups: Groups, engine: Engine, cluster: str | None
+) -> None:
+    plan = wroc.compare(models.lazy(), "y", ["b", "a", "c"], weight="w", by="g", cluster=cluster)
+    found = plan.collect(engine=engine)
+    assert found.columns == ["g", *COLUMNS]
+    pairs = [("b", "a"), ("b", "c"), ("a", "c")]
+    expected = [(name, rows, pair) for name, rows in groups(models) for pair in pairs]
+    for row, (name, rows, (a, b)) in zip(found.rows(named=True), expected, strict=True):
+        assert (row["g"], row["model_a"], row["model_b"]) == (name, a, b)
+        assert_is_test_of(row, *definition(rows, a, b, weight="w", cluster=cluster))
+        aucs = [contributions(rows, score, "w")[0] for score in (a, b)]
+        assert [row["auc_a"], row["auc_b"]] == pytest.approx(aucs, abs=1e-12)
+        assert row["n"] == rows.height
+
+
+def test_types_of_the_columns(models: pl.DataFrame) -> None:
+    table = wroc.compare(models, "y", ["a", "b"], by="g")
+    counts, names = table.select("n", "n_missing"), table.select("g", "model_a", "model_b")
+    assert set(table.select(FLOATS).dtypes) == {pl.Float64}
+    assert set(counts.dtypes) == {pl.Int64}
+    assert set(names.dtypes) == {pl.String}
+
+
+def with_gaps(models: pl.DataFrame) -> pl.DataFrame:
+    rows = pl.int_range(pl.len())
+    return models.with_columns(
+        y=pl.when(rows % 23 != 0).then("y"),
+        a=pl.when(rows % 5 != 0).then("a"),
+        b=pl.when(rows % 7 == 0).then(float("nan")).otherwise("b"),
+        c=pl.when(rows % 11 != 0).then("c"),
+        w=pl.when(rows % 13 == 0).then(0.0).when(rows % 17 != 0).then("w"),
+    )
+
+
+def test_rows_without_all_scores_are_left_out_of_every_pair(
+    models: pl.DataFrame, engine: Engine
+) -> None:
+    frame = with_gaps(models)
+    plan = wroc.compare(frame.lazy(), "y", ["a", "b", "c"], weight="w")
+    there = frame.filter(pl.col("w").ne_missing(0))
+    complete = there.filter(pl.col("b").is_not_nan()).drop_nulls()
+    for row in plan.collect(engine=engine).rows(named=True):
+        pair = row["model_a"], row["model_b"]
+        assert_is_test_of(row, *definition(complete, *pair, weight="w"))
+        assert (row["n"], row["n_missing"]) == (complete.height, there.height - complete.height)
+
+
+def holm(p_values: list[float]) -> list[float]:
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, (len(p_values) - rank) * p_values[index])
+        adjusted[index] = min(highest, 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(p_values: list[float]) -> list[float]:
+    adjusted: list[float] = stats.false_discovery_control(p_values, method="bh").tolist()
+    return adjusted
+
+
+def unadjusted(p_values: list[float]) -> list[float]:
+    return p_values
+
+
+ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg, "none": unadjusted}
+
+
+@pytest.mark.parametrize("adjust", ADJUSTMENTS)
+def test_all_tests_of_the_table_are_one_family(
+    models: pl.DataFrame, adjust: Any, engine: Engine
+) -> None:
+    one_class = models.filter(y=1).head(20).with_columns(g=pl.lit("bb"))
+    one_row = models.filter(y=0).head(20).vstack(models.filter(y=1).head(1))
+    frame = pl.concat([models, one_class, one_row.with_columns(g=pl.lit("cc"))])
+    frame = frame.with_columns(same=pl.col("a") * 2)
+    plan = wroc.compare(frame.lazy(), "y", ["a", "b", "c", "same"], by="g", adjust=adjust)
+    found = plan.collect(engine=engine)
+    assert found["g"].to_list() == [g for g in ["a", "b", "bb", "c", "cc", "d"] for _ in range(6)]
+    no_tests = found.filter(pl.col("p_value").is_null())
+    assert no_tests.group_by("g", maintain_order=True).len().rows() == [("bb", 6), ("cc", 6)]
+    assert no_tests["p_adjusted"].null_count() == no_tests.height
+    # The score that ranks like another is a test with a p-value of 1.
+    tests = found.filter(pl.col("p_value").is_not_null())
+    expected = ADJUSTMENTS[adjust](tests["p_value"].to_list())
+    assert tests["p_adjusted"].to_list() == pytest.approx(expected, rel=1e-12)
+
+
+def test_holm_is_the_default(models: pl.DataFrame) -> None:
+    table = wroc.compare(models, "y", ["a", "b", "c"], by="g")
+    assert table["p_adjusted"].to_list() == pytest.approx(holm(table["p_value"].to_list()))
+    assert table["p_adjusted"].to_list() != pytest.approx(table["p_value"].to_list())
+
+
+@pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"weight": "w", "cluster": "house"}])
+def test_scores_that_rank_alike_do_not_differ(
+    models: pl.DataFrame, options: dict[str, Any], engine: Engine
+) -> None:
+    alike = models.with_columns(b=pl.col("a").exp())
+    plan = wroc.compare(alike.lazy(), "y", ["a", "b"], **options)
+    found = plan.collect(engine=engine).row(0, named=True)
+    assert [found[name] for name in TEST] == [0.0, 0.0, None, None, None, 1.0]
+    assert found["p_adjusted"] == 1.0
+    assert found["auc_a"] == found["auc_b"]
+
+
+def test_difference_without_a_variance_has_no_test() -> None:
+    frame = pl.DataFrame({"y": [1, 1, 0, 0], "a": [4, 3, 2, 1], "b": [1, 1, 1, 1]})
+    found = compared(frame)
+    assert [found[name] for name in TEST] == [0.5, 0.0, None, None, None, None]
+    assert found["p_adjusted"] is None
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 6, 7, 10, 13])
+def test_equal_differences_of_all_placements_have_no_variance(rows: int) -> None:
+    """Classes take turns; one score starts with a negative, the other with a positive."""
+    turns = list(range(2 * rows))
+    swapped = [place + 1 if place % 2 == 0 else place - 1 for place in turns]
+    frame = pl.DataFrame({"y": [0, 1] * rows, "a": turns, "b": swapped})
+    found = compared(frame)
+    assert found["difference"] == pytest.approx(1 / rows)
+    assert found["se"] == pytest.approx(0, abs=1e-7)
+    names = ["ci_low", "ci_high", "z", "p_value", "p_adjusted"]
+    assert [found[name] for name in names] == [None] * 5
+
+
+def test_one_class_has_nothing_but_counts(models: pl.DataFrame, engine: Engine) -> None:
+    frame = models.with_columns(y=pl.when(g="b").then(1).otherwise("y"))
+    plan = wroc.compare(frame.lazy(), "y", ["a", "b"], weight="w", by="g")
+    found = plan.collect(engine=engine)
+    row = found.row(1, named=True)
+    assert row["g"] == "b"
+    assert {row[name] for name in FLOATS} == {None}
+    assert row["n"] == frame.filter(g="b").height
+    others = found.filter(pl.col("g") != "b")
+    assert others.select(FLOATS).null_count().row(0) == (0,) * len(FLOATS)
+
+
+@pytest.mark.parametrize("cluster", [None, "house"])
+def test_one_unit_in_a_class_has_a_difference_but_no_test(
+    models: pl.DataFrame, cluster: str | None
+) -> None:
+    if cluster is None:
+        frame = pl.concat([models.filter(y=0), models.filter(y=1).head(1)])
+    else:
+        frame = models.with_columns(house=pl.when(y=1).then(99).otherwise("house"))
+    found = compared(frame, weight="w", cluster=cluster)
+    aucs = [contributions(frame, score, "w")[0] for score in ("a", "b")]
+    assert [found["auc_a"], found["auc_b"]] == pytest.approx(aucs, abs=1e-12)
+    assert found["difference"] == pytest.approx(aucs[0] - aucs[1], abs=1e-12)
+    assert {found[name] for name in [*TEST[1:], "p_adjusted"]} == {None}
+
+
+@pytest.mark.parametrize("options", [{}, {"weight": "w", "cluster": "house"}])
+def test_swapping_the_scores_flips_the_sign(models: pl.DataFrame, options: dict[str, Any]) -> None:
+    found, turned = (compared(models, *pair, **options) for pair in (("a", "b"), ("b", "a")))
+    assert (turned["model_a"], turned["model_b"]) == ("b", "a")
+    assert (turned["auc_a"], turned["auc_b"]) == pytest.approx((found["auc_b"], found["auc_a"]))
+    flipped = [-found[name] for name in ("difference", "z", "ci_high", "ci_low")]
+    names = ("difference", "z", "ci_low", "ci_high")
+    assert [turned[name] for name in names] == pytest.approx(flipped, rel=1e-11)
+    for name in ("se", "p_value"):
+        assert turned[name] == pytest.approx(found[name], rel=1e-10)
+
+
+def test_order_of_the_rows_changes_nothing(models: pl.DataFrame) -> None:
+    shuffled = models.sample(fraction=1.0, shuffle=True, seed=3)
+    tables = [
+        wroc.compare(frame, "y", ["a", "b", "c"], weight="w", by="g", cluster="house")
+        for frame in (models, shuffled)
+    ]
+    assert_frame_equal(*tables, rel_tol=1e-9)
+
+
+def test_lazy_frame_gives_a_plan_that_serialises(models: pl.DataFrame, engine: Engine) -> None:
+    options: dict[str, Any] = {"weight": "w", "by": "g", "cluster": "house"}
+    plan = wroc.compare(models.lazy(), "y", ["a", "b", "c"], **options)
+    assert isinstance(plan, pl.LazyFrame)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = wroc.compare(models, "y", ["a", "b", "c"], **options)
+    assert isinstance(table, pl.DataFrame)
+    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
+
+
+def test_scores_labels_and_keys_may_be_expressions(models: pl.DataFrame) -> None:
+    label = pl.when(y=1).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    scores = [pl.col("a"), (pl.col("a") - pl.col("c")).alias("less")]
+    key = (pl.col("g") == "a").alias("first")
+    table = wroc.compare(models, label, scores, by=key, pos_label="yes")
+    assert table.select("first", "model_a", "model_b").rows() == [
+        (False, "a", "less"),
+        (True, "a", "less"),
+    ]
+    frame = models.with_columns(less=scores[1])
+    for row, rows in zip(
+        table.rows(named=True),
+        (frame.filter(pl.col("g") != "a"), frame.filter(g="a")),
+        strict=True,
+    ):
+        assert_is_test_of(row, *definition(rows, "a", "less"))
+
+
+def test_namespace_is_the_function(models: pl.DataFrame) -> None:
+    frame: Any = models
+    found = frame.wroc.compare("y", ["a", "b"], weight="w")
+    assert_frame_equal(found, wroc.compare(models, "y", ["a", "b"], weight="w"))
+
+
+@pytest.mark.parametrize("cluster", [None, "house"])
+def test_empty_frame(models: pl.DataFrame, cluster: str | None, engine: Engine) -> None:
+    empty = models.clear().lazy()
+    grouped = wroc.compare(empty, "y", ["a", "b"], by="g", cluster=cluster)
+    assert grouped.collect(engine=engine).height == 0
+    assert grouped.collect_schema().names() == ["g", *COLUMNS]
+    whole = wroc.compare(empty, "y", ["a", "b"], cluster=cluster).collect(engine=engine)
+    assert whole.select(FLOATS).row(0) == (None,) * len(FLOATS)
+    assert whole.select("n", "n_missing").row(0) == (0, 0)
+
+
+ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "one score": (
+        {"score": "a"},
+        ValueError,
+        r"^`score` must hold two or more columns to compare; found \['a'\]$",
+    ),
+    "list of one score": (
+        {"score": ["a"]},
+        ValueError,
+        r"^`score` must hold two or more columns to compare; found \['a'\]$",
+    ),
+    "score twice": (
+        {"score": ["a", "a"]},
+        ValueError,
+        r"^`score` must not name a column twice; found 'a' twice$",
+    ),
+    "text score": (
+        {"score": ["a", "g"]},
+        TypeError,
+        r"^`score` must be numeric; found column 'g' of type String$",
+    ),
+    "unknown adjustment": (
+        {"adjust": "bonferroni"},
+        ValueError,
+        r"^`adjust` must be one of 'holm', 'bh', 'none'; found 'bonferroni'$",
+    ),
+    "level": (
+        {"level": 95},
+        ValueError,
+        r"^`level` must lie between 0.001 and 0.9999; found 95$",
+    ),
+    "unknown weight type": (
+        {"weight_type": "count"},
+        ValueError,
+        r"^`weight_type` must be one of 'probability', 'frequency'; found 'count'$",
+    ),
+    "unknown cluster": (
+        {"cluster": "family"},
+        ColumnNotFoundError,
+        r"^`cluster` must name a column of the frame; found no column 'family' among \['g', ",
+    ),
+    "by named like a result": (
+        {"by": pl.col("g").alias("p_value")},
+        ValueError,
+        r"^`by` must not take the name of a result column; found 'p_value'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+@pytest.mark.parametrize("lazy", [False, True], ids=["frame", "lazy"])
+def test_bad_arguments_are_refused_at_once(models: pl.DataFrame, name: str, lazy: bool) -> None:
+    options, error, message = ERRORS[name]
+    frame: Any = models.lazy() if lazy else models
+    with pytest.raises(error, match=message):
+        wroc.compare(frame, "y", **({"score": ["a", "b"]} | options))
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_no_group_takes_the_name_of_a_result(models: pl.DataFrame, column: str) -> None:
+    with pytest.raises(ValueError, match=f"found '{column}'"):
+        wroc.compare(models, "y", ["a", "b"], by=pl.col("g").alias(column))
+
+
+def test_bad_values_are_refused_at_collect(models: pl.DataFrame) -> None:
+    with pytest.raises(InvalidOperationError, match=r"^`weight` must be finite and zero or more"):
+        wroc.compare(models, "y", ["a", "b"], weight=-pl.col("w"))
+    with pytest.raises(InvalidOperationError, match=r"^`label` must be Boolean, hold 0 and 1"):
+        wroc.compare(models, pl.col("y") * 2, ["a", "b"])
+    mixed = pl.int_range(pl.len()) % 3 - 1
+    with pytest.raises(InvalidOperationError, match=r"^`label` must hold 0 and 1 or -1 and 1"):
+        wroc.compare(models, mixed, ["a", "b"])

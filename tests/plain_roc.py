@@ -1,0 +1,112 @@
+"""ROC curves and their intervals in plain numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from hypothesis import strategies as st
+from scipy import stats
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Pair: TypeAlias = tuple[float, float]
+Row: TypeAlias = tuple[bool, int, int]
+WEIGHT_TYPES = ("probability", "frequency")
+
+
+class Roc(NamedTuple):
+    """Every point of a ROC curve, from (0, 0) on, and the sizes of the two classes."""
+
+    fpr: Floats
+    tpr: Floats
+    positives: float
+    negatives: float
+
+    def tpr_at(self, fpr: float) -> float:
+        """On the straight line between two points; on a vertical step, its top."""
+        return height(fpr, self.fpr, self.tpr)
+
+    def fpr_at(self, tpr: float) -> float:
+        """On the straight line between two points; on a level step, its left end."""
+        return 1 - height(1 - tpr, 1 - self.tpr[::-1], 1 - self.fpr[::-1])
+
+    def turned(self) -> Roc:
+        """The curve with its axes exchanged."""
+        return Roc(self.tpr, self.fpr, self.negatives, self.positives)
+
+
+def height(x: float, xs: Floats, ys: Floats) -> float:
+    """Where a rising line through points is at ``x``; the highest place on a vertical step."""
+    before = max(i for i, place in enumerate(xs) if place <= x)
+    if xs[before] == x:
+        return float(ys[before])
+    share = (x - xs[before]) / (xs[before + 1] - xs[before])
+    return float(ys[before] + share * (ys[before + 1] - ys[before]))
+
+
+def roc_of(frame: pl.DataFrame, weight_type: str = "probability") -> Roc:
+    pos, s, w = (frame[name].to_numpy() for name in ("y", "s", "w"))
+    sides = [np.where(pos == label, w, 0.0) for label in (1, 0)]
+    counts = [[side[s >= t].sum() for t in sorted(set(s), reverse=True)] for side in sides]
+    tpr, fpr = (np.array([0.0, *count]) / count[-1] for count in counts)
+    sizes = [side.sum() for side in sides]
+    if weight_type == "probability":
+        sizes = [side.sum() ** 2 / (side**2).sum() for side in sides]
+    return Roc(fpr, tpr, *sizes)
+
+
+def wilson(rate: float, size: float, level: float) -> Pair:
+    """The rates that a score test does not reject: the roots of a quadratic equation."""
+    extra = stats.norm.ppf((1 + level) / 2) ** 2 / size
+    low, high = sorted(np.roots([1 + extra, -2 * rate - extra, rate**2]).real)
+    return (0.0 if rate == 0 else float(low)), (1.0 if rate == 1 else float(high))
+
+
+def mover(rate: float, own: Pair, moved: Pair) -> Pair:
+    """Combine what two sources of error each do to a rate."""
+    below = np.hypot(rate - own[0], rate - min(moved[0], rate))
+    above = np.hypot(own[1] - rate, max(moved[1], rate) - rate)
+    return max(0.0, rate - below), min(1.0, rate + above)
+
+
+def pointwise(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:
+    """Interval of the true positive rate at a false positive rate."""
+    low, high = wilson(fpr, roc.negatives, level)
+    moved = roc.tpr_at(low), roc.tpr_at(high)
+    return mover(tpr, wilson(tpr, roc.positives, level), moved)
+
+
+def frame_of(rows: list[Row]) -> pl.DataFrame:
+    y, s, w = zip(*rows, strict=True)
+    return pl.DataFrame({"y": [int(v) for v in y], "s": s, "w": [float(v) for v in w]})
+
+
+FRAMES = (
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 9), st.integers(1, 5)), min_size=4, max_size=30
+    )
+    .map(frame_of)
+    .filter(lambda frame: frame["y"].n_unique() == 2)
+)
+
+SHIFT = 1.2
+
+
+def binormal(replicates: int, positives: int, negatives: int, seed: int) -> pl.DataFrame:
+    """Samples of two normal distributions, each sample a group."""
+    random = np.random.default_rng(seed)
+    labels = np.tile(np.repeat([1, 0], [positives, negatives]), replicates)
+    return pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(replicates), positives + negatives),
+            "y": labels,
+            "s": random.normal(size=labels.size) + SHIFT * labels,
+            "w": random.lognormal(sigma=0.5, size=labels.size),
+        }
+    )
+
+
+def true_tpr(fpr: float | Floats) -> Any:
+    return stats.norm.sf(stats.norm.isf(fpr) - SHIFT)

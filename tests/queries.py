@@ -1,0 +1,138 @@
+"""A lazy query of each frame function, and expressions: what plans are tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import polars as pl
+
+import polars_wroc as wroc
+
+# Of a frame, and of the groups where it has any.
+Table: TypeAlias = Callable[..., pl.LazyFrame]
+
+
+def _gaps(reference: str) -> Table:
+    return lambda f, by="g": wroc.group_gaps(f, "y", "s", weight="w", by=by, reference=reference)
+
+
+def _gaps_to_a_group(frame: pl.LazyFrame, by: str | list[pl.Expr] = "g") -> pl.LazyFrame:
+    group = "b" if isinstance(by, str) else ("b",) * len(by)
+    return wroc.group_gaps(frame, "y", "s", weight="w", by=by, reference=group)
+
+
+# A score that may be a probability.
+_SHARE = 1 / (1 + (-pl.col("s")).exp())
+
+TABLES: dict[str, Table] = {
+    "summary": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by),
+    "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
+    "confusion_curve": lambda f, by="g": wroc.confusion_curve(f, "y", "s", weight="w", by=by),
+    "roc_curve": lambda f, by="g": wroc.roc_curve(
+        f, "y", "s", weight="w", by=by, drop_collinear=True
+    ),
+    "roc_curve of few points": lambda f, by="g": wroc.roc_curve(f, "y", "s", by=by, max_points=5),
+    "threshold_metrics": lambda f, by="g": wroc.threshold_metrics(f, "y", "s", weight="w", by=by),
+    "threshold_metrics asked for": lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=1),
+    "threshold_metrics with intervals": lambda f, by="g": wroc.threshold_metrics(
+        f, "y", "s", weight="w", by=by, level=0.9
+    ),
+    "summary in clusters": lambda f, by="g": wroc.summary(
+        f, "y", "s", weight="w", by=by, cluster=pl.col("w").floor()
+    ),
+    "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
+    "compare in several batches": lambda f: wroc.compare(
+        f, "y", [(pl.col("s") * i).alias(f"s{i}") for i in range(9)]
+    ),
+    "compare in clusters": lambda f: wroc.compare(
+        f, "y", ["s", "w"], cluster=pl.col("w").floor(), adjust="none"
+    ),
+    "group_gaps to the rest": _gaps("rest"),
+    "group_gaps to everybody": _gaps("overall"),
+    "group_gaps to the best": _gaps("best"),
+    "group_gaps to a group": _gaps_to_a_group,
+    "tpr_at_fpr": lambda f, by="g": wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),
+    "fpr_at_tpr": lambda f: wroc.fpr_at_tpr(f, "y", "s", tpr=0.9, weight="w"),
+    "roc_curve with a pointwise band": lambda f, by="g": wroc.roc_curve(
+        f, "y", "s", weight="w", by=by, band="pointwise"
+    ),
+    "roc_curve with a simultaneous band": lambda f, by="g": wroc.roc_curve(
+        f, "y", "s", weight="w", by=by, band="simultaneous", max_points=9
+    ),
+    "bootstrap": lambda f, by="g": wroc.bootstrap(
+        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
+    ),
+    "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
+    "gain_curve": lambda f, by="g": wroc.gain_curve(f, "y", "s", weight="w", by=by),
+    "operating_points": lambda f, by="g": wroc.operating_points(
+        f, "y", "s", weight="w", by=by, max_fpr=0.2
+    ),
+    "operating_points, common": lambda f, by="g": wroc.operating_points(
+        f, "y", "s", weight="w", by=by, max_fpr=0.2, common=True, level=0.9
+    ),
+    "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
+        f, "y", "s", metrics="ks", weight="w", replicates=3
+    ),
+    "auc_decomposition": lambda f, by="g": wroc.auc_decomposition(f, "y", "s", weight="w", by=by),
+    "abroca_test": lambda f, by="g": wroc.abroca_test(
+        f, "y", "s", weight="w", by=by, permutations=20
+    ),
+    "calibration_curve": lambda f, by="g": wroc.calibration_curve(
+        f, "y", _SHARE, weight="w", by=by
+    ),
+    "calibration_error": lambda f, by="g": wroc.calibration_error(
+        f, "y", _SHARE, weight="w", by=by, strategy="quantile"
+    ),
+    "score_counts": lambda f, by="g": wroc.score_counts(f, "y", "s", weight="w", by=by),
+    "score_counts in bins": lambda f, by="g": wroc.score_counts(
+        f, "y", "s", weight="w", by=by, bins=64
+    ),
+    "merge_counts": lambda f, by="g": wroc.merge_counts(
+        [wroc.score_counts(f, "y", "s", by=by), wroc.score_counts(f, "y", "s", by=by, bins=64)]
+    ),
+    "from_counts": lambda f, by="g": wroc.from_counts(
+        wroc.score_counts(f, "y", "s", weight="w", by=by)
+    ).summary(by=by),
+    "summary in bins": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by, bins=64),
+    "summary within a tolerance": lambda f, by="g": wroc.summary(
+        f, "y", "s", weight="w", by=by, bins=64, tolerance=0.01
+    ),
+    "partial_aucs": lambda f, by="g": wroc.partial_aucs(
+        f, "y", "s", weight="w", by=by, fpr=(0.0, 0.1)
+    ),
+    "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
+    "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
+    "fairness": lambda f, by="g": wroc.fairness(f, "y", "s", weight="w", by=by, threshold=0),
+    "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
+    "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
+    "dominated_models": lambda f, by="g": wroc.dominated_models(f, "y", ["s", "w"], by=by),
+    "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
+        f, "y", "s", weight="w", by=by
+    ),
+}
+# What a plan cannot say without Python: the convex hull of a curve.
+TABLES_OF_HULLS = {"cost_curve", "dominated_models", "equalized_thresholds"}
+
+EXPRESSIONS: dict[str, pl.Expr] = {
+    "roc_auc": wroc.roc_auc("y", "s", weight="w"),
+    "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),
+    "roc_auc_multiclass": wroc.roc_auc_multiclass("y", {True: "s", False: "w"}),
+    "roc_influence": wroc.roc_influence("y", "s", weight="w").sum(),
+    "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
+    "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
+    "partial_auc_ci": wroc.partial_auc_ci("y", "s", weight="w", fpr=(0.0, 0.1)),
+    "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),
+    "average_precision": wroc.average_precision("y", "s", weight="w"),
+    "pr_auc": wroc.pr_auc("y", "s", weight="w"),
+    "gini": wroc.gini("y", "s", weight="w"),
+    "ks": wroc.ks("y", "s", weight="w"),
+    "equal_error_rate": wroc.equal_error_rate("y", "s", weight="w"),
+    "curve_metrics": wroc.curve_metrics("y", "s", metrics=["roc_auc", "ks"], weight="w"),
+    "h_measure": wroc.h_measure("y", "s", weight="w"),
+    "brier_score": wroc.brier_score("y", _SHARE, weight="w"),
+    "log_loss": wroc.log_loss("y", _SHARE, weight="w"),
+    "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
+    "operating_point": wroc.operating_point("y", "s", weight="w", criterion="youden"),
+}
+EXPRESSIONS_OF_HULLS = {"roc_hull_auc", "h_measure", "brier_score"}

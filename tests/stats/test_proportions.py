@@ -1,0 +1,299 @@
+"""Intervals of rates at a threshold: against scipy's Wilson interval and its weighted form."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Any
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Pair: TypeAlias = tuple[float | None, float | None]
+Row: TypeAlias = tuple[bool, int, int]
+
+RATES = ["tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy"]
+LIMITS = [f"{rate}_{end}" for rate in RATES for end in ("low", "high")]
+NOTHING: Pair = (None, None)
+
+
+def frame_of(rows: list[Row]) -> pl.DataFrame:
+    y, s, w = zip(*rows, strict=True)
+    return pl.DataFrame({"y": [int(v) for v in y], "s": s, "w": [float(v) for v in w]})
+
+
+# Of one class only, too.
+FRAMES = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 6), st.integers(1, 5)), min_size=1, max_size=30
+).map(frame_of)
+
+
+def parts(frame: pl.DataFrame, threshold: float) -> dict[str, tuple[Mask, Mask]]:
+    """Of each rate the rows that it counts and the other rows that it is a share of."""
+    pos = frame["y"].to_numpy() == 1
+    selected = frame["s"].to_numpy() >= threshold
+    right = pos == selected
+    return {
+        "tpr": (pos & selected, pos & ~selected),
+        "fpr": (~pos & selected, ~pos & ~selected),
+        "ppv": (pos & selected, ~pos & selected),
+        "npv": (~pos & ~selected, pos & ~selected),
+        "selection_rate": (selected, ~selected),
+        "accuracy": (right, ~right),
+    }
+
+
+def counted(part: Mask, others: Mask, level: float = 0.95) -> Pair:
+    rows, whole = int(part.sum()), int(part.sum() + others.sum())
+    if whole == 0:
+        return NOTHING
+    limits = stats.binomtest(rows, whole).proportion_ci(level, method="wilson")
+    return limits.low, limits.high
+
+
+def weighed(frame: pl.DataFrame, part: Mask, others: Mask, level: float = 0.95) -> Pair:
+    """Wilson's limits with the smaller of two effective numbers of rows."""
+    w = frame["w"].to_numpy()
+    whole = w[part].sum() + w[others].sum()
+    if whole == 0:
+        return NOTHING
+    rate = w[part].sum() / whole
+    size = whole**2 / (w[part | others] ** 2).sum()
+    if part.any() and others.any():
+        error = np.where(part, 1 - rate, -rate)[part | others]
+        variance = ((w[part | others] * error / whole) ** 2).sum()
+        size = min(size, rate * (1 - rate) / variance)
+    extra = stats.norm.ppf((1 + level) / 2) ** 2 / size
+    low, high = sorted(np.roots([1 + extra, -2 * rate - extra, rate**2]).real)
+    return float(low), float(high)
+
+
+def found_in(row: dict[str, Any], rate: str) -> Pair:
+    return row[f"{rate}_low"], row[f"{rate}_high"]
+
+
+def assert_same(found: Pair, expected: Pair) -> None:
+    if expected == NOTHING:
+        assert found == NOTHING
+    else:
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def matrices(frame: pl.DataFrame, thresholds: list[float], **options: Any) -> pl.DataFrame:
+    """The same table from the expression, one threshold after another."""
+    structs = [wroc.confusion_matrix("y", "s", threshold=t, **options) for t in thresholds]
+    return pl.concat([frame.select(one).unnest("confusion_matrix") for one in structs])
+
+
+@given(FRAMES, st.floats(0.3, 0.999))
+def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None:
+    for options in ({}, {"weight_type": "frequency"}):
+        table = wroc.threshold_metrics(frame, "y", "s", level=level, **options)  # type: ignore[arg-type]
+        for row in table.rows(named=True):
+            for rate, (part, others) in parts(frame, row["threshold"]).items():
+                assert_same(found_in(row, rate), counted(part, others, level))
+
+
+@given(FRAMES, st.floats(0.3, 0.999))
+def test_weights_give_wilsons_interval_of_an_effective_size(
+    frame: pl.DataFrame, level: float
+) -> None:
+    table = wroc.threshold_metrics(frame, "y", "s", weight="w", level=level)
+    assert table.height == frame["s"].n_unique() + 1
+    for row in table.rows(named=True):
+        for rate, (part, others) in parts(frame, row["threshold"]).items():
+            assert_same(found_in(row, rate), weighed(frame, part, others, level))
+
+
+@given(FRAMES)
+def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
+    times = pl.col("w").cast(pl.Int64)
+    repeated = frame.select(pl.col("y", "s").repeat_by(times).explode(empty_as_null=False))
+    expected = wroc.threshold_metrics(repeated, "y", "s", level=0.9)
+    options: dict[str, Any] = {"weight": "w", "level": 0.9, "weight_type": "frequency"}
+    found = wroc.threshold_metrics(frame, "y", "s", **options)
+    assert_frame_equal(found, expected, abs_tol=1e-12)
+
+
+@given(FRAMES)
+def test_interval_holds_its_rate_also_when_that_is_0_or_1(frame: pl.DataFrame) -> None:
+    table = wroc.threshold_metrics(frame, "y", "s", weight=pl.col("w") / 7, level=0.5)
+    for rate in RATES:
+        low, high, value = (table[name] for name in (f"{rate}_low", f"{rate}_high", rate))
+        known = value.is_not_null()
+        assert_frame_equal(
+            table.select(pl.col(f"{rate}_{end}").is_not_null() for end in ("low", "high")),
+            pl.DataFrame({f"{rate}_low": known, f"{rate}_high": known}),
+        )
+        assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
+        assert (low < high).all()
+        assert (low.filter(value == 0) == 0).all()
+        assert (high.filter(value == 1) == 1).all()
+
+
+def test_rounding_does_not_keep_0_or_1_out() -> None:
+    sizes = pl.DataFrame({"g": range(1, 301)})
+    frame = sizes.select("g", y=1, s=pl.lit(1.0).repeat_by("g")).explode("s", empty_as_null=False)
+    table = wroc.threshold_metrics(frame, "y", "s", by="g", thresholds=[2, 1], level=0.95)
+    none, everyone = (table.filter(threshold=t) for t in (2, 1))
+    assert (none["tpr_low"] == 0).all()
+    assert (everyone["tpr_high"] == 1).all()
+    assert (everyone["tpr_low"].diff().drop_nulls() > 0).all()
+
+
+@pytest.mark.parametrize("thresholds", [None, [1.0, 0.25, -9.0, 9.0]])
+def test_weighted_groups_on_both_engines(
+    people: pl.DataFrame, thresholds: Any, engine: Engine
+) -> None:
+    frame = people.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
+    plan = wroc.threshold_metrics(
+        frame.lazy(), "y", "s", weight="w", by="g", thresholds=thresholds, level=0.9
+    )
+    table = plan.collect(engine=engine)
+    for key in (None, "a", "b", "c"):
+        own = frame.filter(pl.col("g").eq_missing(key))
+        rows = table.filter(pl.col("g").eq_missing(key))
+        assert rows.height == (len(thresholds) if thresholds else own["s"].n_unique() + 1)
+        for row in rows.rows(named=True):
+            for rate, (part, others) in parts(own, row["threshold"]).items():
+                assert_same(found_in(row, rate), weighed(own, part, others, 0.9))
+
+
+@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+def test_both_forms_agree(people: pl.DataFrame, weight_type: Any, engine: Engine) -> None:
+    options: dict[str, Any] = {"weight": "w", "level": 0.9, "weight_type": weight_type}
+    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), **options)
+    found = people.lazy().group_by("g").agg(matrix).sort("g").collect(engine=engine)
+    for key, struct in found.rows():
+        frame = people.filter(g=key)
+        limit = frame["limit"][0]
+        table = wroc.threshold_metrics(frame, "y", "s", thresholds=limit, **options)
+        assert list(struct) == table.columns
+        assert list(struct.values()) == pytest.approx(list(table.row(0)), abs=1e-12)
+        assert struct["tpr_low"] < struct["tpr"] < struct["tpr_high"]
+
+
+def test_worked_example(seven: pl.DataFrame) -> None:
+    (row,) = wroc.threshold_metrics(seven, "y", "s", weight="w", thresholds=0.7, level=0.95).rows(
+        named=True
+    )
+    assert row["tpr"] == 0.5
+    assert found_in(row, "tpr") == pytest.approx((0.116, 0.884), abs=5e-4)
+
+
+def test_smaller_of_the_two_sizes_is_used() -> None:
+    # One heavy row: where it is the rare outcome its weight makes the rate vary most.
+    heavy = pl.DataFrame({"y": 1, "s": [2, *[1] * 9], "w": [3.0, *[1.0] * 9]})
+    light = heavy.with_columns(s=pl.Series([*[1] * 9, 2]))
+    for frame in (heavy, light):
+        (row,) = wroc.threshold_metrics(frame, "y", "s", weight="w", thresholds=2, level=0.95).rows(
+            named=True
+        )
+        rate, kish = row["tpr"], 12**2 / 18
+        part = frame["s"].to_numpy() == 2
+        w = frame["w"].to_numpy()
+        linear = rate * (1 - rate) / ((w * (part - rate) / 12) ** 2).sum()
+        assert (linear < kish) == (frame is heavy)
+        limits = stats_wilson(rate, min(linear, kish))
+        assert found_in(row, "tpr") == pytest.approx(limits, abs=1e-9)
+
+
+def stats_wilson(rate: float, size: float) -> tuple[float, float]:
+    """Wilson's limits, as in its closed form."""
+    z = stats.norm.ppf(0.975)
+    centre = (rate * size + z**2 / 2) / (size + z**2)
+    margin = z * np.sqrt(rate * (1 - rate) * size + z**2 / 4) / (size + z**2)
+    return centre - margin, centre + margin
+
+
+def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
+    tables = [
+        wroc.threshold_metrics(people, "y", "s", weight=pl.col("w") * k, level=0.95).select(LIMITS)
+        for k in (1.0, 1e-9)
+    ]
+    assert_frame_equal(tables[0], tables[1], abs_tol=1e-9)
+
+
+def test_limits_come_last_and_only_with_a_level(people: pl.DataFrame) -> None:
+    plain = wroc.threshold_metrics(people, "y", "s", by="g")
+    with_limits = wroc.threshold_metrics(people, "y", "s", by="g", level=0.95)
+    assert with_limits.columns == [*plain.columns, *LIMITS]
+    assert set(with_limits.dtypes[1:]) == {pl.Float64}
+    assert_frame_equal(with_limits.drop(LIMITS), plain)
+    matrix, longer = matrices(people, [0.5]), matrices(people, [0.5], level=0.95)
+    assert [*matrix.columns, *LIMITS] == longer.columns
+    assert matrix.columns == plain.columns[1:]
+    assert_frame_equal(longer.drop(LIMITS), matrix)
+
+
+@pytest.mark.parametrize("threshold", [None, float("nan")])
+def test_missing_threshold_has_no_limits(people: pl.DataFrame, threshold: Any) -> None:
+    value = pl.lit(threshold, dtype=pl.Float64)
+    matrix = wroc.confusion_matrix("y", "s", threshold=value, level=0.95)
+    found = people.group_by("g").agg(matrix).unnest("confusion_matrix")
+    assert found.select(LIMITS).null_count().row(0) == (4,) * 12
+
+
+def test_rate_of_nothing_is_null() -> None:
+    frame = pl.DataFrame({"y": [1, 1], "s": [2.0, 1.0]})
+    for table in (
+        wroc.threshold_metrics(frame, "y", "s", thresholds=3, level=0.95),
+        matrices(frame, [3], level=0.95),
+    ):
+        row = table.row(0, named=True)
+        assert found_in(row, "ppv") == found_in(row, "fpr") == NOTHING
+        assert found_in(row, "npv") == found_in(row, "tpr") == found_in(row, "accuracy")
+        assert found_in(row, "npv") == pytest.approx(counted(*parts(frame, 3)["npv"]))
+
+
+def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
+    some = pl.int_range(pl.len()) % 4 == 0
+    frame = people.with_columns(s=pl.when(~some).then("s"))
+    options: dict[str, Any] = {"weight": "w", "level": 0.95}
+    tables = [matrices(each, [0.5], **options) for each in (frame, frame.drop_nulls())]
+    tables.append(wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, **options))
+    for other in tables[1:]:
+        assert_frame_equal(tables[0], other, abs_tol=1e-12)
+
+
+def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
+    options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.95}
+    plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options)
+    assert isinstance(plan, pl.LazyFrame)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = wroc.threshold_metrics(people, "y", "s", **options)
+    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0}, "`level` must lie between 0.001 and 0.9999; found 0"),
+        ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
+        ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
+    ],
+)
+def test_options_that_do_not_exist(
+    people: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.confusion_matrix("y", "s", threshold=0.5, **options)
+    with pytest.raises(ValueError, match=message):
+        wroc.threshold_metrics(people.lazy(), "y", "s", **options)
+
+
+def test_group_must_not_be_called_like_a_limit(people: pl.DataFrame) -> None:
+    frame = people.rename({"g": "ppv_low"})
+    with pytest.raises(ValueError, match=r"`by` must not take .* found 'ppv_low'"):
+        wroc.threshold_metrics(frame, "y", "s", by="ppv_low", level=0.95)
+    assert wroc.threshold_metrics(frame, "y", "s", by="ppv_low").columns[0] == "ppv_low"

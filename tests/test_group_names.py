@@ -1,0 +1,201 @@
+"""Groups may be called like any column of a plan; only a column of the result is another's."""
+
+from __future__ import annotations
+
+import re
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Engine
+from polars.testing import assert_frame_equal
+from queries import TABLES
+
+import polars_wroc as wroc
+from polars_wroc.audits.report import render
+from polars_wroc.counts.count_table import STATE_COLUMNS
+from polars_wroc.inputs.names import MODEL
+
+ROWS = 80
+_TIMES = "\N{MULTIPLICATION SIGN}"
+# What plans or results call columns, somewhere, and what internal names look like.
+NAMES = (
+    *("value", "threshold", "difference", "tpr_low", "bin", "low", "under", "n", "auc", "score"),
+    *("metric", "replicate", "abroca", "tp", "fpr", "weight", "count", "bins", "segment"),
+    *("__proto__", "constructor", "__key_0", "__key_1", "__score", "__signed_weight", "", " "),
+)
+
+
+def rows() -> pl.LazyFrame:
+    """Three groups with rows of both classes; `limit` is a second score."""
+    random = np.random.default_rng(11)
+    columns = {
+        "g": list(islice(cycle("abc"), ROWS)),
+        "y": random.random(ROWS) < 0.5,
+        "s": random.normal(size=ROWS).round(1),
+        "w": random.integers(1, 4, ROWS).astype(float),
+        "limit": random.normal(size=ROWS),
+    }
+    return pl.LazyFrame(columns)
+
+
+# The queries that have groups.
+GROUPED = [name for name, table in TABLES.items() if getattr(table, "__defaults__", None)]
+
+
+def is_key(column: str) -> bool:
+    """Whether a column of a result holds the values of the group ``g``."""
+    return column in {"g", "positive_g", "negative_g"}
+
+
+def refused(name: str) -> set[str]:
+    """The names that a group must not have in a table."""
+    columns = TABLES[name](rows()).collect_schema().names()
+    if not any(is_key(column) for column in columns) or "positive_g" in columns:
+        return set()
+    taken = {column for column in columns if not is_key(column)}
+    # Whatever the counts are by, a table of them is read by the names of all its columns.
+    return taken | {*STATE_COLUMNS, MODEL} if "counts" in name else taken
+
+
+def of_first(table: pl.DataFrame) -> pl.DataFrame:
+    """Name groups by the first of several keys that are all the same."""
+    names = [name for name in ("group_max", "group_min") if name in table.columns]
+    return table.with_columns(pl.col(names).str.split(", ").list.first())
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> None:
+    """So that no name can be another column's: it is read first, and written last."""
+    frame = rows().collect().rename({"g": "CALLED"}).lazy()
+    plan = TABLES[name](frame, "CALLED").explain(optimized=False)
+    assert plan.count('col("CALLED").alias("__key_0")')
+    read, written = r'col\("CALLED"\)\.alias\("__key_0"\)', r'\.alias\("(\w+_)?CALLED"\)'
+    between = re.sub(f"{read}|{written}", "", plan)
+    steps = [line for line in between.splitlines() if not line.strip().startswith("DF [")]
+    assert [line for line in steps if "CALLED" in line] == []
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_groups_called_like_columns_of_plans(name: str, engine: Engine) -> None:
+    table = TABLES[name]
+    expected = table(rows()).collect(engine=engine)
+    allowed = [one for one in NAMES if one not in refused(name)]
+    assert len(allowed) > len(NAMES) / 3
+    found = of_first(
+        table(rows(), [pl.col("g").alias(one) for one in allowed]).collect(engine=engine)
+    )
+    named = [
+        pl.col(column).alias(column.removesuffix("g") + one)
+        for column in filter(is_key, expected.columns)
+        for one in allowed
+    ]
+    others = [column for column in expected.columns if not is_key(column)]
+    assert_frame_equal(found, expected.select(*named, *others), abs_tol=1e-9, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_groups_called_like_a_column_of_the_result_are_refused_at_once(name: str) -> None:
+    taken_names = sorted(refused(name))
+    # The first, the last and some between.
+    for taken in {*taken_names[:: max(1, len(taken_names) // 3)], *taken_names[-1:]}:
+        message = f"^`by` must not take the name of a result column; found '{taken}': rename it"
+        with pytest.raises(ValueError, match=message):
+            TABLES[name](rows(), pl.col("g").alias(taken))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("calibration_error", "difference"),
+        ("calibration_error", "bin"),
+        ("fairness", "tpr_low"),
+        ("fairness", "low"),
+        ("fairness", "n"),
+        ("group_gaps", "threshold"),
+        ("cross_auc", "auc"),
+        ("subgroup_auc", "abroca_low"),
+    ],
+)
+def test_one_group_column_called_like_another_column(function: str, name: str) -> None:
+    frame = rows().collect().with_columns(s=pl.col("w") / 4)
+    options: dict[str, Any] = {"threshold": 0.5} if function in {"fairness", "group_gaps"} else {}
+    table = getattr(wroc, function)
+    expected = table(frame, "y", "s", by="g", **options)
+    keys = filter(is_key, expected.columns)
+    renamed = {column: column.removesuffix("g") + name for column in keys}
+    found = table(frame.with_columns(pl.col("g").alias(name)), "y", "s", by=name, **options)
+    assert_frame_equal(found, expected.rename(renamed))
+
+
+def test_models_compared_within_a_group_called_like_another_column() -> None:
+    frame = rows().collect()
+    expected = wroc.dominated_models(frame, "y", ["s", "limit"], by="g")
+    found = wroc.dominated_models(frame.rename({"g": "under"}), "y", ["s", "limit"], by="under")
+    assert_frame_equal(found, expected.rename({"g": "under"}))
+
+
+def test_messages_have_the_names_that_were_given() -> None:
+    frame = rows().collect()
+    by: list[str | pl.Expr] = ["g", pl.col("y").alias("__key_0")]
+    with pytest.raises(ValueError, match=r"one value for each of 'g' \(String\), '__key_0' \(Bool"):
+        wroc.group_gaps(frame, "y", "s", by=by, reference="a")
+    with pytest.raises(pl.exceptions.PolarsError, match=r"found no group 'z' in g$"):
+        wroc.group_gaps(frame, "y", "s", by="g", reference="z")
+    with pytest.raises(ValueError, match=r"attributes in `by`; found \['g'\]$"):
+        wroc.audit(frame, "y", "s", by="g", intersections=True)
+    with pytest.raises(ValueError, match=r"`reference` must name attributes out of \['g'\]"):
+        wroc.audit(frame, "y", "s", by="g", reference={"__key_0": "a"})
+    with pytest.raises(TypeError, match="found column 'all' of type List"):
+        wroc.audit(frame, "y", "s", by=pl.concat_list("g").alias("all"))
+    counts = wroc.score_counts(frame, "y", "s", by="g")
+    with pytest.raises(pl.exceptions.PolarsError, match=r"in row 0 .*, g a, score "):
+        wroc.from_counts(counts.with_columns(n_pos=-1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("auc", "segment"), ("attribute", "model"), ("__key_1", "__key_0"), ("n_pos", "threshold")],
+)
+def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
+    frame = rows().collect().with_columns(h=pl.col("w") > 2)
+    options: dict[str, Any] = {"threshold": 0.0, "intersections": True, "min_rows": 0}
+    expected = wroc.audit(frame, "y", ["s", "limit"], by=["g", "h"], **options)
+    by = [pl.col("g").alias(first), pl.col("h").alias(second)]
+    found = wroc.audit(frame, "y", ["s", "limit"], by=by, **options)
+    names = {"g": first, "h": second, f"g {_TIMES} h": f"{first} {_TIMES} {second}"}
+    for table in ("segments", "gaps", "fairness", "curves"):
+        renamed = getattr(expected, table).with_columns(pl.col("attribute").replace(names))
+        assert_frame_equal(getattr(found, table), renamed)
+    assert found.settings["by"] == [first, second]
+    assert found.missing["column"].to_list() == ["y", "s", "limit", first, second]
+    alone = wroc.audit(frame, "y", "s", by=by, **options)
+    for name in (first, second):
+        header = alone.chart(name).to_dict()["facet"]["header"]
+        # What tells it from a column of the table is not seen.
+        assert header["title"].rstrip("\u200b") == name
+    assert first in render(alone)
+
+
+def test_an_attribute_must_not_be_called_like_all_rows() -> None:
+    with pytest.raises(ValueError, match="`by` must not name an attribute 'overall'"):
+        wroc.audit(rows().collect(), "y", "s", by=pl.col("g").alias("overall"))
+
+
+def test_parts_may_have_their_groups_in_any_order() -> None:
+    frame = rows().collect().with_columns(h=pl.col("g").str.replace("a", "c"))
+    parts = [frame[:50], frame[50:].select("h", "g", "y", "s", "w")]
+    by = pl.col("^[gh]$")
+    found = wroc.summary_in_ranges(parts, "y", "s", by=by)
+    expected = wroc.summary(frame, "y", "s", by=["g", "h"])
+    assert_frame_equal(found, expected)
+    counts = [wroc.score_counts(part, "y", "s", by=by) for part in parts]
+    assert counts[1].columns[:2] == ["h", "g"]
+    merged = wroc.merge_counts(counts)
+    assert_frame_equal(wroc.from_counts(merged).summary(by=["g", "h"]), expected)
+    swapped = frame.select(pl.exclude("g", "h"), __key_0="h", __key_1="g")
+    again = wroc.score_counts(swapped, "y", "s", by=["__key_0", "__key_1"])
+    found = wroc.from_counts(again).summary(by=["__key_1", "__key_0"])
+    assert_frame_equal(found.rename({"__key_1": "g", "__key_0": "h"}), expected)

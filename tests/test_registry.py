@@ -1,0 +1,242 @@
+"""Every metric of a registry is known wherever metrics are named, and is what its row says."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+from polars_wroc.audits.report import render
+from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.groups.fairness import METRICS
+from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.inputs.columns import SCORE
+from polars_wroc.inputs.frames import read_rows, score_precision
+from polars_wroc.inputs.metric import Metric
+from polars_wroc.metrics import formulas
+from polars_wroc.metrics.registry import (
+    CURVE_METRICS,
+    SUMMARY_METRICS,
+    CurveMetric,
+    MetricName,
+)
+from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS
+from polars_wroc.namespaces import ExprNamespace
+from polars_wroc.ranking.placements import add_placements, row_curve
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
+
+README = Path(wroc.__file__).parents[1] / "README.md"
+CURVES = list(CURVE_METRICS.values())
+THRESHOLDS = list(THRESHOLD_METRICS.values())
+# Columns of a summary that are no metrics: counts, weights, and what belongs to an AUC.
+NO_METRICS = ["n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "inverted"]
+
+
+def named(metric: Metric) -> str:
+    return metric.name
+
+
+def rows(seed: int = 1, good: float = 1.0) -> pl.DataFrame:
+    """Weighted rows of three groups, with a score that may be a probability and has ties."""
+    random = np.random.default_rng(seed)
+    positive = random.random(300) < 0.4
+    logit = good * (2 * positive - 1) + random.normal(size=300)
+    return pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], 300),
+            "y": positive,
+            "s": (1 / (1 + np.exp(-logit))).round(2),
+            "w": random.lognormal(size=300),
+        }
+    )
+
+
+def alone(metric: CurveMetric, frame: pl.DataFrame) -> float:
+    """The metric by its public function."""
+    found = frame.select(getattr(wroc, metric.name)("y", "s", weight="w")).to_series()
+    if isinstance(found.dtype, pl.Struct):
+        found = found.struct.field(metric.name)
+    value: float = found.item()
+    return value
+
+
+def at_half(frame: pl.DataFrame) -> dict[str, Any]:
+    return wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, weight="w").row(0, named=True)
+
+
+# A metric is named wherever metrics are.
+
+
+def test_literals_name_the_metrics() -> None:
+    assert get_args(MetricName) == tuple(CURVE_METRICS)
+    assert get_args(GapMetric) == tuple(GAP_METRICS) == tuple(NAMES)
+
+
+@pytest.mark.parametrize("metric", CURVES, ids=named)
+def test_metric_of_a_curve_is_public(metric: CurveMetric) -> None:
+    assert metric.name in wroc.__all__
+    assert callable(getattr(wroc, metric.name))
+    assert metric.name in vars(ExprNamespace)
+    table = [line for line in README.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    assert any(f"`{metric.name}`" in line for line in table)
+
+
+@pytest.mark.parametrize("metric", CURVES, ids=named)
+def test_documentation_begins_with_the_definition(metric: CurveMetric) -> None:
+    text = getattr(wroc, metric.name).__doc__
+    assert text.splitlines()[0] == metric.definition
+
+
+@pytest.mark.parametrize("metric", [*CURVES, *THRESHOLDS], ids=named)
+def test_metric_is_described(metric: Metric) -> None:
+    assert re.fullmatch(r"[A-Z][^.]*\.", metric.definition)
+    assert metric.label.strip(". ") == metric.label != ""
+    assert metric.heading[0].isupper()
+
+
+def test_no_two_metrics_are_called_the_same() -> None:
+    for metrics in (CURVES, THRESHOLDS, [*GAP_METRICS.values()]):
+        for name in ("name", "label", "definition", "column"):
+            assert len({getattr(metric, name) for metric in metrics}) == len(metrics)
+
+
+def test_columns_of_tables_are_metrics_of_a_registry() -> None:
+    frame = rows()
+    summary = wroc.summary(frame, "y", "s", weight="w")
+    metrics = [metric.column for metric in SUMMARY_METRICS]
+    others = {*NO_METRICS, *INTERVAL_COLUMNS[1:]}
+    assert [name for name in summary.columns if name not in others] == metrics
+    decisions = [*at_half(frame)]
+    assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]
+    limits = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, level=0.9).columns
+    assert [name.removesuffix("_low") for name in limits if name.endswith("_low")] == [*RATES]
+    gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.5).columns
+    assert [name.removesuffix("_gap") for name in gaps if name.endswith("_gap")] == [*GAP_METRICS]
+    fairness = wroc.fairness(frame, "y", "s", by="g", threshold=0.5)
+    assert fairness["metric"].to_list() == [*METRICS]
+
+
+def test_fairness_metrics_compare_metrics_with_gaps() -> None:
+    compared = {rate for metric in METRICS.values() for rate in metric.compares}
+    assert compared <= GAP_METRICS.keys()
+    assert {rate.name for rate in RATES.values() if rate.fairness} == compared - {"auc"}
+
+
+def test_the_report_says_what_its_metrics_are() -> None:
+    audit = wroc.audit(rows(), "y", "s", weight="w", by="g", threshold=0.5)
+    page = html.unescape(render(audit))
+    terms = re.findall(r"<dt>(.*)</dt>\n<dd>(.*)</dd>", page)
+    tables = set(re.findall(r'<th scope="col">(.*?)</th>', page))
+    shown = [*SUMMARY_METRICS, *RATES.values()]
+    assert {metric.heading for metric in shown} <= tables
+    assert {(metric.heading, metric.definition) for metric in shown} <= set(terms)
+
+
+# It is what its row says.
+
+
+@pytest.mark.parametrize("metric", CURVES, ids=named)
+def test_metric_is_the_same_number_everywhere(metric: CurveMetric) -> None:
+    frame = rows()
+    name: Any = metric.name
+    expected = pytest.approx(alone(metric, frame), abs=1e-12)
+    assert vars(formulas)[name] is metric.formula
+    several = wroc.curve_metrics("y", "s", weight="w", metrics={"it": name, "other": "ks"})
+    assert frame.select(several).unnest("curve_metrics")["it"].item() == expected
+    drawn = wroc.bootstrap_replicates(frame, "y", "s", weight="w", metrics=name, replicates=2)
+    assert drawn[name][0] == expected
+    assert drawn[name].n_unique() == 3
+    if metric.summary_column:
+        assert not metric.of_score
+        summary = wroc.summary(frame, "y", "s", weight="w")
+        assert summary[metric.summary_column].item() == expected
+
+
+@pytest.mark.parametrize("metric", CURVES, ids=named)
+def test_better_scores_have_better_values(metric: CurveMetric) -> None:
+    better, worse = (alone(metric, rows(good=good)) for good in (2.0, 0.2))
+    assert (better > worse) == (metric.better == "high")
+
+
+@pytest.mark.parametrize("metric", THRESHOLDS, ids=named)
+def test_better_decisions_have_better_values(metric: Metric) -> None:
+    if metric.better is None:
+        assert metric.name in {"selection_rate", "prevalence"}
+        return
+    better, worse = (at_half(rows(good=good))[metric.name] for good in (2.0, 0.2))
+    assert (better > worse) == (metric.better == "high")
+
+
+@pytest.mark.parametrize("metric", CURVES, ids=named)
+def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
+    if metric.over_ranges is None:
+        assert metric.name in {"gini", "equal_error_rate"}
+        return
+    frame = rows()
+    read = read_rows(frame, "y", "s", "w", None, None)
+    score = pl.col(SCORE)
+    curve = replace(row_curve(), score=score, precision=score_precision(frame, "s"))
+    placed = add_placements(read).with_columns(part=score > 0.6).collect()
+    totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
+    positives, negatives = map(pl.lit, totals)
+    value = metric(replace(curve, positives=positives, negatives=negatives))
+    parts = placed.group_by("part").agg(value=value)["value"]
+    combined = parts.max() if metric.over_ranges == "max" else parts.sum()
+    assert parts.len() == 2
+    assert combined == pytest.approx(alone(metric, frame), abs=1e-12)
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=named)
+def test_a_rate_is_the_share_of_its_cells(rate: RateMetric) -> None:
+    found = at_half(rows())
+    share = sum(found[cell] for cell in rate.counted) / sum(found[cell] for cell in rate.cells)
+    assert found[rate.name] == pytest.approx(share, abs=1e-12)
+    assert len(rate.sample_sizes) == 1
+
+
+# Metrics that need the scores.
+
+
+@pytest.mark.parametrize("metric", [each for each in CURVES if each.of_score], ids=named)
+def test_scores_must_be_probabilities(metric: CurveMetric) -> None:
+    frame = rows().lazy().with_columns(s=pl.when(pl.col("w") > 1).then(1.5).otherwise("s"))
+    name: Any = metric.name
+    message = "`score` must be a probability, from 0 to 1; found 1.5"
+    for plan in (
+        frame.select(wroc.curve_metrics("y", "s", metrics=name)),
+        wroc.bootstrap(frame, "y", "s", metrics=name, by="g", replicates=2),
+    ):
+        with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
+            plan.collect()
+    gone = frame.with_columns(w=pl.when(pl.col("s") <= 1).then("w").otherwise(0.0))
+    kept = wroc.bootstrap(gone, "y", "s", weight="w", metrics=name, replicates=2).collect()
+    assert kept["value"].item() == pytest.approx(alone(metric, gone.collect()), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", [each for each in CURVES if each.of_score], ids=named)
+def test_one_class_is_enough_for_a_loss(metric: CurveMetric) -> None:
+    frame = rows().with_columns(y=pl.col("y") & (pl.col("g") != "a"))
+    name: Any = metric.name
+    table = wroc.bootstrap_replicates(frame, "y", "s", by="g", metrics=name, replicates=2)
+    assert table[metric.name].null_count() == 0
+    nothing = frame.with_columns(w=0.0).select(
+        wroc.curve_metrics("y", "s", metrics=name, weight="w")
+    )
+    assert nothing.unnest("curve_metrics").item() is None
+
+
+@pytest.mark.parametrize("names", [["ks", "roc_auc"], ["ks", "brier_score"]])
+def test_scores_are_carried_only_where_a_metric_needs_them(names: list[Any]) -> None:
+    frame = rows().lazy()
+    for plan in (
+        frame.select(wroc.curve_metrics("y", "s", metrics=names)),
+        wroc.bootstrap(frame, "y", "s", metrics=names, replicates=2),
+    ):
+        assert ("must be a probability" in plan.explain()) == ("brier_score" in names)

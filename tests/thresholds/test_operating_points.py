@@ -1,0 +1,319 @@
+"""Operating points: against a search over all cuts, in exact fractions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+Row: TypeAlias = tuple[int, float, int]
+
+
+class Cut(NamedTuple):
+    """A threshold with the weights predicted positive there, and all weights."""
+
+    threshold: float
+    tp: int
+    fp: int
+    positives: int
+    negatives: int
+
+    @property
+    def tpr(self) -> Fraction:
+        return Fraction(self.tp, self.positives)
+
+    @property
+    def fpr(self) -> Fraction:
+        return Fraction(self.fp, self.negatives)
+
+    @property
+    def selected(self) -> Fraction:
+        return Fraction(self.tp + self.fp, self.positives + self.negatives)
+
+    @property
+    def errors(self) -> int:
+        return self.fp + self.positives - self.tp
+
+
+class Search(NamedTuple):
+    """A rule: its arguments, what it minimises in turn and what it allows."""
+
+    options: dict[str, Any]
+    badness: Callable[[Cut], tuple[Fraction | int, ...]]
+    allowed: Callable[[Cut], bool] = lambda _: True
+    both_classes: bool = True
+
+
+THIRD, LARGE = Fraction(3, 10), Fraction(7, 10)
+SEARCHES = {
+    "youden": Search({"criterion": "youden"}, lambda c: (c.fpr - c.tpr,)),
+    "closest": Search({"criterion": "closest_topleft"}, lambda c: (c.fpr**2 + (1 - c.tpr) ** 2,)),
+    "accuracy": Search({"criterion": "accuracy"}, lambda c: (c.errors,), both_classes=False),
+    "cost": Search(
+        {"criterion": "cost", "cost_fn": 3, "cost_fp": 1},
+        lambda c: (3 * (c.positives - c.tp) + c.fp,),
+        both_classes=False,
+    ),
+    "cost_fp": Search(
+        {"criterion": "cost", "cost_fp": 0.7},
+        lambda c: (3 * (c.positives - c.tp) + 7 * c.fp,),
+        both_classes=False,
+    ),
+    "cost_prevalence": Search(
+        {"criterion": "cost", "cost_fn": 0.7, "cost_fp": 0.3, "prevalence": 0.3},
+        lambda c: (LARGE * THIRD * (1 - c.tpr) + THIRD * LARGE * c.fpr,),
+    ),
+    "cost_rare": Search(
+        {"criterion": "cost", "cost_fn": 0.7, "prevalence": 0.1},
+        lambda c: (7 * (1 - c.tpr) + 27 * c.fpr,),
+    ),
+    "max_fpr": Search({"max_fpr": 0.3}, lambda c: (-c.tpr, c.fpr), lambda c: c.fpr <= THIRD),
+    "max_fpr_none": Search({"max_fpr": 0}, lambda c: (-c.tpr, c.fpr), lambda c: c.fpr == 0),
+    "min_tpr": Search({"min_tpr": 0.7}, lambda c: (c.fpr, -c.tpr), lambda c: c.tpr >= LARGE),
+    "min_tpr_none": Search({"min_tpr": 0}, lambda c: (c.fpr, -c.tpr)),
+    "min_tpr_all": Search({"min_tpr": 1}, lambda c: (c.fpr, -c.tpr), lambda c: c.tpr == 1),
+    "max_selection_rate": Search(
+        {"max_selection_rate": 0.3},
+        lambda c: (-c.selected,),
+        lambda c: c.selected <= THIRD,
+        both_classes=False,
+    ),
+}
+SCORES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, math.inf, -math.inf]
+SEVEN = [(1, 0.9, 1), (0, 0.8, 2), (1, 0.7, 1), (0, 0.7, 1), (1, 0.6, 2), (0, 0.4, 1), (0, 0.3, 1)]
+
+
+def frame_of(rows: list[Row], g: str = "a") -> pl.DataFrame:
+    schema = {"y": pl.Int64, "s": pl.Float64, "w": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(g=pl.lit(g))
+
+
+def random_rows(samples: int) -> dict[str, list[Row]]:
+    """Small samples, with ties, weights of 0 and sometimes one class only, by their names."""
+    random = np.random.default_rng(samples)
+    return {
+        f"{sample:04}": [
+            (int(random.random() < 0.5), SCORES[random.integers(8)], int(random.integers(5)))
+            for _ in range(random.integers(1, 20))
+        ]
+        for sample in range(samples)
+    }
+
+
+def cuts(rows: list[Row]) -> list[Cut]:
+    """Every cut from the highest threshold down, after the origin."""
+    positives = sum(w for y, _, w in rows if y)
+    negatives = sum(w for y, _, w in rows if not y)
+    found = [Cut(math.inf, 0, 0, positives, negatives)]
+    for t in sorted({s for _, s, w in rows if w}, reverse=True):
+        tp, fp = (sum(w for y, s, w in rows if y == k and s >= t) for k in (1, 0))
+        found.append(Cut(t, tp, fp, positives, negatives))
+    return found
+
+
+def search(rows: list[Row], rule: Search) -> Cut | None:
+    """The first of the best cuts."""
+    found = cuts(rows)
+    classes = [found[0].positives > 0, found[0].negatives > 0]
+    if not (all(classes) if rule.both_classes else any(classes)):
+        return None
+    return min(filter(rule.allowed, found), key=rule.badness)
+
+
+def cells(frame: pl.DataFrame) -> list[tuple[float | None, ...]]:
+    return frame.select("threshold", "tp", "fp", "fn", "tn").rows()
+
+
+def expected_cells(cut: Cut | None) -> tuple[float | None, ...]:
+    if cut is None:
+        return (None,) * 5
+    return cut.threshold, cut.tp, cut.fp, cut.positives - cut.tp, cut.negatives - cut.fp
+
+
+def point(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
+    found = frame.select(wroc.operating_point("y", "s", weight="w", **options))
+    return found.unnest("operating_point").row(0, named=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "threshold"),
+    [
+        ({"criterion": "accuracy"}, 0.9),
+        ({"criterion": "youden"}, 0.6),
+        ({"criterion": "closest_topleft"}, 0.6),
+        ({"max_fpr": 0.5}, 0.9),
+        ({"min_tpr": 0.9}, 0.6),
+        ({"criterion": "cost", "cost_fn": 0.7, "cost_fp": 0.3}, 0.6),
+        ({"max_selection_rate": 0.5}, 0.8),
+    ],
+)
+def test_worked_examples(options: dict[str, Any], threshold: float) -> None:
+    assert point(frame_of(SEVEN), **options)["threshold"] == threshold
+
+
+def test_metrics_there_are_those_of_the_confusion_matrix() -> None:
+    frame = frame_of(SEVEN)
+    found = point(frame, criterion="youden")
+    matrix = frame.select(wroc.confusion_matrix("y", "s", threshold=0.6, weight="w"))
+    assert found == pytest.approx(matrix.item(), abs=1e-12)
+    assert found["youden"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("name", sweep(SEARCHES, fast=list(SEARCHES)[::2]))
+def test_rule_is_a_search_over_all_cuts(name: str) -> None:
+    rule, samples = SEARCHES[name], random_rows(150)
+    frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
+    expected = [expected_cells(search(rows, rule)) for rows in samples.values()]
+    by_expression = frame.group_by("g", maintain_order=True).agg(
+        wroc.operating_point("y", "s", weight="w", **rule.options)
+    )
+    by_frame = wroc.operating_points(frame, "y", "s", weight="w", by="g", **rule.options)
+    assert cells(by_expression.unnest("operating_point")) == expected
+    # As everywhere, a table has no row for a group without weight.
+    weighed = [any(w for *_, w in rows) for rows in samples.values()]
+    assert cells(by_frame) == [c for c, there in zip(expected, weighed, strict=True) if there]
+
+
+@pytest.mark.parametrize("name", sweep(SEARCHES, fast=list(SEARCHES)[::2]))
+def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Engine) -> None:
+    one_class = people.filter("y", g="a").with_columns(g=pl.lit("z"))
+    lazy = pl.concat([people, one_class]).lazy()
+    options = SEARCHES[name].options
+    by_frame = wroc.operating_points(lazy, "y", "s", weight="w", by="g", **options)
+    by_expression = (
+        lazy.group_by("g")
+        .agg(wroc.operating_point("y", "s", weight="w", **options))
+        .unnest("operating_point")
+        .sort("g")
+    )
+    tables = by_frame.collect(engine=engine), by_expression.collect(engine=engine)
+    assert_frame_equal(*tables, abs_tol=1e-12)
+    assert (tables[0]["threshold"].null_count() == 1) == SEARCHES[name].both_classes
+
+
+def test_infinite_score_is_told_from_the_origin() -> None:
+    frame = frame_of([(1, math.inf, 1), (0, 1.0, 1)])
+    assert cells(wroc.operating_points(frame, "y", "s", criterion="youden")) == [
+        (math.inf, 1, 0, 0, 1)
+    ]
+    worst = frame_of([(0, math.inf, 1), (1, 1.0, 1)])
+    for common in (False, True):
+        found = wroc.operating_points(worst, "y", "s", max_fpr=0, common=common)
+        assert cells(found) == [(math.inf, 0, 0, 1, 1)]
+        found = wroc.operating_points(frame, "y", "s", max_fpr=0, common=common)
+        assert cells(found) == [(math.inf, 1, 0, 0, 1)]
+
+
+@pytest.mark.parametrize("name", sweep(SEARCHES, fast=6))
+def test_common_threshold_is_chosen_on_all_rows(name: str) -> None:
+    for first in range(0, 15, 3):
+        samples = dict(list(random_rows(15).items())[first : first + 3])
+        frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
+        options = SEARCHES[name].options
+        found = wroc.operating_points(frame, "y", "s", weight="w", by="g", common=True, **options)
+        chosen = search([row for rows in samples.values() for row in rows], SEARCHES[name])
+        here = [chosen and at_threshold(rows, chosen) for rows in samples.values()]
+        assert cells(found) == [expected_cells(cut) for cut in here]
+
+
+def at_threshold(rows: list[Row], chosen: Cut) -> Cut:
+    """The cut of some of the rows at a threshold of all of them."""
+    above = [(y, w) for y, s, w in rows if s >= chosen.threshold and chosen.tp + chosen.fp]
+    tp, fp = (sum(w for y, w in above if y == k) for k in (1, 0))
+    return Cut(chosen.threshold, tp, fp, *cuts(rows)[0][3:])
+
+
+def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine) -> None:
+    frame = people.with_columns(t=-2 * pl.col("s") + pl.col("w"))
+    lazy = wroc.operating_points(
+        frame.lazy(), "y", ["s", "t"], weight="w", by="g", criterion="youden", common=True
+    )
+    found = lazy.collect(engine=engine)
+    for model in ("s", "t"):
+        whole = wroc.operating_points(frame, "y", model, weight="w", criterion="youden")
+        threshold = whole["threshold"].item()
+        expected = (
+            frame.group_by("g")
+            .agg(wroc.confusion_matrix("y", model, weight="w", threshold=threshold))
+            .unnest("confusion_matrix")
+            .sort("g")
+        )
+        there = found.filter(model=model).drop("model")
+        assert_frame_equal(there, expected, abs_tol=1e-12)
+
+
+def test_costs_count_by_their_ratio(people: pl.DataFrame) -> None:
+    expected = point(people, criterion="cost", cost_fn=0.75, cost_fp=0.25)
+    for costs in ({"cost_fn": 3, "cost_fp": 1}, {"cost_fn": 0.75}, {"cost_fp": 0.25}):
+        assert point(people, criterion="cost", **costs) == expected
+
+
+def test_prevalence_of_the_data_changes_nothing(people: pl.DataFrame) -> None:
+    share = people.select((pl.col("w") * pl.col("y")).sum() / pl.col("w").sum()).item()
+    found = point(people, criterion="cost", cost_fn=0.6, prevalence=share)
+    assert found == pytest.approx(point(people, criterion="cost", cost_fn=0.6))
+
+
+@pytest.mark.parametrize("common", sweep([False, True]))
+def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
+    people: pl.DataFrame, common: bool
+) -> None:
+    rule: dict[str, Any] = {"criterion": "cost", "cost_fn": 0.6, "prevalence": 0.2}
+    ours = wroc.operating_points(
+        people, "y", "s", weight="w", by="g", common=common, level=0.9, **rule
+    )
+    for row in ours.iter_rows(named=True):
+        there = people.filter(pl.col("g").eq_missing(row["g"]))
+        given = wroc.confusion_matrix(
+            "y", "s", threshold=row["threshold"], weight="w", level=0.9, prevalence=0.2
+        )
+        expected = there.select(given).item()
+        assert {name: row[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("common", sweep([False, True]))
+def test_empty_frame_gives_no_groups(common: bool) -> None:
+    empty = frame_of([])
+    found = wroc.operating_points(empty, "y", "s", by="g", criterion="accuracy", common=common)
+    assert found.is_empty()
+    for rule in SEARCHES.values():
+        assert set(point(empty, **rule.options).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "found none"),
+        ({"criterion": "youden", "max_fpr": 0.1}, "exactly one of"),
+        ({"min_tpr": 0.5, "max_fpr": 0.1}, "exactly one of"),
+        ({"criterion": "best"}, "criterion"),
+        ({"criterion": "cost"}, "cost_fn"),
+        ({"criterion": "cost", "cost_fn": -1, "cost_fp": 1}, "cost_fn"),
+        ({"criterion": "cost", "cost_fn": 1, "cost_fp": -1}, "cost_fp"),
+        ({"criterion": "cost", "cost_fn": 0, "cost_fp": 0}, "both be 0"),
+        ({"criterion": "cost", "cost_fn": 1.5}, "cost_fn"),
+        ({"criterion": "cost", "cost_fp": 1.5}, "cost_fp"),
+        ({"criterion": "cost", "cost_fn": 0.5, "prevalence": 0}, "prevalence"),
+        ({"criterion": "cost", "cost_fn": 0.5, "prevalence": 1}, "prevalence"),
+        ({"criterion": "youden", "cost_fn": 0.5}, "criterion='cost'"),
+        ({"max_fpr": 0.5, "prevalence": 0.5}, "criterion='cost'"),
+        ({"max_fpr": 1.1}, "max_fpr"),
+        ({"min_tpr": -0.1}, "min_tpr"),
+        ({"max_selection_rate": math.nan}, "max_selection_rate"),
+    ],
+)
+def test_arguments_out_of_range_are_rejected(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.operating_point("y", "s", **options)
+    with pytest.raises(ValueError, match=message):
+        wroc.operating_points(frame_of(SEVEN), "y", "s", **options)
