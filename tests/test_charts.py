@@ -133,7 +133,7 @@ def test_column_names_that_vega_reads_as_syntax() -> None:
     ("options", "message"),
     [
         ({"color": "h"}, "`color` must be a group column of the table, .*; found 'h'"),
-        ({}, "`color` must have at most 5 values .*; found 9 in 'g': use facet='g'"),
+        ({}, "`color` must have at most 5 values; found 9 in 'g': use facet='g'"),
     ],
 )
 def test_options_that_cannot_be_drawn(options: dict[str, Any], message: str) -> None:
@@ -145,7 +145,7 @@ def test_options_that_cannot_be_drawn(options: dict[str, Any], message: str) -> 
 def test_groups_that_nothing_tells_apart() -> None:
     data = scored(300, groups=3).with_columns(h=pl.col("g") % 2, i=pl.col("g") % 2)
     curve = wroc.roc_curve(data, "y", "s", by=["g", "h", "i"])
-    with pytest.raises(ValueError, match=r"must tell all groups apart; left over are \['i'\]"):
+    with pytest.raises(ValueError, match=r"cover all group columns; found \['i'\] in neither$"):
         wroc.roc_chart(curve, facet="g")
 
 
@@ -401,7 +401,7 @@ def test_channel_that_is_no_group(channel: str) -> None:
 
 def test_more_than_five_colours_are_refused() -> None:
     summary = wroc.summary(scored(300, groups=9), "y", "s", by="g")
-    message = "`color` must have at most 5 values .*; found 9 in 'g': use facet='g'"
+    message = "`color` must have at most 5 values; found 9 in 'g': use facet='g'"
     with pytest.raises(ValueError, match=message):
         wroc.auc_chart(summary, color="g")
     wroc.auc_chart(summary.head(5), color="g")
@@ -409,9 +409,7 @@ def test_more_than_five_colours_are_refused() -> None:
 
 def test_more_than_five_models_are_refused() -> None:
     scores = [pl.col("s").alias(name) for name in "abcdef"]
-    with pytest.raises(
-        ValueError, match=r"`color` must have at most 5 values .* found 6 in 'model"
-    ):
+    with pytest.raises(ValueError, match=r"`color` must have at most 5 values; found 6 in 'model"):
         wroc.auc_chart(wroc.summary(scored(30), "y", scores))
 
 
