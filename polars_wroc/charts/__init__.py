@@ -1,10 +1,9 @@
 """Altair charts of the package's tables.
 
-A chart draws what its table holds. Beside that it computes which rows to leave out where there
-are too many, and what labels and lines say of whole curves that the table does not: their areas,
-average precisions, prevalences and costs.
+A chart draws the rows of its table, thinned if there are too many. It computes only what labels
+and lines need and the table lacks: areas, average precisions, prevalences and costs of curves.
 
-Each is a plain Altair object to restyle. No theme is enabled and no option is set globally.
+Each chart is a plain Altair object to restyle. No theme is enabled and no global option is set.
 """
 
 from polars_wroc.charts.auc_chart import auc_chart

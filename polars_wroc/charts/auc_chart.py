@@ -1,4 +1,4 @@
-"""Chart of AUCs with their intervals."""
+"""Chart of AUCs with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 _COLUMNS = ("n", "n_pos", "n_neg", "auc", "ci_low", "ci_high")
-# Column of the drawn rows that no table has.
+# Column that is added to the drawn rows.
 _OVERALL = "__overall"
 
 
@@ -49,35 +49,34 @@ def auc_chart(
     overall: float | None = None,
     level: float | None = None,
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the AUC of each segment with its interval, beside the AUC of everybody.
+    """Draw the AUC of each segment with its confidence interval, and the overall AUC.
 
     Parameters
     ----------
     summary
-        The table that `summary` makes, or the ``segments`` of an audit; a LazyFrame is
-        collected.
+        The table of `summary`, or the ``segments`` of an audit; a LazyFrame is collected.
     color
-        Column that tells the AUCs of one segment apart, by colour and shape; at most five
-        values. None takes ``model`` where there is one.
+        Column whose values get a colour and a shape each; at most five values. None takes
+        ``model`` if there is one.
     facet
-        Column with a panel for each of its values; the other groups make up the segment.
+        Column whose values get a panel each; the other group columns define the segments.
         None takes the ``attribute`` of an audit.
     overall
-        Everybody's AUC, drawn as a dashed line; an audit brings its own.
+        The overall AUC, drawn as a dashed line; an audit includes it.
     level
-        Confidence level of the intervals, to be named on the axis: the table does not know it.
+        Confidence level of the intervals, for the axis title only: the table does not contain it.
 
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        A row for each segment, with the number of its rows; one without an AUC is named, but
-        nothing is drawn for it. At most 5,000 rows.
+        One row per segment, with its number of rows; a segment without an AUC has a label but
+        no marks. At most 5,000 rows.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that `summary` did not make, a column that is not one of its groups, or
-        more than five colours.
+        For a table that does not come from `summary`, a column that is not one of its groups,
+        or more than five colours.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def _panel(
 
 
 def _domain(table: pl.DataFrame) -> list[float]:
-    """Span all AUCs, and their intervals but for those that an audit marks as small."""
+    """Span all AUCs and their intervals, except intervals of segments marked as small."""
     large = table.filter(~pl.col("small")) if "small" in table.columns else table
     known = large if large["ci_low"].count() else table
     ends = (known["ci_low"].min(), known["ci_high"].max())
@@ -142,7 +141,7 @@ def _domain(table: pl.DataFrame) -> list[float]:
 
 
 def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate) -> list[Any]:
-    """Point to where an interval goes on that is wider than what is drawn."""
+    """Draw an arrow where an interval continues beyond the panel."""
     low, high = shown.domain
     room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
     colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
@@ -166,12 +165,12 @@ def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estima
 
 
 def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:
-    """Put everybody's AUC beside each segment."""
+    """Add the overall AUC to each segment."""
     if overall is not None:
         value = arguments.number("overall", overall, low=0, high=1)
         return table.with_columns(pl.lit(value).alias(_OVERALL))
     if not are_of_audit(keys):
         return table.with_columns(pl.lit(None, pl.Float64).alias(_OVERALL))
-    everybody = pl.col("auc").filter(pl.col(keys["attribute"]) == OVERALL).first()
-    beside = everybody.over(keys[MODEL]) if MODEL in keys else everybody
-    return table.with_columns(beside.alias(_OVERALL))
+    auc = pl.col("auc").filter(pl.col(keys["attribute"]) == OVERALL).first()
+    by_model = auc.over(keys[MODEL]) if MODEL in keys else auc
+    return table.with_columns(by_model.alias(_OVERALL))

@@ -1,4 +1,4 @@
-"""Groups of a table: which they are, and which of them colours and panels tell apart."""
+"""Group columns of a table, and their assignment to colours and panels."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from polars_wroc.charts.style import COLOURS
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.plans.collect import collect
 
-# Letters of a name beside the numbers of its curve.
+# Most letters of a name in the label of a curve.
 _LONGEST = 20
-# Of each group column its name and what it is called in the drawn rows: a spec has no name that
-# somebody chose, since Vega reads some as syntax, and JavaScript some as its own.
+# The name of each group column, and its name in the drawn rows: a spec has no names of users,
+# since Vega reads some of them as syntax, and JavaScript some as its own.
 Keys: TypeAlias = dict[str, str]
 # A space without width.
 UNSEEN = "\u200b"
-# What a JavaScript object has before anything is put into it; Vega keeps groups and titles in such.
+# Properties of every JavaScript object; Vega keeps groups and titles in objects.
 _JAVASCRIPT = frozenset(
     (
         *("__proto__", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
@@ -29,19 +29,19 @@ _JAVASCRIPT = frozenset(
 
 
 class Channel(NamedTuple):
-    """What tells curves apart: its column in the drawn rows, and its name."""
+    """A group column: its name in the drawn rows, and its name in the table."""
 
     column: str
     name: str
 
     @property
     def heading(self) -> str:
-        """Its name over a legend or panels."""
+        """The name above a legend or panels."""
         return _drawable(self.name)
 
     @property
     def title(self) -> str:
-        """Its name as Vega-Lite puts it into expressions, where it escapes quotes alone."""
+        """The name escaped for Vega-Lite expressions, where Vega-Lite escapes quotes only."""
         escaped = json.dumps(self.name, ensure_ascii=False)[1:-1].replace(r"\"", '"')
         return escaped.replace("\u2028", r"\u2028").replace("\u2029", r"\u2029")
 
@@ -49,7 +49,7 @@ class Channel(NamedTuple):
 def read_groups(
     argument: str, table: pl.DataFrame | pl.LazyFrame, expected: tuple[str, ...]
 ) -> tuple[pl.DataFrame, Keys]:
-    """Collect a table of this package and give its group columns names that any chart draws."""
+    """Collect a table of this package, and rename its group columns for charts."""
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
         msg = f"`{argument}` must be a table of this package; found {type(table).__name__}"
         raise TypeError(msg)
@@ -74,27 +74,27 @@ def _as_text(groups: pl.Series) -> pl.Series:
 
 
 def _drawable(text: str) -> str:
-    """Add what nobody sees to a name of JavaScript's own."""
+    """Add an invisible character to a name that JavaScript objects have already."""
     return f"{text}{UNSEEN}" if text.rstrip(UNSEEN) in _JAVASCRIPT else text
 
 
 def check_colours(color: Channel, table: pl.DataFrame) -> None:
-    """Refuse more colours than can be told apart."""
+    """Refuse more values than there are colours."""
     if (found := table[color.column].n_unique()) > len(COLOURS):
         msg = (
-            f"`color` must have at most {len(COLOURS)} values to be told apart; found "
-            f"{found} in {color.name!r}: use facet={color.name!r}"
+            f"`color` must have at most {len(COLOURS)} values; found {found} in {color.name!r}: "
+            f"use facet={color.name!r}"
         )
         raise ValueError(msg)
 
 
 def values_of(table: pl.DataFrame, key: str) -> list[str]:
-    """List the values of a group column in the order in which they come."""
+    """List the values of a group column in the order of the rows."""
     return table[key].unique(maintain_order=True).to_list()
 
 
 def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
-    """Refuse a colour or a facet that is not one of the groups."""
+    """Return the channel of a group column; refuse other columns."""
     if key is None:
         return None
     if key not in keys:
@@ -106,13 +106,13 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
 def channels_of_curves(
     keys: Keys, table: pl.DataFrame, color: str | None, facet: str | None
 ) -> tuple[Channel | None, Channel | None]:
-    """Give the group that is left over a colour, and refuse curves that nothing tells apart."""
+    """Assign the group columns to colour and facet; refuse more than two of them."""
     coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
     free = [key for key in keys if key not in (color, facet)]
     if color is None and free:
         coloured = channel("color", keys, free.pop(0))
     if free:
-        msg = f"`color` and `facet` must tell all groups apart; left over are {free}"
+        msg = f"`color` and `facet` must cover all group columns; found {free} in neither"
         raise ValueError(msg)
     if coloured is not None:
         check_colours(coloured, table)
@@ -120,10 +120,10 @@ def channels_of_curves(
 
 
 def tooltip_of(group: Channel) -> Any:
-    """Show a group under its name, to which is added what nobody sees, in a tooltip.
+    """Show a group in a tooltip, under its name and an invisible character.
 
-    Vega makes a tooltip an object whose properties are the titles. So the name is another than
-    those that JavaScript (``__proto__``), Vega (``image``) and the chart have.
+    Vega turns a tooltip into an object whose properties are the titles. The character makes the
+    name differ from those that JavaScript (``__proto__``), Vega (``image``) and the chart use.
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
@@ -131,7 +131,7 @@ def tooltip_of(group: Channel) -> Any:
 
 
 def name_in_label(color: Channel | None) -> pl.Expr:
-    """Name a curve before what is written about it; a long name would not fit into a panel."""
+    """Prefix of the label of a curve: its name, cut to fit into a panel."""
     if color is None:
         return pl.lit("")
     name = pl.col(color.column)

@@ -1,4 +1,4 @@
-"""Charts of ROC curves and of what their points cost."""
+"""Charts of ROC curves with the expected cost of their points."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from polars_wroc.stats.proportions import TOLERANCE
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
-# Columns of the drawn rows that no table has.
+# Columns that are added to the drawn rows.
 _COST, _LEAST, _ROW = "__expected_cost", "__least", "__row"
 _LABELS = ("__corrected_label", "__ratio_label", "__least_label")
 _LINE = 0.07
-# Points of a curve that must be left when each may bring one where the line is crossed.
+# Fewest points of a curve: each may add another one where the curve crosses the line.
 _FEWEST = 12
 _RULES = {
-    "random": "selecting at random as many as are positive",
+    "random": "selecting at random as many rows as are positive",
     "trivial": "the better of selecting all and selecting none",
 }
 
@@ -65,41 +65,40 @@ def cost_chart(
     facet: str | None = None,
     columns: int = 3,
 ) -> Chart:
-    """Draw ROC curves with the area where they cost less than a rule that needs no score.
+    """Draw ROC curves with the area where they cost less than a rule without a score.
 
     Parameters
     ----------
     curves
-        The table that `roc_curve` makes, one curve for each panel; a LazyFrame is collected.
+        The table of `roc_curve`, one curve per panel; a LazyFrame is collected.
     cost_fn, cost_fp, prevalence, baseline
-        As for `cost_partial_auc`; the prevalence is by default that of each curve, by weight.
+        As for `cost_partial_auc`; None takes the weighted prevalence of each curve.
     facet
-        Column with a panel for each of its values; None takes the group if there is one.
+        Column whose values get a panel each; None takes the group column if there is one.
     columns
-        Panels in a row.
+        Number of panels in a row.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        At most 5,000 rows. The dashed line holds the points that cost what the baseline
-        costs; the area above it is shaded, and labelled with the ``ratio`` and ``corrected``
-        of `cost_partial_auc`. A diamond marks the point of least expected cost, of several
-        that with the highest threshold. A larger table is thinned after the numbers and that
-        point are known, and a line under the chart says so; those of a table that was made
-        with ``max_points`` are of the points that it has. A curve that lacks a class leaves
-        its panel empty.
+        Points on the dashed line cost as much as the baseline; the area above it is shaded, and
+        labelled with the ``ratio`` and ``corrected`` of `cost_partial_auc`. A diamond marks the
+        point with the least expected cost, among equal ones that with the highest threshold. A
+        table of more than 5,000 rows is thinned after these are computed, and a line under the
+        chart says so; for a table made with ``max_points`` they are those of its points. A curve
+        without both classes leaves its panel empty.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that `roc_curve` did not make, groups that ``facet`` does not tell apart,
-        or costs and a prevalence that `cost_partial_auc` refuses.
+        For a table that does not come from `roc_curve`, more than one group column, or costs and
+        a prevalence that `cost_partial_auc` refuses.
 
     Notes
     -----
     The expected cost of one decision is ``cost_fn * prevalence * (1 - tpr) + cost_fp *
-    (1 - prevalence) * fpr``, in the unit of the costs; with one cost given the other is what
-    it lacks to 1.
+    (1 - prevalence) * fpr``, in the unit of the costs; if only one cost is given, the other is 1
+    minus it.
 
     Examples
     --------
@@ -134,37 +133,35 @@ def cost_chart(
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
     legend = (
-        f"{_weighing(costs)} Long dashes: points that cost as much as {rule}. "
+        f"{_cost_ratio(costs)} Long dashes: points that cost as much as {rule}. "
         "Shaded: points that cost less. Diamond: the least expected cost."
     )
     text = f"{legend} {note}" if note else legend
     return arrange(layers, table, faceted, columns, description=description, note=text)
 
 
-def _weighing(costs: Costs) -> str:
+def _cost_ratio(costs: Costs) -> str:
     """Say what one error costs in terms of the other."""
-    dear, cheap = ("negative", "positive") if costs.fn > costs.fp else ("positive", "negative")
+    costly, cheap = ("negative", "positive") if costs.fn > costs.fp else ("positive", "negative")
     high, low = max(costs), min(costs)
     if low == 0:
         return f"A false {cheap} costs nothing."
     if high - low < TOLERANCE:
         return "Both errors cost the same."
-    return f"A false {dear} costs {high / low:.4g} times as much as a false {cheap}."
+    return f"A false {costly} costs {high / low:.4g} times as much as a false {cheap}."
 
 
 def _facet(keys: Keys, facet: str | None) -> Channel | None:
     taken = channel("facet", keys, next(iter(keys), None) if facet is None else facet)
     left = [key for key in keys if taken is None or key != taken.name]
     if left:
-        msg = (
-            f"`facet` must tell all groups apart, with one curve for each panel; left over: {left}"
-        )
+        msg = f"`facet` must be the only group column, for one curve per panel; found also {left}"
         raise ValueError(msg)
     return taken
 
 
 def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:
-    """Add the expected cost of each point, and which of them costs least."""
+    """Add the expected cost of each point, and mark the cheapest of each curve."""
     prevalence = pl.col(PREVALENCE)
     cost = costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence)
     least = over(cost.min(), keys)
@@ -180,7 +177,7 @@ def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float
 
 
 def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Shade the curves, thinned if they do not fit; what costs least is always kept."""
+    """Shade the curves, thinned if they do not fit; the cheapest points are kept."""
     points = shaded(whole, keys)
     if points.height <= MAX_ROWS:
         return points, None
@@ -191,7 +188,7 @@ def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
 
 
 def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
-    """Write the numbers of each curve on its first point, and where it costs least."""
+    """Add the labels of each curve: areas on its first point, the rule on the cheapest."""
     first = is_origin() & pl.col(RATIO).is_not_null()
     texts = {
         "__ratio_label": (RATIO, "useful area: ratio {:.3f}"),
@@ -202,12 +199,12 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
         for name, (column, text) in texts.items()
     ]
     finite = pl.lit(_written(points["threshold"], "score of {:.10g} or more"))
-    everybody = (pl.col("fn") == 0) & (pl.col("tn") == 0)
+    selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
     rule = (
         pl.when(is_origin())
-        .then(pl.lit("select nobody"))
-        .when(everybody & pl.col("threshold").is_null())
-        .then(pl.lit("select everybody"))
+        .then(pl.lit("select none"))
+        .when(selects_all & pl.col("threshold").is_null())
+        .then(pl.lit("select all"))
         .otherwise(finite.fill_null("an infinite score"))
     )
     least = pl.lit("least cost: ") + rule
@@ -221,7 +218,7 @@ def _written(values: pl.Series, text: str) -> pl.Series:
 
 
 def _areas(base: Any) -> list[Any]:
-    """Draw the line of the baseline and what is above it."""
+    """Draw the line of the baseline, and shade the area above it."""
     import altair as alt  # noqa: PLC0415
 
     x0, y0, x1, y1 = LINE_ENDS

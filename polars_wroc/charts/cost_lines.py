@@ -1,7 +1,7 @@
-"""The line of points that cost what a rule without a score costs, and what a curve has above it.
+"""The line of points that cost as much as a rule without a score, and the area above it.
 
 The line is ``y - c = m (x - c)`` with ``x`` for the false and ``y`` for the true positive rate.
-It is kept as a `CostLine`, so that it may also be level or vertical.
+It is a `CostLine`, so that it may be horizontal or vertical.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
 HIGH, LOW = "__high", "__low"
 RATIO, CORRECTED = "__ratio", "__corrected"
 _STOP, _AREA = "__stop", "__area"
-# The line as columns, beside the points.
+# The line as columns, in the rows of the points.
 _LINE = CostLine(*(pl.col(f"__{name}") for name in CostLine._fields))
 
 
@@ -31,7 +31,7 @@ def with_line(
     prevalence: float | None,
     baseline: Baseline,
 ) -> pl.DataFrame:
-    """Put the line beside the points of each curve; null where a class is missing."""
+    """Add the line to the points of each curve; null where a class has no weight."""
     positives, negatives = pl.col("tp") + pl.col("fn"), pl.col("fp") + pl.col("tn")
     own = over(table_curve().prevalence, keys)
     known = own if prevalence is None else pl.lit(prevalence)
@@ -44,7 +44,7 @@ def with_line(
 
 
 def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the area above the line as a share of a perfect score's, plain and corrected."""
+    """Add the area above the line as a ratio to a perfect score's, plain and corrected."""
     x, y = pl.col("fpr"), pl.col("tpr")
     pieces = LinePieces(x.shift(1), y.shift(1), x, y)
     areas = table.select(
@@ -57,10 +57,10 @@ def with_ratios(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def shaded(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the points where a curve crosses the line, and what lies between the two.
+    """Add the points where a curve crosses the line, and the ends of the shaded area.
 
-    A point is also added where the line reaches zero, below which there is nothing to shade.
-    Added points have rates only: what else belongs to a threshold is null.
+    A point is also added where the line reaches zero, below which nothing is shaded. Added points
+    have rates only: all other columns of the table are null.
     """
     x, y, stop = pl.col("fpr"), pl.col("tpr"), pl.col(_STOP)
     x0, y0 = (pl.when(~is_origin()).then(rate.shift(1)) for rate in (x, y))
@@ -91,7 +91,7 @@ def _low_end() -> pl.Expr:
 
 
 def _crossings(x0: pl.Expr, y0: pl.Expr) -> list[pl.Expr]:
-    """Where on its way from the point before it a curve crosses the line, or the line zero."""
+    """How far along each piece, from 0 to 1, it crosses the line, or the line reaches zero."""
     x = pl.col("fpr")
     start, end = _LINE.distance(x0, y0), _LINE.distance(x, pl.col("tpr"))
     zero = _low_end()
@@ -102,7 +102,7 @@ def _crossings(x0: pl.Expr, y0: pl.Expr) -> list[pl.Expr]:
 
 
 def _between() -> list[pl.Expr]:
-    """Upper and lower end of what is shaded at each point."""
+    """Upper and lower end of the shaded area at each point."""
     x, y, (steep, gradient, meets) = pl.col("fpr"), pl.col("tpr"), _LINE
     slope = pl.when(steep).then(1 / gradient).otherwise(gradient)
     line = (meets + slope * (x - meets)).fill_nan(0.0).clip(0.0)

@@ -1,4 +1,4 @@
-"""What the charts of curves share: few enough points, styles of lines, panels and captions."""
+"""Shared parts of charts of curves: thinning, line styles, axes, panels and captions."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) ->
 
 
 def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
-    """Keep at most so many points of each curve, evenly along it."""
+    """Keep at most ``most`` points of each curve, evenly along it."""
     return thin(table.lazy(), keys, max(most, _FEWEST)).collect()
 
 
 def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
-    """Say how many of the points of a table are drawn."""
+    """Caption: how many points of a table are drawn."""
     of_all = f" of {table.height:,}" if points.height < table.height else ""
     return f"Drawn with {points.height:,}{of_all} points"
 
 
 def moved_by(change: pl.Series, what: str) -> str:
-    """Say what leaving out points did to a number of each curve."""
+    """Caption: the largest change of a number of the curves by thinning."""
     largest = change.abs().max()
     if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
         return ""
@@ -59,7 +59,7 @@ def moved_by(change: pl.Series, what: str) -> str:
 def styles(
     color: Channel | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
 ) -> dict[str, Any]:
-    """Tell curves apart by colour and dash, or by colour and shape where they are points."""
+    """Give each curve a colour and a dash pattern, or a shape if ``points``."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     if color is None:
@@ -74,33 +74,33 @@ def styles(
     key = alt.Legend(
         title=color.heading, orient="bottom", **(dict[str, Any]() if points else stroke)
     )
-    beside: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
+    second: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
     if points:
-        beside = ("shape", alt.Shape, SHAPES)
+        second = ("shape", alt.Shape, SHAPES)
     return {
         name: channel(f"{color.column}:N", title=color.title, legend=key if legend else None).scale(
             domain=values, range=list(choices[: len(values)])
         )
-        for name, channel, choices in (("color", alt.Color, COLOURS), beside)
+        for name, channel, choices in (("color", alt.Color, COLOURS), second)
     }
 
 
 def fpr_axis() -> Any:
-    """Lay the false positive rates out from left to right."""
+    """Horizontal axis of false positive rates."""
     import altair as alt  # noqa: PLC0415
 
     return alt.X("fpr:Q", title=heading("fpr"), **_AXIS)
 
 
 def tpr_axis() -> Any:
-    """Lay the true positive rates out from the bottom to the top."""
+    """Vertical axis of true positive rates."""
     import altair as alt  # noqa: PLC0415
 
     return alt.Y("tpr:Q", title=heading("tpr"), **_AXIS)
 
 
 def chance(base: Any) -> Any:
-    """Draw the diagonal."""
+    """Draw the diagonal, the ROC curve of chance."""
     import altair as alt  # noqa: PLC0415
 
     return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
@@ -121,7 +121,7 @@ def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
 
 
 def numbered(points: pl.DataFrame) -> pl.DataFrame:
-    """Number the points, and leave out infinity, which JSON cannot hold."""
+    """Number the points, and replace infinity by null, since JSON has no infinity."""
     return points.with_columns(
         pl.when(pl.col("threshold").is_finite()).then("threshold"),
         pl.int_range(pl.len()).alias(POINT),
@@ -138,13 +138,13 @@ def arrange(
     note: str | None = None,
     own_axes: bool = False,
 ) -> Chart:
-    """Put layers on each other, once or in a panel for each value, with a line underneath."""
+    """Layer a chart, once or in a panel for each value of ``facet``, with a caption."""
     import altair as alt  # noqa: PLC0415
 
     arguments.whole_number("columns", columns, low=1)
     values = [] if facet is None else values_of(table, facet.column)
     in_row = max(min(columns, len(values)), 1)
-    # Given to a chart when it is made: each later change copies all of its layers.
+    # Set when the chart is made, since each later change copies all of its layers.
     size = {"width": PANEL, "height": PANEL}
     outer: dict[str, Any] = {"description": description}
     if note:
@@ -152,10 +152,10 @@ def arrange(
     if facet is None:
         chart: Chart = alt.layer(*layers, **size, **outer)
         return chart
-    # An axis that panels share stands below all rows, and below what is written there.
+    # A shared axis would be below all rows of panels, and below their texts.
     if own_axes or len(values) % in_row:
         outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
-    # In the order of the rows, which is that of the values.
+    # No sorting: panels in the order of the rows.
     header = alt.Header(title=facet.heading)
     panel = alt.Facet(f"{facet.column}:N", header=header, sort=None)
     panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
@@ -163,7 +163,7 @@ def arrange(
 
 
 def _caption(note: str, panels: int) -> Any:
-    """Write a line under a row of panels, or several where it is too long."""
+    """Caption under a row of panels, wrapped to their width."""
     import altair as alt  # noqa: PLC0415
 
     wrapped = wrap(note, _LETTERS * panels)

@@ -1,4 +1,4 @@
-"""Chart of the gaps of segments to what they are compared with."""
+"""Chart of the gaps between segments and their reference."""
 
 from __future__ import annotations
 
@@ -50,38 +50,37 @@ def gap_chart(
     facet: str | None = None,
     level: float = 0.95,
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the gap of each segment to its reference with its interval, and which are found.
+    """Draw the gap of each segment with its confidence interval, and mark significant gaps.
 
     Parameters
     ----------
     gaps
-        The table that `group_gaps` makes, or the ``gaps`` of an audit; a LazyFrame is
-        collected.
+        The table of `group_gaps`, or the ``gaps`` of an audit; a LazyFrame is collected.
     metric
-        What the gap is of; all but ``"auc"`` need a table that was made with a threshold.
+        Metric of the gaps; all but ``"auc"`` need a table made with a threshold.
     color
-        Column that tells the gaps of one segment apart, by colour and shape; at most five
-        values. None takes ``model`` where there is one.
+        Column whose values get a colour and a shape each; at most five values. None takes
+        ``model`` if there is one.
     facet
-        Column with a panel for each of its values; the other groups make up the segment.
+        Column whose values get a panel each; the other group columns define the segments.
         None takes the ``attribute`` of an audit.
     level
-        Confidence level with which the table was made. A gap is found, more than chance, where
-        the adjusted p-value is at most one less this.
+        Confidence level with which the table was made. A gap is significant after adjustment if
+        its adjusted p-value is at most ``1 - level``.
 
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        A row for each segment, with the number of its rows, and a line at no gap. Gaps that
-        are found have a filled point on a thick line, others a hollow point on a thin one,
-        and words beside them say the same; a segment without a gap is named, but nothing is
-        drawn for it. At most 5,000 rows.
+        One row per segment, with its number of rows, and a line at no gap. A significant gap has
+        a filled point on a thick line and the text "more than chance", any other a hollow point
+        on a thin line and "may be chance" or "not tested". A segment without a gap has a label
+        but no marks. At most 5,000 rows.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that `group_gaps` did not make or that lacks the metric, a column that is
-        not one of its groups, more than five colours, or an option that does not exist.
+        For a table that does not come from `group_gaps` or has no gaps of the metric, a column
+        that is not one of its groups, more than five colours, or an unknown option.
 
     Examples
     --------
@@ -103,7 +102,7 @@ def gap_chart(
 
 @dataclass(frozen=True)
 class ChartSpec:
-    """What is drawn: rows with their columns, the channels, and what makes up the segments."""
+    """What is drawn: rows and columns, channels, and the columns that define segments."""
 
     table: pl.DataFrame
     columns: list[str]
@@ -120,7 +119,7 @@ def chart_spec(
     facet: str | None,
     level: float,
 ) -> ChartSpec:
-    """Check and name what `gap_chart` draws."""
+    """Check the arguments of `gap_chart`, and prepare the rows that it draws."""
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.level(level)
     gap = f"{metric}_gap"
@@ -162,7 +161,7 @@ def chart_spec(
 
 
 def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
-    """Draw what has been checked."""
+    """Draw a prepared chart."""
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
         drawing.table, drawing.facet, lambda rows, heading: _panel(rows, drawing, heading)
     )

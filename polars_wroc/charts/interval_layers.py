@@ -1,4 +1,4 @@
-"""What charts of estimates with intervals share: a row per segment, its numbers beside it."""
+"""Shared parts of charts of estimates with confidence intervals, one row per segment."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from polars_wroc.charts.labels import MINUS
 from polars_wroc.charts.style import INK, MAX_ROWS
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
 
-# Columns of the drawn rows that no table has.
+# Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
 _NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
-# Pixels between the edges of a panel and what is nearest to them.
+# Pixels between the edges of a panel and the nearest marks.
 PADDING = 20
-# Pixels of a row, and of each of several models in it.
+# Height of a row in pixels, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
-# Where the texts beside a panel begin, in pixels from its left edge.
+# Where the texts right of a panel begin, in pixels from its left edge.
 _NUMBER, _LIMITS_AT = WIDTH + 14, WIDTH + 62
 REMARK = WIDTH + 166
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Columns of an estimate and its limits, how its number is written, and what it is called."""
+    """Columns, number format, titles and range of an estimate with its limits."""
 
     value: str
     low: str
@@ -41,14 +41,14 @@ class Estimate:
 
 
 def check_rows(argument: str, table: pl.DataFrame) -> None:
-    """Refuse a table without rows, or with more than a chart takes."""
+    """Refuse a table without rows, or with too many for a chart."""
     if table.is_empty() or table.height > MAX_ROWS:
         msg = f"`{argument}` must have 1 to {MAX_ROWS:,} rows to be drawn; found {table.height:,}"
         raise ValueError(msg)
 
 
 def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -> list[float]:
-    """Span what is drawn; named, since Vega warns about layers that happen to have no rows."""
+    """Range of the drawn values; explicit, since Vega warns about layers without rows."""
     ends = [end for name in columns for end in (table[name].min(), table[name].max())]
     known = [*least, *(end for end in ends if isinstance(end, float))]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
@@ -58,7 +58,7 @@ def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -
 def channels_of_segments(
     keys: Keys, table: pl.DataFrame, color: str | None, facet: str | None
 ) -> tuple[Channel | None, Channel | None]:
-    """Colour the models, and give each attribute of an audit a panel."""
+    """Return colour and facet: by default the model, and the attribute of an audit."""
     if color is None and MODEL in keys and facet != MODEL:
         color = MODEL
     if facet is None and are_of_audit(keys):
@@ -70,12 +70,12 @@ def channels_of_segments(
 
 
 def are_of_audit(keys: Keys) -> bool:
-    """Tell the groups of an audit, which are named by their attribute, from others."""
+    """Whether the group columns are those of an audit."""
     return list(keys)[:2] == AUDIT_KEYS
 
 
 def segment_of(keys: Keys, color: Channel | None, facet: Channel | None) -> Keys:
-    """Leave what makes up a segment."""
+    """Group columns that define the segments: all but colour and facet."""
     return {name: column for name, column in keys.items() if (column, name) not in (color, facet)}
 
 
@@ -87,12 +87,12 @@ def with_texts(
     rows: pl.Expr,
     shown: Estimate,
 ) -> pl.DataFrame:
-    """Name each segment with the number of its rows, number its lines, write down its limits."""
+    """Add the label of each segment, the number of its line, and its limits as text."""
     columns = list(segment.values())
     name = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
-    # Scores of a segment may lack different rows.
-    place = [*columns, *([] if facet is None else [facet.column])]
-    counts = table.select(rows.max().over(place or pl.lit(0))).to_series()
+    # Different scores of a segment may have different numbers of rows.
+    panel = [*columns, *([] if facet is None else [facet.column])]
+    counts = table.select(rows.max().over(panel or pl.lit(0))).to_series()
     sizes = pl.lit(pl.Series([f"{n:,}" for n in counts]))
     form = shown.number
     limits = [
@@ -118,7 +118,7 @@ def _place_of(color: Channel, table: pl.DataFrame) -> pl.Expr:
 def layers_of(
     base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate, tooltip: list[Any]
 ) -> tuple[Any, Any, list[Any]]:
-    """Draw an interval, a point, and both in figures in columns beside the panel."""
+    """Draw intervals and points, and both as numbers right of the panel."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     styled = styles(color, table, points=True)
@@ -139,12 +139,12 @@ def layers_of(
 
 
 def is_defined(column: str) -> str:
-    """Ask whether a row has a number there."""
+    """Vega expression: whether a row has a number in the column."""
     return f"isValid(datum.{column})"
 
 
 def at_pixel(at: int) -> Any:
-    """Place a mark so far right of the panel's left edge."""
+    """Place a mark this many pixels right of the panel's left edge."""
     import altair as alt  # noqa: PLC0415
 
     return alt.XValue(at)  # type: ignore[no-untyped-call]
@@ -155,11 +155,11 @@ def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
     import altair as alt  # noqa: PLC0415
 
     axis = {"labelLimit": 320, "ticks": False, "domain": False}
-    # Named, since Vega-Lite leaves out a segment for which nothing is drawn.
+    # Explicit, since Vega-Lite drops a segment without marks.
     scale = {"domain": tuple(values_of(table, ROW))}
     place: dict[str, Any] = {"y": alt.Y(f"{ROW}:N", title=None, sort=None, axis=axis, scale=scale)}
     if color is not None:
-        # In words, since Vega-Lite else takes the order of the colours.
+        # Explicit, since Vega-Lite would take the order of the colours.
         lines = {"domain": tuple(table[LINE].unique().sort())}
         place["yOffset"] = alt.YOffset(f"{LINE}:N", sort="ascending", title=None, scale=lines)
     return place
@@ -167,13 +167,13 @@ def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
 
 def text_beside(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
     """Write a text for each row right of the panel, where no line can cross it."""
-    # Said by the marks already.
+    # No description for screen readers, since the marks have one.
     written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)
     return written.encode(at_pixel(at), text=text, **y)
 
 
 def groups_in(color: Channel | None, segment: Keys) -> list[Any]:
-    """Name the segment, and what tells its points apart, in a tooltip."""
+    """Tooltips of the segment and the colour."""
     named = Channel(ROW, ", ".join(segment) or "rows")
     return [tooltip_of(group) for group in (named, color) if group is not None]
 
@@ -185,15 +185,15 @@ def as_panel(
     shown: Estimate,
     heading: str | None,
 ) -> Any:
-    """Lay marks over each other, with a line of room for each model of a segment."""
+    """Layer a panel, with room for a line for each model of a segment."""
     import altair as alt  # noqa: PLC0415
 
     models = 1 if color is None else table[color.column].n_unique()
     step = alt.Step(_STEP if models == 1 else _MODEL_STEP)
-    # Given to the panel when it is made: each later change copies all of its layers.
+    # Set when the panel is made, since each later change copies all of its layers.
     title: Any = alt.Undefined
     if heading is not None:
-        # At the edge of the panel, which is the same for all: names beside it may be longer or not.
+        # At the edge of the panel, which all panels share, whatever the length of their labels.
         title = alt.TitleParams(heading, anchor="start", frame="group", fontSize=12)
     return alt.layer(*layers, width=WIDTH, height=step, description=shown.description, title=title)
 
@@ -201,12 +201,12 @@ def as_panel(
 def panels_of(
     table: pl.DataFrame, facet: Channel | None, panel: Callable[[pl.DataFrame, str | None], Any]
 ) -> Any:
-    """Draw one panel, or stack one for each value under its name, with the same scales."""
+    """Draw one panel, or one below the other for each value, with shared scales."""
     import altair as alt  # noqa: PLC0415
 
     if facet is None:
         return panel(table, None)
-    # Not a facet: Vega-Lite warns about the rows that differ between its panels.
+    # No facet, since Vega-Lite warns if its panels have different rows.
     panels = [
         panel(table.filter(pl.col(facet.column) == value), value)
         for value in values_of(table, facet.column)
@@ -216,5 +216,5 @@ def panels_of(
 
 
 def with_level(title: str, level: float | None) -> str:
-    """Name the level of the interval where it is known."""
+    """Add the confidence level to a title, if it is known."""
     return f"{title} with its {'' if level is None else f'{100 * level:g}% '}interval"

@@ -1,4 +1,4 @@
-"""What numbers are called, and how they are written, in sentences, tables and charts."""
+"""Names of metrics in sentences, tables and charts."""
 
 from __future__ import annotations
 

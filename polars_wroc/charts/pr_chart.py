@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
 _COLUMNS = ("threshold", "recall", "precision", *CELLS)
-# Columns of the drawn rows that no table has.
+# Columns that are added to the drawn rows.
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
 _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
 _LINE = 0.07
@@ -54,36 +54,34 @@ def pr_chart(
     Parameters
     ----------
     curves
-        The table that `pr_curve` makes; a LazyFrame is collected.
+        The table of `pr_curve`; a LazyFrame is collected.
     color
-        Column that tells the curves of one panel apart, by colour and dash; at most five
-        values. None takes the first column before ``threshold`` that ``facet`` leaves over.
+        Column whose values get a colour and a dash pattern each; at most five values. None takes
+        the first group column other than ``facet``.
     facet
-        Column with a panel for each of its values.
+        Column whose values get a panel each.
     columns
-        Panels in a row.
+        Number of panels in a row.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
         At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
-        under the chart says by how much that moved an average precision at most; the labels
-        are of the whole curves. A curve that lacks a class
-        says so instead.
+        under the chart gives the largest change of an average precision by that; labels are
+        those of the whole curves. The label of a curve with one class only says so.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that `pr_curve` did not make, a column that is not one of its groups, or
+        For a table that does not come from `pr_curve`, a column that is not one of its groups, or
         more than five colours.
 
     Notes
     -----
-    The points are joined by steps, not by straight lines: the precision at a threshold holds
-    for the recall that is gained there. The area under the steps is the average precision;
-    straight lines would promise more than any threshold delivers [1]_. The thin line is the
-    prevalence, which is the precision of selecting at random; where there are several, each has
-    the colour and the dashes of its curve.
+    The points are joined by steps: the precision at a threshold holds for the recall that is
+    gained there. The area under the steps is the average precision; straight lines would
+    overestimate it [1]_. The thin line is the prevalence, the precision of a random selection; if
+    there are several, each has the colour and the dashes of its curve.
 
     References
     ----------
@@ -125,7 +123,7 @@ def pr_chart(
 
 
 def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add what is known of each whole curve, and the rates along which it is thinned."""
+    """Add average precision and prevalence of each curve, and the rates for thinning."""
     negatives, curve = pl.col("fp") + pl.col("tn"), table_curve()
     return table.with_columns(
         fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
@@ -137,7 +135,7 @@ def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves until all fit into one chart, and write down what that changed."""
+    """Thin the curves if they do not fit into a chart; return a caption about the change."""
     curves = count_curves(table, keys)
     points, note = table, None
     if table.height > MAX_ROWS:
@@ -146,7 +144,7 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
             over(average_precision(table_curve()), keys) - pl.col(_AREA)
         ).to_series()
         note = drawn_of(points, table) + moved_by(change, _AREA_LABEL)
-    # The step of the first threshold begins at the axis.
+    # The first step begins at the axis.
     height = pl.col("precision").backward_fill(1)
     return points.with_columns(over(height, keys).alias(_HEIGHT)), note
 
@@ -154,7 +152,7 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
 def _with_labels(
     points: pl.DataFrame, color: Channel | None, facet: Channel | None
 ) -> tuple[pl.DataFrame, bool]:
-    """Write the average precision of each curve on its first point, over the prevalence."""
+    """Add labels: average precision on the first point of each curve, prevalence below."""
     first = is_origin() & pl.col(_AREA).is_not_null()
     name, place, lines = name_in_label(color), pl.lit(1), 2
     lines_of = "thin dashes" if color is None else "thin lines"
@@ -193,7 +191,7 @@ def _as_text(values: pl.Series) -> pl.Expr:
 
 
 def _place(curves: pl.DataFrame, lines: int) -> tuple[float, bool]:
-    """Find room for so many labels: their bottom, and whether they stand on the right."""
+    """Find room for the lines of labels: their bottom, and whether to align them right."""
     height = _LINE * lines + 0.04
     lowest, highest = curves[_PREVALENCE].min(), curves[_PREVALENCE].max()
     if not isinstance(lowest, float) or not isinstance(highest, float) or lowest > height:
@@ -210,7 +208,7 @@ def _prevalence(base: Any, color: Channel | None, table: pl.DataFrame) -> Any:
     if color is None:
         rule, encoded = first.mark_rule(strokeDash=[3, 3], aria=False), {"color": alt.value(PALE)}
     else:
-        # As thin as nothing else, with the dashes of the curve that it belongs to.
+        # Thinner than the curves, with the dashes of its curve.
         rule, encoded = first.mark_rule(strokeWidth=1, aria=False), styles(color, table)
     return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
 

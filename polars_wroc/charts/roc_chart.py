@@ -36,7 +36,7 @@ from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
-# Columns of the drawn rows that no table has.
+# Columns that are added to the drawn rows.
 _LABEL, _LABEL_Y = "__label", "__label_y"
 _INTERVAL = ("ci_low", "ci_high")
 _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
@@ -50,32 +50,32 @@ def roc_chart(
     columns: int = 3,
     summary: pl.DataFrame | pl.LazyFrame | None = None,
 ) -> Chart:
-    """Draw ROC curves, with the line of chance, the AUC of each curve and the band if any.
+    """Draw ROC curves with the diagonal of chance, their AUCs and, if present, their bands.
 
     Parameters
     ----------
     curves
-        The table that `roc_curve` makes, with or without ``band``; a LazyFrame is collected.
+        The table of `roc_curve`, with or without ``band``; a LazyFrame is collected.
     color
-        Column that tells the curves of one panel apart, by colour and dash; at most five
-        values. None takes the first column before ``threshold`` that ``facet`` leaves over.
+        Column whose values get a colour and a dash pattern each; at most five values. None takes
+        the first group column other than ``facet``.
     facet
-        Column with a panel for each of its values.
+        Column whose values get a panel each.
     columns
-        Panels in a row.
+        Number of panels in a row.
     summary
-        The table that `summary` makes of the same groups: each AUC is shown with its interval.
+        The table of `summary` for the same groups, to show each AUC with its confidence interval.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
         At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
-        under the chart says by how much that moved an AUC at most.
+        under the chart gives the largest change of an AUC by that.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that `roc_curve` did not make, a column that is not one of its groups,
+        For a table that does not come from `roc_curve`, a column that is not one of its groups,
         a summary of other groups, or more than five colours.
 
     Examples
@@ -118,7 +118,7 @@ def roc_chart(
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves until all fit into one chart, and write down what that changed."""
+    """Thin the curves if they do not fit into a chart; return a caption about the change."""
     curves = count_curves(table, keys)
     points = table if table.height <= MAX_ROWS else thinned(table, keys, MAX_ROWS // curves)
     points = with_auc(points.lazy(), keys).collect()
@@ -138,7 +138,7 @@ def _band(base: Any, fpr: Any, color: Any) -> Any:
 def _with_intervals(
     points: pl.DataFrame, keys: Keys, summary: pl.DataFrame | pl.LazyFrame | None
 ) -> pl.DataFrame:
-    """Put the interval of each AUC beside the points of its curve."""
+    """Add the confidence interval of each AUC to the points of its curve."""
     if summary is None:
         return points.with_columns(ci_low=pl.lit(None), ci_high=pl.lit(None))
     table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL))
@@ -148,16 +148,16 @@ def _with_intervals(
     columns = list(keys.values())
     limits = table.select(*columns, pl.col("auc").alias(_SUMMARY_AUC), *_INTERVAL)
     if not keys:
-        _check_one(limits.height, "everybody")
+        _check_one(limits.height, "all rows")
         joined = points.join(limits, how="cross")
     else:
         for curve in points.select(columns).unique(maintain_order=True).rows():
             rows = limits.filter(**dict(zip(columns, curve, strict=True)))
             _check_one(rows.height, dict(zip(keys, curve, strict=True)))
         joined = points.join(limits, on=columns, how="left", maintain_order="left")
-    apart = joined.filter((pl.col("auc") - pl.col(_SUMMARY_AUC)).abs() > _SAME_AUC)
-    if not apart.is_empty():
-        auc, other = apart.select("auc", _SUMMARY_AUC).row(0)
+    different = joined.filter((pl.col("auc") - pl.col(_SUMMARY_AUC)).abs() > _SAME_AUC)
+    if not different.is_empty():
+        auc, other = different.select("auc", _SUMMARY_AUC).row(0)
         msg = f"`summary` must be of the same rows and score; found AUC {other:.6f} for {auc:.6f}"
         raise ValueError(msg)
     return joined.drop(_SUMMARY_AUC)
@@ -170,7 +170,7 @@ def _check_one(rows: int, curve: object) -> None:
 
 
 def _with_labels(points: pl.DataFrame, color: Channel | None, table: pl.DataFrame) -> pl.DataFrame:
-    """Write the AUC of each curve on its first point, to stand below the line of chance."""
+    """Add the AUC of each curve as a label of its first point, drawn below the diagonal."""
     first = is_origin()
     rows = pl.sum_horizontal(CELLS)
     label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]

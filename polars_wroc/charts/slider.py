@@ -1,4 +1,4 @@
-"""A slider of thresholds, and the points of curves that its steps choose."""
+"""A slider of thresholds, and the points of curves that its steps select."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 
-# About so many steps, each 1, 2 or 5 times a power of ten.
+# About this many steps, of 1, 2 or 5 times a power of ten.
 _STEPS = 200
 _ROW = "__row"
 
 
 @dataclass(frozen=True)
 class Slider:
-    """Thresholds from ``low`` to ``high`` at equal steps, and the one to begin with."""
+    """Thresholds from ``low`` to ``high`` at equal steps, and the initial one."""
 
     low: float
     high: float
@@ -26,17 +26,17 @@ class Slider:
 
     @property
     def values(self) -> list[float]:
-        """Every threshold that can be chosen."""
+        """All thresholds of the slider."""
         steps = round((self.high - self.low) / self.step)
         return sorted({self.start, *(self.at(step) for step in range(steps + 1))})
 
     def at(self, step: int) -> float:
-        """Threshold after so many steps, as its shortest decimal."""
+        """Threshold after ``step`` steps, without rounding errors in the last digits."""
         return _rounded(self.low + step * self.step, self.step)
 
 
 def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
-    """Span the finite thresholds; begin with their median if nothing else is wanted."""
+    """Return a slider over the finite thresholds; it starts at ``start`` or their median."""
     finite = thresholds.filter(thresholds.is_finite()).to_list()
     if not finite:
         msg = "`curves` must hold a finite threshold; found none"
@@ -55,9 +55,9 @@ def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
 
 
 def chosen(table: pl.DataFrame, keys: list[str], values: list[float]) -> pl.DataFrame:
-    """Keep the points of each curve that some of the values choose.
+    """Keep the points of each curve that one of the values selects.
 
-    A value chooses the point with the smallest threshold that is not below it.
+    A value selects the point with the smallest threshold that is not below it.
     """
     steps = pl.DataFrame({"threshold": values})
     numbered = table.with_row_index(_ROW)
@@ -75,7 +75,7 @@ def chosen(table: pl.DataFrame, keys: list[str], values: list[float]) -> pl.Data
 
 
 def _step(span: float, largest: float) -> float:
-    """Find a round step; where all thresholds are the same, one that they can be told by."""
+    """Find a round step; for equal thresholds a small one, relative to their size."""
     wanted = max(span / _STEPS, largest * 1e-12) or 1.0 / _STEPS
     power = math.floor(math.log10(wanted))
     choices = [_rounded(factor * 10.0**power, 10.0**power) for factor in (1, 2, 5, 10)]
@@ -83,5 +83,5 @@ def _step(span: float, largest: float) -> float:
 
 
 def _rounded(value: float, step: float) -> float:
-    """Take away what rounding adds to a multiple of a step."""
+    """Remove rounding errors from a multiple of a step."""
     return round(value, -math.floor(math.log10(step * 1.0000001))) + 0.0

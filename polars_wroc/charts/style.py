@@ -1,4 +1,4 @@
-"""What all charts share: colours, texts, and files."""
+"""Shared style of all charts, and writing them to files."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 Chart: TypeAlias = "alt.LayerChart | alt.FacetChart"
 
-# Altair refuses more, and a notebook would carry them all.
+# Altair refuses more rows, and a notebook would contain them all.
 MAX_ROWS = 5_000
-# The four colours of Okabe and Ito that reach a contrast of 3:1 on white, then black; each
-# comes with its own dash pattern and its own shape.
+# The four colours of Okabe and Ito with a contrast of at least 3:1 on white, and black; each has
+# its own dash pattern and shape.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 INK, GREY, PALE = "#333333", "#595959", "#767676"
 PANEL = 260
-# What stands where a curve would, if there is none.
+# Texts in place of a curve.
 ONE_CLASS, NO_ROWS = "one class only", "no rows"
 
 
 def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
-    """Write a text that stays readable where it stands on a line."""
+    """Write a text with a white halo, readable on top of a line."""
     mark = {"fontSize": 11, "color": INK, **mark}
     halo = base.mark_text(**mark, stroke="white", strokeWidth=4, strokeJoin="round", aria=False)
     return [halo.encode(**place), base.mark_text(**mark).encode(**place)]
 
 
 def save_chart(chart: Chart, path: str | Path) -> None:
-    """Write a chart as .html (opens without a network), .png or .svg, whole or not at all."""
+    """Write a chart as .html (which needs no network), .png or .svg, completely or not at all."""
     suffix = outputs.check_target(path, outputs.CHART_SUFFIXES)
     try:
         import vl_convert  # noqa: F401, PLC0415  (an extra)

@@ -1,4 +1,4 @@
-"""Charts of ROC curves with an operating point that a slider moves."""
+"""Charts of ROC curves with an operating point on a threshold slider."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from polars_wroc.ranking.confusion_curve import CELLS
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
-# Columns of the drawn rows that no table has.
+# Columns that are added to the drawn rows.
 _FROM, _SLOT, _NAME, _LAST = "__from", "__slot", "__name", "__last"
 _KEY, _VALUE, _PLACE = "__key", "__value", "__place"
-# What is written under each curve: two columns of four.
+# Numbers under each curve: two columns of four.
 _NUMBERS = {
     "tp": "true positives",
     "fp": "false positives",
@@ -51,15 +51,15 @@ _NUMBERS = {
     "__ppv": f"{NAMES['ppv']} (ppv)",
     "__selection_rate": NAMES["selection_rate"],
 }
-# The same of weighted rows.
+# The same for weighted rows.
 _WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
 _IN_COLUMN = 4
-# From here on counts are written without fractions, and in millions.
+# From these on counts are written without fractions, and in millions.
 _UNITS, _MILLIONS = 100_000, 10_000_000
 # Pixels from the panel to the first line, and from one to the next.
 _TOP, _LINE, _GAP = 58, 15, 8
-# Weight of all rows of a curve.
-_EVERYBODY = " + ".join(f"datum.{name}" for name in CELLS)
+# Total weight of a curve.
+_TOTAL = " + ".join(f"datum.{name}" for name in CELLS)
 
 
 def threshold_chart(
@@ -71,46 +71,44 @@ def threshold_chart(
     threshold: float | None = None,
     weighted: bool | None = None,
 ) -> Chart:
-    """Draw ROC curves with the point, the counts and the rates at a threshold on a slider.
+    """Draw ROC curves with a threshold slider, and the counts and rates at the threshold.
 
     Parameters
     ----------
     curves
-        The table that `roc_curve` makes; a LazyFrame is collected.
+        The table of `roc_curve`; a LazyFrame is collected.
     color
-        Column that tells the curves of one panel apart, by colour, dash and shape; at most
-        five values. None takes the first column before ``threshold`` that ``facet`` leaves
-        over.
+        Column whose values get a colour, a dash pattern and a shape each; at most five values.
+        None takes the first group column other than ``facet``.
     facet
-        Column with a panel for each of its values; one slider moves the points of all.
+        Column whose values get a panel each; one slider moves the points in all of them.
     columns
-        Panels in a row.
+        Number of panels in a row.
     threshold
-        Where the slider starts; None takes the median of the thresholds, at the nearest step.
+        Initial threshold; None takes the step that is nearest to the median threshold.
     weighted
-        Whether the counts are sums of weights and are called so; None takes them for that
-        where one is not whole.
+        Whether to label the counts as weights; None does so if one of them is not whole.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        The slider is the parameter ``threshold``; it runs over the finite thresholds in about
-        200 round steps. The point of a curve is that of ``score >= threshold``, and under the
-        curve stand its counts and rates. At most 5,000 rows: a larger table is thinned evenly
-        along each curve, and a line under the chart says so.
+        The slider is the parameter ``threshold``; it covers the finite thresholds in about 200
+        round steps. The point of a curve is that of ``score >= threshold``; its counts and rates
+        are below the curve. At most 5,000 rows: a larger table is thinned evenly along each
+        curve, and a line under the chart says so.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that `roc_curve` did not make, a column that is not one of its groups,
-        more than five colours, or a threshold that is beyond the slider.
+        For a table that does not come from `roc_curve`, a column that is not one of its groups,
+        more than five colours, or a threshold outside the range of the slider.
 
     Notes
     -----
-    Thinning keeps the points that the steps of the slider choose, so that the counts remain
-    exact. With so many curves that there is no room for them, the counts are those of the
-    next higher threshold that is drawn; the line under the chart says that too. A picture
-    (.png, .svg) shows where the slider starts.
+    Thinning keeps the points that the steps of the slider select, so that the counts remain
+    exact. If there are too many curves for that, the counts are those of the next higher
+    threshold that is drawn, and the line under the chart says so. A picture (.png, .svg) shows
+    the initial threshold.
 
     Examples
     --------
@@ -133,7 +131,7 @@ def threshold_chart(
     points, note = _fit(table, groups, slider)
     kept = [*groups, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
     base = alt.Chart(_with_slots(points, coloured).select(kept))
-    # No legends: each curve has a heading with its line and its point.
+    # No legend, since each curve has a heading with its line and its point.
     lines = styles(coloured, table, legend=False)
     shapes = styles(coloured, table, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
@@ -149,7 +147,7 @@ def threshold_chart(
         value=slider.start,
         bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
     )
-    # The whole chart takes over a parameter of its first layer.
+    # A parameter of the first layer becomes one of the whole chart.
     layers = [chance(base).add_params(param), line, hover, point, *_headings(at, lines, shapes)]
     whole = _are_whole(points)
     layers += _numbers(
@@ -165,7 +163,7 @@ def threshold_chart(
 
 
 def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit, and keep what the slider chooses if that fits."""
+    """Thin the curves if they do not fit, and keep the points of the slider if they fit."""
     if table.height <= MAX_ROWS:
         return table, None
     room, values = MAX_ROWS // count_curves(table, keys), slider.values
@@ -174,7 +172,7 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
         return points, f"{drawn_of(points, table)}: counts of the next higher threshold drawn"
     points = thinned(table, keys, room - len(values) - 1).select(table.columns)
     row = "__row"
-    # A score of infinity stands beside the origin; both are kept.
+    # An infinite score has the threshold of the origin; both are kept.
     rows = pl.concat([points, chosen(table, keys, values)]).unique()
     points = table.with_row_index(row).join(rows, on=[*keys, "threshold"], how="semi")
     points = points.sort(row).drop(row)
@@ -182,9 +180,9 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
 
 
 def _with_slots(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
-    """Number the curves of a panel, and say from which score on each point selects."""
+    """Number the curves of a panel, and add the lowest score that each point selects."""
     threshold = pl.col("threshold")
-    # The origin selects nothing; it has no such score.
+    # The origin selects no row and gets null.
     starts = threshold.clip(lower_bound=-sys.float_info.max)
     slot = pl.lit(0)
     if color is not None:
@@ -206,13 +204,13 @@ def _at_threshold(base: Any) -> Any:
 
 
 def _height(line: str) -> str:
-    """Write the height of a line of text under the panel, in units of the axis."""
+    """Height of a line of text under the panel, in units of the axis."""
     lines = (_IN_COLUMN + 1) * _LINE + _GAP
     return f"-({_TOP} + {lines} * datum.{_SLOT} + {_LINE} * ({line})) / {PANEL}"
 
 
 def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[Any]:
-    """Write above the numbers of each curve what it is and what is selected."""
+    """Write a heading above the numbers of each curve: its name and the selected scores."""
     import altair as alt  # noqa: PLC0415
 
     placed = at.transform_calculate(
@@ -220,7 +218,7 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
             _PLACE: _height("0"),
             _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
             "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
-            f"' or more' : ({_EVERYBODY} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
+            f"' or more' : ({_TOTAL} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
         }
     )
     y = alt.Y(f"{_PLACE}:Q")
@@ -242,7 +240,7 @@ def _are_whole(points: pl.DataFrame) -> bool:
 
 
 def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
-    """Write counts as fully as there is room for: fractions, units, or millions."""
+    """Number format of counts that fits: with fractions, without, or in millions."""
     largest = points.select(pl.max_horizontal(pl.col(CELLS).max())).item()
     if largest >= _MILLIONS:
         return ".5~s"
@@ -250,7 +248,7 @@ def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
 
 
 def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
-    """Write the counts, or the weights, and the rates under each curve."""
+    """Write counts or weights, and rates, under each curve."""
     import altair as alt  # noqa: PLC0415
 
     names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
@@ -258,7 +256,7 @@ def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
     rows = (
         at.transform_calculate(
             __ppv="datum.tp + datum.fp > 0 ? datum.tp / (datum.tp + datum.fp) : null",
-            __selection_rate=f"(datum.tp + datum.fp) / ({_EVERYBODY})",
+            __selection_rate=f"(datum.tp + datum.fp) / ({_TOTAL})",
         )
         .transform_fold(names, as_=[_KEY, _VALUE])
         .transform_calculate(**{_PLACE: number})

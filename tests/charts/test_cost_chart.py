@@ -218,7 +218,7 @@ def test_group_of_one_class_has_an_empty_panel(
 
 def test_best_point_may_be_to_flag_nobody() -> None:
     points = drawn(wroc.cost_chart(wroc.roc_curve(scored(50), "y", "s"), cost_fn=0.0))
-    assert points["__least_label"].drop_nulls().to_list() == ["least cost: select nobody"]
+    assert points["__least_label"].drop_nulls().to_list() == ["least cost: select none"]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_options_that_cannot_be_drawn(options: dict[str, Any], message: str) -> 
 
 def test_tables_that_cannot_be_drawn() -> None:
     curve = wroc.roc_curve(scored(40).with_columns(h=1), "y", "s", by=["g", "h"])
-    message = "`facet` must tell all groups apart, with one curve for each panel; left over: ['h']"
+    message = "`facet` must be the only group column, for one curve per panel; found also ['h']"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         wroc.cost_chart(curve, cost_fn=0.5)
     with pytest.raises(ValueError, match=r"^`curves` must have rows to be drawn; found none$"):
