@@ -179,9 +179,7 @@ def test_more_than_five_colours_are_refused() -> None:
 
 def test_more_than_five_models_are_refused() -> None:
     scores = [pl.col("s").alias(name) for name in "abcdef"]
-    with pytest.raises(
-        ValueError, match=r"`color` must have at most 5 values; found 6 in 'model"
-    ):
+    with pytest.raises(ValueError, match=r"`color` must have at most 5 values; found 6 in 'model"):
         wroc.auc_chart(wroc.summary(scored(30), "y", scores))
 
 

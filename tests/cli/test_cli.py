@@ -286,7 +286,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
                 "-o",
                 "c.png",
             ],
-            "must tell all groups apart",
+            "must cover all group columns",
         ),
     ],
 )
