@@ -14,7 +14,7 @@ from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import bins_of_counts, is_counts
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS
-from polars_wroc.groups.group_gaps import GAP_COLUMNS, GapTests
+from polars_wroc.groups.gaps import GAP_COLUMNS, GapTests
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType

@@ -40,7 +40,7 @@ COMPARISON_COLUMNS = (
     "n_missing",
 )
 _PAIR, _FIRST, _SECOND = "__pair", "__first", "__second"
-_MISSING_FIRST, _MISSING_SECOND = "__missing_first", "__missing_second"
+_ONE_MINUS_FIRST, _ONE_MINUS_SECOND = "__one_minus_auc_first", "__one_minus_auc_second"
 _NUMBER = pl.UInt32
 # Plans take a time that grows faster than the number of their columns.
 _AT_ONCE = 32
@@ -193,12 +193,12 @@ class _Pair:
         return as_struct(_variance(self.units).sums(self.placements, self.column))
 
     def laid_out(self) -> pl.Expr:
-        """Write the pair, what its models lack to 1 and its sums as the fields of a row."""
+        """Write the pair, 1 - AUC of its models and its sums as the fields of a row."""
         return pl.struct(
             pl.lit(self.first, _NUMBER).alias(_FIRST),
             pl.lit(self.second, _NUMBER).alias(_SECOND),
-            pl.col(_one_minus_auc(self.first)).alias(_MISSING_FIRST),
-            pl.col(_one_minus_auc(self.second)).alias(_MISSING_SECOND),
+            pl.col(_one_minus_auc(self.first)).alias(_ONE_MINUS_FIRST),
+            pl.col(_one_minus_auc(self.second)).alias(_ONE_MINUS_SECOND),
             pl.col(self.name).struct.field("*"),
         )
 
@@ -208,11 +208,11 @@ def _variance(units: Units) -> Variance:
 
 
 def _centre(field: Fields) -> dict[str, pl.Expr]:
-    return {"__centre": field(_MISSING_FIRST) - field(_MISSING_SECOND)}
+    return {"__centre": field(_ONE_MINUS_FIRST) - field(_ONE_MINUS_SECOND)}
 
 
 def _comparison(models: Sequence[str], units: Units, level: float) -> dict[str, pl.Expr]:
-    first, second = pl.col(_MISSING_FIRST), pl.col(_MISSING_SECOND)
+    first, second = pl.col(_ONE_MINUS_FIRST), pl.col(_ONE_MINUS_SECOND)
     names = pl.Enum(models)
     return {
         "model_a": pl.col(_FIRST).cat.to(names).cast(pl.String),
@@ -241,7 +241,7 @@ def _place_all(rows: Rows, models: int) -> Rows:
 
 
 def _reduce(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
-    """Reduce each group to a row for each pair: what both lack to 1, and sums of placements."""
+    """Reduce each group to a row for each pair: 1 - AUC of both models, and sums of placements."""
     placed = rows.frame
     if pairs[0].units == "cluster":
         unit: dict[str, pl.Expr] = {}
@@ -268,5 +268,5 @@ def _placement(model: int) -> str:
 
 
 def _one_minus_auc(model: int) -> str:
-    """Name the column of what a model's AUC lacks to 1."""
-    return f"__missing_{model}"
+    """Name the column of 1 - AUC of a model."""
+    return f"__one_minus_auc_{model}"

@@ -40,8 +40,8 @@ INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", 
 _NEWCOMBE_STEPS = 9
 # What may be divided by and squared.
 _LEAST_PAIRS = 1e-150
-# What the AUC lacks to 1; the number of clusters and of the rows in a row's own.
-_ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__missing", "__clusters", "__cluster_rows"
+# 1 - AUC; the number of clusters and of the rows in a row's own.
+_ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__cluster_rows"
 
 
 @dataclass(frozen=True)

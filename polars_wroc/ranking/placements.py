@@ -2,7 +2,7 @@
 
 A row's placement is the share of the other class that is ranked on the wrong side of it,
 ties counting half: of the negatives above a positive, of the positives below a negative.
-Their mean is what an AUC lacks to 1 and their spread is its variance, so that everything
+Their mean is 1 - AUC and their spread is its variance, so that everything
 about the uncertainty of an area starts from these rows.
 """
 
@@ -60,7 +60,7 @@ class RowCurve(Curve):
 
     @property
     def one_minus_auc(self) -> pl.Expr:
-        """What the AUC lacks to 1: the mean placement of the positives."""
+        """1 - AUC: the mean placement of the positives."""
         weight, placement = self.placements.pos
         return self.if_both_classes((weight * placement).sum()) / self.positives
 

@@ -22,7 +22,7 @@ CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
 
 class AucEstimate(NamedTuple):
-    """An AUC, what it lacks to 1, its variance and the degrees of freedom of that."""
+    """An AUC, 1 - AUC, the variance and the degrees of freedom of that."""
 
     auc: pl.Expr
     one_minus_auc: pl.Expr
