@@ -13,7 +13,7 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import bins_of_counts, is_counts
-from polars_wroc.groups.group_gaps import GapTests
+from polars_wroc.groups.gaps import GapTests
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives

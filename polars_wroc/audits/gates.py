@@ -15,16 +15,11 @@ from polars_wroc.audits.groupings import name_of, segment_keys
 from polars_wroc.audits.result import Audit
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.fairness import ABROCA, METRICS
-from polars_wroc.groups.group_gaps import GAP_COLUMNS
-from polars_wroc.groups.min_rows import (
-    GAP_METRICS,
-    both_large_enough,
-    large_enough,
-    of_group,
-    outside,
-)
+from polars_wroc.groups.gaps import GAP_COLUMNS
+from polars_wroc.groups.min_rows import GAP_METRICS, both_large_enough, large_enough, outside
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.plans.by_keys import over
 from polars_wroc.ranking.confusion_curve import CELLS
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
@@ -181,3 +176,8 @@ def read_gate(text: str, *, decides: bool) -> Gate:
         )
         raise ValueError(msg)
     return gate
+
+
+def of_group(is_reference: pl.Expr, partition_keys: list[str]) -> Callable[[pl.Expr], pl.Expr]:
+    """Count the rows of the one group that is picked."""
+    return lambda count: over(pl.when(is_reference).then(count).max(), partition_keys)

@@ -18,9 +18,8 @@ from polars_wroc.curves.calibration_curve import (
 )
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.auc_sums import with_own
-from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
-from polars_wroc.groups.group_gaps import GAP_COLUMNS, GapTests, adjusted_gaps, gaps_of
+from polars_wroc.groups.gaps import GAP_COLUMNS, GapTests, adjusted_gaps, compare, completed
 from polars_wroc.groups.min_rows import large_enough
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.groups.read_reference import read_reference
@@ -119,7 +118,7 @@ def _in_order(rows: Rows, reference: Reference) -> Rows:
         *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
     )
     ordered = by_descending_score(Rows(compact, rows.keys))
-    table = collect(reference.among_all(ordered))
+    table = collect(reference.place_among_all(ordered))
     if table[WEIGHT].null_count() == table.height:
         lacking = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
         why = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
@@ -155,7 +154,7 @@ def _reduce(
     if not everybody.binned:
         of_segment |= calibration_sums(everybody, plan.tests.weight_type)
         of_segment[_NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
-    aggregates = of_segment | reference.sums
+    aggregates = of_segment | reference.aggregates
     known = set(everybody.frame.collect_schema())
     # What does not depend on a row's place in its segment adds up over smaller segments.
     apart = {name: value for name, value in aggregates.items() if _roots(value) <= known}
@@ -172,8 +171,7 @@ def _reduce(
         if rows.keys:
             sums = sums.sort(rows.keys)
         if grouping.keys:
-            sums = reference.completed(sums, rows)
-            sums = with_bin_slack(sums, rows, rows.model_keys)
+            sums = completed(sums, rows, reference)
         tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
         grouping.check_names(tables[-1][0], everybody.model_keys)
     sums_of_all, points_of_all = zip(*tables, strict=True)
@@ -260,7 +258,7 @@ class _Segments(NamedTuple):
         groups = Rows(self.sums, self.keys, self.partition_keys)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
         compared = [
-            gaps_of(sums.filter(some), self.cells, self.keys, reference, tests)
+            compare(sums.filter(some), self.cells, self.keys, reference, tests)
             for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
         ]
         gaps = pl.concat(compared, how="diagonal")

@@ -147,7 +147,7 @@ def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:
         "auc_between": pl.when(between > 0).then(1 - wrong_between / between),
         "within_share": within / (within + between),
     }
-    # The sum of the masses and the last cumulative sum may differ in the last bits.
+    # The sum of the weights and the last cumulative sum may differ in the last bits.
     return {
         name: if_both_classes(positives, negatives, value.clip(0.0, 1.0))
         for name, value in defined.items()

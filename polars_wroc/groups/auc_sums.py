@@ -1,4 +1,4 @@
-"""Sets of rows with an AUC: sums of weights around their rows, and the variance from these."""
+"""Sums over a set of rows from which its AUC and DeLong's variance of that are computed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance, unit_weight
-from polars_wroc.plans.by_keys import over
+from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.placements import add_placements_among, rank_weights, row_curve
+from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact
 
-# Weights around a row: within its group and among everybody.
+# Weights around a row within its group.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
-ALL_MISRANKED = "__all_misranked"
-OWN_WEIGHTS = tuple(f"__weight_{side}_own" for side in CLASSES)
 OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
+# Sums of the weights, of their squares and of their cubes.
+POWERS = ("weight", "squares", "cubes")
+_MOMENTS = {"first": 1, "second": 2}
 
 
 @dataclass(frozen=True)
 class AucSums:
-    """A set of rows with an AUC: from sums over its rows to a variance.
+    """A set of rows with an AUC: the columns of its sums, and the variance from these.
 
-    They are of the rows' placements, or where none were made, *masses*: of the weights that
-    the rows misrank, which add up over sets of rows.
+    A row's placement is a share of the other class. Weights of the other class, which the row
+    misranks, add up over sets of rows, as shares do not; `to_weights` and `to_proportions` turn
+    one into the other.
     """
 
     name: str
@@ -40,6 +42,36 @@ class AucSums:
         """The variance of the AUC."""
         name = f"_{self.name}"
         return Variance(self.units, centre=f"__centre{name}", name=name, rounding=self.rounding)
+
+    @property
+    def df(self) -> str:
+        """Column of the degrees of freedom of the variance."""
+        return f"__df_{self.name}"
+
+    def power(self, name: str, side: str) -> str:
+        """Column of the sum of a power of the weights of a class: one of `POWERS`."""
+        return self.variance.column(name, side)
+
+    def weight(self, side: str) -> str:
+        """Column of the weight of a class."""
+        return self.power("weight", side)
+
+    def misranked(self, moment: str, side: str) -> str:
+        """Column of the first or second moment of the weights that the rows of a class misrank."""
+        return self.variance.column(f"{moment}_misranked", side)
+
+    def cross(self, side: str) -> str:
+        """Column of a mixed moment of weights that are misranked in the group and overall."""
+        return self.variance.column("cross_misranked", side)
+
+    @property
+    def misranked_pairs(self) -> str:
+        """Column of the weight of the misranked pairs."""
+        return f"__misranked_pairs_{self.name}"
+
+    def misranked_pairs_of(self, side: str) -> str:
+        """Column of the weight of the misranked pairs, as the rows of one class add it up."""
+        return self.variance.column("misranked_pairs", side)
 
     def sums(self) -> dict[str, pl.Expr]:
         """Aggregate rows that have been placed among themselves to all that `steps` need."""
@@ -53,29 +85,26 @@ class AucSums:
         """From sums to the variance of the mean placement."""
         return [*self.variance.steps, self._degrees_of_freedom]
 
-    @property
-    def df(self) -> str:
-        """Column of the degrees of freedom of the variance."""
-        return f"__df_{self.name}"
-
-    @property
-    def columns(self) -> tuple[str, str, str]:
-        """Columns of what the AUC lacks to 1, of its variance and of that one's df."""
-        return self.variance.centre, self.variance.total, self.df
+    def estimate(self, field: Fields) -> AucEstimate:
+        """Refer to the AUC and its variance, which `steps` add."""
+        one_minus_auc = field(self.variance.centre)
+        return AucEstimate(
+            1 - one_minus_auc, one_minus_auc, field(self.variance.total), field(self.df)
+        )
 
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         return {self.df: self.variance.degrees_of_freedom(field)}
 
     def to_weights(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn shares of the other class into weights; nothing is misranked where it lacks."""
-        pos, neg = (field(self.variance.column("weight", side)) for side in CLASSES)
+        pos, neg = (field(self.weight(side)) for side in CLASSES)
         both = pl.when((pos > 0) & (neg > 0))
-        centre = field(self.variance.centre)
-        columns = {f"__wrong_{self.name}": both.then(centre * pos * neg).otherwise(0.0)}
+        pairs = field(self.variance.centre) * pos * neg
+        columns = {self.misranked_pairs: both.then(pairs).otherwise(0.0)}
         for side, other in zip(CLASSES, (neg, pos), strict=True):
-            for power, moment in enumerate(("first", "second"), start=1):
-                mass = field(self.variance.column(moment, side)) * other**power
-                columns[f"__{moment}_mass_{side}_{self.name}"] = both.then(mass).otherwise(0.0)
+            for moment, power in _MOMENTS.items():
+                misranked = field(self.variance.column(moment, side)) * other**power
+                columns[self.misranked(moment, side)] = both.then(misranked).otherwise(0.0)
         return columns
 
     def to_proportions(self, field: Fields) -> dict[str, pl.Expr]:
@@ -84,33 +113,27 @@ class AucSums:
         Null where the products of weights are too small or too large for a number.
         """
         columns: dict[str, pl.Expr] = {}
-        weights = {side: field(self.variance.column("weight", side)) for side in CLASSES}
+        weights = {side: field(self.weight(side)) for side in CLASSES}
         for side, other in OTHER.items():
-            for power, moment in enumerate(("first", "second"), start=1):
-                mass = field(f"__{moment}_mass_{side}_{self.name}")
-                most = field(self.variance.column("squares", side)) * weights[other] ** power
-                share = pl.when(is_exact(most)).then(mass / weights[other] ** power)
-                columns[self.variance.column(moment, side)] = share
+            for moment, power in _MOMENTS.items():
+                most = field(self.power("squares", side)) * weights[other] ** power
+                share = field(self.misranked(moment, side)) / weights[other] ** power
+                columns[self.variance.column(moment, side)] = pl.when(is_exact(most)).then(share)
         pairs = weights["pos"] * weights["neg"]
-        one_minus_auc = pl.when(is_exact(pairs)).then(field(f"__wrong_{self.name}") / pairs)
+        one_minus_auc = pl.when(is_exact(pairs)).then(field(self.misranked_pairs) / pairs)
         columns[self.variance.centre] = if_both_classes(
             weights["pos"], weights["neg"], one_minus_auc
         )
         return columns
 
 
-def add_overall_placements(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
-    """Add `ALL_MISRANKED` to sorted rows."""
-    # Labels are checked within each group, by `add_own_placements`.
-    weight = pl.col(WEIGHT)
-    return add_placement_columns(
-        ordered, partition_keys, weight, {ALL_MISRANKED: rank_weights().misranked}
-    )
+# Names do not depend on the units.
+OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
 
 
-def add_own_placements(rows: Rows, ordered: pl.LazyFrame) -> pl.LazyFrame:
+def add_own_placements(rows: Rows, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
     """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
-    return with_own(add_placements_among(ordered, rows.keys, rows.observations.signed_weight))
+    return with_own(add_placements_among(sorted_rows, rows.keys, rows.observations.signed_weight))
 
 
 def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
@@ -121,42 +144,13 @@ def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def add_placement_columns(
-    ordered: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
+    sorted_rows: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
     """Place the rows with these weights among those with the same keys; keep ``columns``."""
-    before = ordered.collect_schema().names()
-    return add_placements_among(ordered, keys, weights).select(*before, **columns)
+    before = sorted_rows.collect_schema().names()
+    return add_placements_among(sorted_rows, keys, weights).select(*before, **columns)
 
 
 def weights() -> dict[str, pl.Expr]:
     """Weight of a row in each class."""
     return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))
-
-
-def among_sums(units: Units) -> dict[str, pl.Expr]:
-    """Over the rows of a group, from what they misrank among everybody."""
-    columns = {}
-    unit, misranked, own = unit_weight(units, pl.col), pl.col(ALL_MISRANKED), pl.col(MISRANKED)
-    for side, weight in weights().items():
-        columns[f"__wrong_{side}_among"] = (weight * misranked).sum()
-        columns[f"__first_mass_{side}_among"] = (weight * (unit * misranked)).sum()
-        columns[f"__second_mass_{side}_among"] = (weight * (unit * misranked * misranked)).sum()
-        columns[f"__cross_mass_{side}_own"] = (weight * (unit * misranked * own)).sum()
-    return columns
-
-
-def add_up_groups(partition_keys: Sequence[str]) -> Step:
-    """Add up the groups."""
-
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        columns = {"__wrong_all": over(field("__wrong_pos_among").sum(), partition_keys)}
-        for side in CLASSES:
-            for name in ("weight", "squares", "cubes"):
-                total = over(field(f"__{name}_{side}_own").sum(), partition_keys)
-                columns[f"__{name}_{side}_all"] = total
-            for name in ("first_mass", "second_mass"):
-                total = over(field(f"__{name}_{side}_among").sum(), partition_keys)
-                columns[f"__{name}_{side}_all"] = total
-        return columns
-
-    return step

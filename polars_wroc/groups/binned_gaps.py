@@ -11,7 +11,7 @@ from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 
 # How far bins may move the difference to the rows outside a group, or to another group.
-BIN_SLACK = ("__hidden_rest", "__hidden_group")
+SLACK_TO_REST, SLACK_TO_GROUP = "__bin_slack_to_rest", "__bin_slack_to_group"
 
 _SEVERAL = "__several"
 
@@ -19,7 +19,7 @@ _SEVERAL = "__several"
 def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]) -> pl.LazyFrame:
     """Add to the sums of groups how far bins may move the difference of two AUCs.
 
-    `BIN_SLACK` has one column for what holds the rows outside a group and one for another group.
+    `SLACK_TO_REST` is also that to all rows.
     """
     if not rows.binned:
         return sums
@@ -27,11 +27,11 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]
     several = (pl.col(SCORE) < pl.col(SCORE_HIGH)).any()
     sides = {"__pos": pos.sum(), "__neg": neg.sum()}
     bins = rows.frame.group_by(*rows.keys, SCORE).agg(several.alias(_SEVERAL), **sides)
-    everybody = {f"{name}_all": pl.col(name).sum() for name in sides}
+    overall = {f"{name}_all": pl.col(name).sum() for name in sides}
     bins = join_on_keys(
-        bins, bins.group_by(*partition_keys, SCORE).agg(**everybody), [*partition_keys, SCORE]
+        bins, bins.group_by(*partition_keys, SCORE).agg(**overall), [*partition_keys, SCORE]
     )
-    own_pos, own_neg, all_pos, all_neg = (pl.col(name) for name in (*sides, *everybody))
+    own_pos, own_neg, all_pos, all_neg = (pl.col(name) for name in (*sides, *overall))
     inside = pl.when(_SEVERAL).then(1.0).otherwise(0.0)
     mixed = all_pos * own_neg + own_pos * all_neg - own_pos * own_neg
     of_group = aggregate(
@@ -47,26 +47,27 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]
     of_all = aggregate(
         bins.unique([*partition_keys, SCORE]),
         partition_keys,
-        {"__whole": pairs.sum(), **{name: pl.col(name).sum() for name in everybody}},
+        {"__whole": pairs.sum(), **{name: pl.col(name).sum() for name in overall}},
     )
     table = join_on_keys(of_group, of_all, partition_keys)
     own = pl.col("__own") / (own_pos * own_neg)
     whole = pl.col("__whole") / (all_pos * all_neg)
     rest = (pl.col("__whole") - pl.col("__mixed")) / ((all_pos - own_pos) * (all_neg - own_neg))
     most = own.fill_nan(None).max()
-    hidden = (own + pl.max_horizontal(rest.fill_nan(None), whole), own + over(most, partition_keys))
-    columns = {name: value / 2 for name, value in zip(BIN_SLACK, hidden, strict=True)}
+    columns = {
+        SLACK_TO_REST: (own + pl.max_horizontal(rest.fill_nan(None), whole)) / 2,
+        SLACK_TO_GROUP: (own + over(most, partition_keys)) / 2,
+    }
     return join_on_keys(sums, table.select(*rows.keys, **columns), rows.keys)
 
 
-def widened_by_bins(gaps: pl.LazyFrame, kind: str) -> pl.LazyFrame:
-    """Widen intervals by what bins may hide, and test only where the sign of a gap is certain."""
-    hidden = BIN_SLACK[kind == "group"]
-    if hidden not in gaps.collect_schema():
+def widened_by_bins(gaps: pl.LazyFrame, slack: str) -> pl.LazyFrame:
+    """Widen intervals by the slack of bins, and test only where the sign of a gap is certain."""
+    if slack not in gaps.collect_schema():
         return gaps
-    certain = pl.col("auc_gap").abs() > pl.col(hidden)
+    certain = pl.col("auc_gap").abs() > pl.col(slack)
     return gaps.with_columns(
-        (pl.col("auc_gap_low") - pl.col(hidden)).clip(-1.0, 1.0),
-        (pl.col("auc_gap_high") + pl.col(hidden)).clip(-1.0, 1.0),
+        (pl.col("auc_gap_low") - pl.col(slack)).clip(-1.0, 1.0),
+        (pl.col("auc_gap_high") + pl.col(slack)).clip(-1.0, 1.0),
         pl.when(certain).then("auc_gap_p_value").alias("auc_gap_p_value"),
     )

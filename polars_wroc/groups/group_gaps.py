@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-import polars as pl
-import polars.selectors as cs
-
-from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
-from polars_wroc.groups.min_rows import both_large_enough, of_group, outside
-from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS, RateGaps
-from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import (
-    AUC,
-    DIFFERENCE_VARIANCE,
-    OWN,
-    REFERENCE,
-    REFERENCE_AUC,
-    Reference,
-    add_group_placements,
-)
+from polars_wroc.groups.gaps import GAP_COLUMNS, GapTests, measure_gaps
+from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.plans.steps import in_columns
-from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
-from polars_wroc.stats.multiple_tests import Adjust, adjusted_together, check_options
-from polars_wroc.thresholds.search import common_threshold, confusion_at
-
-GAP_COLUMNS = (
-    "n_pos",
-    "n_neg",
-    "auc",
-    "auc_reference",
-    "auc_gap",
-    "auc_gap_se",
-    "auc_gap_low",
-    "auc_gap_high",
-    "auc_gap_p_value",
-    "auc_gap_p_adjusted",
-)
-_P_VALUE = "_gap_p_value"
-# A group's test that another one has had.
-_REPEATED = "__repeated"
+from polars_wroc.stats.multiple_tests import Adjust, check_options
+from polars_wroc.thresholds.search import common_threshold
 
 
 def group_gaps(
@@ -160,130 +124,9 @@ def group_gaps(
     limit: float | None
     limit = None if threshold is None else arguments.number("threshold", threshold) + 0.0
     columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
-    rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label)
     thresholds = None if limit is None else common_threshold(rows, limit)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least)
     table = measure_gaps(rows, reference, thresholds, tests)
     return like_input(frame, rows.result(table, columns))
-
-
-class GapTests(NamedTuple):
-    """How groups are told apart, and from how many rows on; rows in clusters are not tested."""
-
-    level: float
-    weight_type: WeightType
-    adjust: Adjust
-    min_rows: int
-    clustered: bool = False
-
-
-def measure_gaps(
-    rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
-) -> pl.LazyFrame:
-    """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
-    compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
-    placed = add_group_placements(rows, compared)
-    # Sorted, since of several best groups the first one is the reference.
-    sums = rows.aggregate(placed, compared.sums | rows.class_counts()).sort(rows.keys)
-    sums = with_bin_slack(compared.completed(sums, rows), rows, rows.model_keys)
-    cells = None if thresholds is None else confusion_at(rows, thresholds)
-    return adjusted_gaps(
-        gaps_of(sums, cells, rows.keys, compared, tests), rows.keys, rows.model_keys, tests.adjust
-    )
-
-
-def gaps_of(
-    sums: pl.LazyFrame,
-    cells: pl.LazyFrame | None,
-    keys: Sequence[str],
-    reference: Reference,
-    tests: GapTests,
-) -> pl.LazyFrame:
-    """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
-    table = _with_area_gaps(reference.contrast(sums), reference.outside, tests.level)
-    table = widened_by_bins(table, reference.kind)
-    if cells is not None:
-        rates = RateGaps(
-            reference.kind,
-            reference.partition_keys,
-            tests.level,
-            tests.weight_type,
-            reference.is_reference(),
-        )
-        table = in_columns(join_on_keys(table, cells, keys), rates.steps)
-    return _with_tests(table, reference, tests)
-
-
-def adjusted_gaps(
-    gaps: pl.LazyFrame, keys: Sequence[str], partition_keys: Sequence[str], adjust: Adjust
-) -> pl.LazyFrame:
-    """Add the p-values adjusted for all tests of the gaps."""
-    p_values = [name for name in gaps.collect_schema() if name.endswith(_P_VALUE)]
-    repeated = pl.col(_REPEATED)
-    table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
-    adjusted = cs.ends_with("_gap_p_adjusted")
-    return table.with_columns(
-        pl.when(repeated).then(over(adjusted.max(), partition_keys)).otherwise(adjusted)
-    )
-
-
-def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:
-    """Keep the p-values that have enough rows behind them, in the group and in its reference."""
-    p_values = cs.ends_with(_P_VALUE)
-    names = [name for name in table.collect_schema() if name.endswith(_P_VALUE)]
-    if tests.clustered:
-        # The variances take rows as independent: of copies they would find anything.
-        table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
-    enough = {name: _enough(name.removesuffix(_P_VALUE), reference, tests) for name in names}
-    table = table.with_columns(pl.when(known).then(name) for name, known in enough.items())
-    if reference.kind != "rest":
-        return table.with_columns(pl.lit(value=False).alias(_REPEATED))
-    # Of two groups each is the rest of the other: one test, which the second repeats.
-    there = pl.col("n_pos") + pl.col("n_neg") > 0
-    pair = there & (over(there.sum(), reference.partition_keys) == 2)  # noqa: PLR2004
-    second = over(there.cum_sum(), reference.partition_keys) == 2  # noqa: PLR2004
-    same = pl.when(pair).then(over(p_values.max(), reference.partition_keys)).otherwise(p_values)
-    return table.with_columns(same, (pair & second).alias(_REPEATED))
-
-
-def _enough(metric: str, reference: Reference, tests: GapTests) -> pl.Expr:
-    other = outside(reference.partition_keys)
-    if reference.kind == "group":
-        other = of_group(reference.is_reference(), reference.partition_keys)
-    return both_large_enough(metric, tests.weight_type, tests.min_rows, other)
-
-
-def _with_area_gaps(
-    compared: pl.LazyFrame, outside: AucEstimate | None, level: float
-) -> pl.LazyFrame:
-    own, other = (
-        AucEstimate(pl.col(auc), *(pl.col(name) for name in names))
-        for auc, names in ((AUC, OWN), (REFERENCE_AUC, REFERENCE))
-    )
-    parts = auc_difference_test(own, other, pl.col(DIFFERENCE_VARIANCE), level)
-    if outside is not None:
-        parts = _if_told_from(outside, own, parts, level)
-    return compared.with_columns(
-        pl.col(AUC).alias("auc"),
-        pl.col(REFERENCE_AUC).alias("auc_reference"),
-        auc_gap=parts["difference"],
-        auc_gap_se=parts["se"],
-        auc_gap_low=parts["ci_low"],
-        auc_gap_high=parts["ci_high"],
-        auc_gap_p_value=parts["p_value"],
-    )
-
-
-def _if_told_from(
-    outside: AucEstimate, own: AucEstimate, parts: dict[str, pl.Expr], level: float
-) -> dict[str, pl.Expr]:
-    """Let a test find only what the rows ``outside`` a group, who may be few, bear out."""
-    known = (own.variance > 0) & (outside.variance > 0)
-    variance = pl.when(known).then(own.variance + outside.variance)
-    p_value = auc_difference_test(own, outside, variance, level)["p_value"]
-    larger = pl.max_horizontal(parts["p_value"], p_value)
-    limits = {name: pl.when(known).then(parts[name]) for name in ("ci_low", "ci_high")}
-    tested = pl.when(parts["p_value"].is_not_null() & p_value.is_not_null())
-    return parts | limits | {"p_value": tested.then(larger)}

@@ -1,4 +1,4 @@
-"""How many rows stand behind a number of a group, which a test of it needs enough of."""
+"""Minimum sample sizes: the rows that each metric of a group is based on."""
 
 from __future__ import annotations
 
@@ -39,13 +39,8 @@ def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
 
 
 def outside(partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
-    """Count the rows of the other groups with the same keys ``apart``."""
+    """Count the rows of the other groups with the same keys."""
     return lambda count: over(count.sum(), partition_keys) - count
-
-
-def of_group(is_reference: pl.Expr, partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
-    """Count the rows of the one group that is ``picked``."""
-    return lambda count: over(pl.when(is_reference).then(count).max(), partition_keys)
 
 
 def both_large_enough(

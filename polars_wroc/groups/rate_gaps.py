@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
+from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import CELLS, SQUARES
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
@@ -17,9 +15,6 @@ from polars_wroc.stats.distributions import two_sided_p_value
 from polars_wroc.stats.proportions import Proportion, Proportions, WeightedCount, proportion
 from polars_wroc.thresholds.confusion_metrics import parts_of
 from polars_wroc.thresholds.registry import GAP_RATES
-
-# What a difference of sums may have lost.
-_NOTHING = 1e-14
 
 RATE_GAP_COLUMNS = tuple(
     f"{rate}{ending}"
@@ -41,32 +36,19 @@ RATE_GAP_COLUMNS = tuple(
 
 @dataclass(frozen=True)
 class RateGaps:
-    """From the cells of each group to the gaps of its rates.
+    """From the cells of each group to the gaps of its rates."""
 
-    The reference is made of the cells of the others with the same keys ``apart``: all of them
-    for ``"rest"`` and ``"overall"``, those of the one that is ``picked`` for ``"group"``.
-    """
-
-    kind: Literal["rest", "overall", "group"]
-    partition_keys: Sequence[str]
+    reference: Reference
     level: float
     weight_type: WeightType
-    is_reference: pl.Expr
 
     @property
     def steps(self) -> list[Step]:
         """From cells and their squares to the columns of the gaps."""
-        return [self._reference, *Proportions(self._shares, self.level).steps, self._gaps]
+        return [self._cells, *Proportions(self._shares, self.level).steps, self._gaps]
 
-    def _reference(self, field: Fields) -> dict[str, pl.Expr]:
-        return {_other(name): self._of_reference(field(name)) for name in (*CELLS, *SQUARES)}
-
-    def _of_reference(self, own: pl.Expr) -> pl.Expr:
-        if self.kind == "group":
-            return over(pl.when(self.is_reference).then(own).max(), self.partition_keys)
-        everybody = over(own.sum(), self.partition_keys)
-        rest = everybody - own
-        return pl.when(rest > _NOTHING * everybody).then(rest).otherwise(0.0)
+    def _cells(self, field: Fields) -> dict[str, pl.Expr]:
+        return {_other(name): self.reference.cell(field(name)) for name in (*CELLS, *SQUARES)}
 
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         return {
@@ -79,14 +61,10 @@ class RateGaps:
         columns: dict[str, pl.Expr] = {}
         for rate in GAP_RATES:
             own, other = (proportion(name, field) for name in (rate, _other(rate)))
-            of_everybody = _share_of_group(rate, field) if self.kind == "overall" else None
-            columns |= _gap(rate, own, other, of_everybody)
-            if self.kind == "group":
-                # A reference has no gap to itself.
-                gaps = [
-                    name for name in columns if name.startswith((f"{rate}_gap", f"{rate}_ratio"))
-                ]
-                columns |= {name: pl.when(~self.is_reference).then(columns[name]) for name in gaps}
+            share = self.reference.share_of_group(*_weights_behind(rate, field))
+            for name, value in _gap(rate, own, other, share).items():
+                is_rate = name in (rate, f"{rate}_reference")
+                columns[name] = value if is_rate else self.reference.to_others(value)
         return columns
 
 
@@ -94,26 +72,28 @@ def _other(name: str) -> str:
     return f"__other_{name}"
 
 
-def _share_of_group(rate: str, field: Fields) -> pl.Expr:
-    """What share of everybody's rate is the group's own."""
+def _weights_behind(rate: str, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+    """Add up the cells of a rate, in the group and in the others."""
     cells = GAP_RATES[rate].cells
     own = pl.sum_horizontal(field(cell) for cell in cells)
-    return own / (own + pl.sum_horizontal(field(_other(cell)) for cell in cells))
+    return own, pl.sum_horizontal(field(_other(cell)) for cell in cells)
 
 
-def _gap(rate: str, own: Proportion, other: Proportion, part: pl.Expr | None) -> dict[str, pl.Expr]:
-    """Write the gap and the ratio, to everybody if the group is a ``part`` of them.
+def _gap(
+    rate: str, own: Proportion, other: Proportion, share: pl.Expr | None
+) -> dict[str, pl.Expr]:
+    """Write the gap and the ratio, to all rows if the group has a ``share`` of them.
 
-    Everybody's rate is a mean of the group's and the rest's, so that the gap to everybody is a
-    part of that to the rest.
+    The overall rate is a mean of the group's and the rest's, so that the gap to it is a part of
+    that to the rest.
     """
     gap = Estimate(own.value - other.value, *difference_limits(own.estimate, other.estimate))
     ratio = Estimate(own.value / other.value, *ratio_limits(own.estimate, other.estimate))
     reference = other.value
-    if part is not None:
-        gap = Estimate(*((1 - part) * each for each in gap))
-        ratio = Estimate(*(1 / (part + (1 - part) / each) for each in ratio))
-        reference = part * own.value + (1 - part) * other.value
+    if share is not None:
+        gap = Estimate(*((1 - share) * each for each in gap))
+        ratio = Estimate(*(1 / (share + (1 - share) / each) for each in ratio))
+        reference = share * own.value + (1 - share) * other.value
     defined = pl.when(reference > 0)
     return {
         rate: own.value,

@@ -1,77 +1,112 @@
-"""What a group's AUC is compared with, and the variance of the difference."""
+"""What a group's AUC and rates are compared with."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal
+from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import AucSums, add_own_placements
+from polars_wroc.groups.auc_sums import AucSums
+from polars_wroc.groups.binned_gaps import SLACK_TO_GROUP
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import Units
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.stats.difference_tests import AucEstimate
 
-AUC, REFERENCE_AUC = "__auc", "__reference_auc"
 DIFFERENCE_VARIANCE = "__difference_variance"
-# What each of the two AUCs lacks to 1, its variance and the degrees of freedom of that.
-OWN = ("__missing_own", "__variance_of_own", "__df_of_own")
-REFERENCE = ("__missing_reference", "__variance_of_reference", "__df_of_reference")
+# Marks the group whose test another one has had.
+REPEATED = "__repeated"
 
 IsReference = Callable[[pl.Expr], pl.Expr]
 
 
-class Reference(ABC):
-    """What groups are compared with; those that differ in a key ``apart`` never meet."""
+@dataclass(frozen=True)
+class ComparedAuc:
+    """The columns of one of the two AUCs that are compared."""
 
-    # How the cells of the reference are made of those of the groups.
-    kind: Literal["rest", "overall", "group"]
+    name: str
+
+    def columns(self, estimate: AucEstimate) -> dict[str, pl.Expr]:
+        """Name the parts of an estimate."""
+        return {self._column(part): value for part, value in estimate._asdict().items()}
+
+    @property
+    def estimate(self) -> AucEstimate:
+        """Refer to these columns."""
+        return AucEstimate(*(pl.col(self._column(part)) for part in AucEstimate._fields))
+
+    def _column(self, part: str) -> str:
+        return f"__compared_{part}_{self.name}"
+
+
+OWN, REFERENCE = ComparedAuc("own"), ComparedAuc("reference")
+
+
+class Reference(ABC):
+    """What groups are compared with; those that differ in a partition key never meet.
+
+    Rows are first placed, among all and in their groups; sums over the rows of each group are
+    completed; then the AUCs that follow from the sums are compared.
+    """
+
+    # Column of how far bins may move the difference to the reference.
+    bin_slack: str
 
     def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
         """Say which groups meet, and what is independent of what."""
         self.partition_keys = partition_keys
         self.units = units
 
-    def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
-        """Add to sorted rows what they need to know about everybody."""
-        return ordered
+    def place_among_all(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Add to sorted rows what they need to know about all others."""
+        return sorted_rows
 
     @property
     @abstractmethod
-    def sums(self) -> dict[str, pl.Expr]:
-        """Aggregate the placed rows of a group to all that `contrast` needs."""
+    def aggregates(self) -> dict[str, pl.Expr]:
+        """Sum over the placed rows of a group."""
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:  # noqa: ARG002
         """Add to the sums of sorted groups what differences of them would not hold."""
         return sums
 
     @abstractmethod
-    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Lay out the AUC of each group beside that of its reference, from completed sums."""
+    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Add `OWN`, `REFERENCE` and `DIFFERENCE_VARIANCE` to completed sums."""
 
     @property
     def outside(self) -> AucEstimate | None:
         """The rows outside the group, where the reference holds the group's own as well."""
         return None
 
-    def is_reference(self) -> pl.Expr:
-        """Mark the reference among the groups that have been compared."""
-        return pl.lit(value=False)
+    @abstractmethod
+    def cell(self, own: pl.Expr) -> pl.Expr:
+        """Add up a cell of the groups to that of what their rates are compared with."""
 
+    @abstractmethod
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Add up a number of rows of the groups to that of what a test compares them with."""
 
-def add_group_placements(rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Place each row in its group and, as far as the reference wants it, among everybody."""
-    return add_own_placements(rows, reference.among_all(by_descending_score(rows)))
+    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr | None:  # noqa: ARG002
+        """Share of the group in the reference, where that holds the group as well."""
+        return None
+
+    def to_others(self, gap: pl.Expr) -> pl.Expr:
+        """Null for what is the reference itself."""
+        return gap
+
+    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:  # noqa: ARG002
+        """Add `REPEATED`; give two groups that are compared with each other one test."""
+        return gaps.with_columns(pl.lit(value=False).alias(REPEATED))
 
 
 class ReferenceGroup(Reference):
     """One of the groups, which ``is_reference`` picks by its AUC."""
 
-    kind = "group"
+    bin_slack = SLACK_TO_GROUP
 
     def __init__(
         self, partition_keys: Sequence[str], units: Units, is_reference: IsReference
@@ -81,47 +116,55 @@ class ReferenceGroup(Reference):
         self._is_reference = is_reference
 
     @property
-    def sums(self) -> dict[str, pl.Expr]:
+    def _own(self) -> AucSums:
+        return AucSums("own", self.units)
+
+    @property
+    def aggregates(self) -> dict[str, pl.Expr]:
         """Sum over a group."""
-        return AucSums("own", self.units).sums()
+        return self._own.sums()
 
-    def is_reference(self) -> pl.Expr:
-        """Mark the group."""
-        return self._is_reference(pl.col(AUC))
-
-    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with the one that is picked."""
-        return in_columns(sums, [*AucSums("own", self.units).steps, self._contrast])
+        return in_columns(sums, [*self._own.steps, self._compared])
 
-    def _contrast(self, field: Fields) -> dict[str, pl.Expr]:
-        own = AucSums("own", self.units)
-        is_reference = self._is_reference(1 - field(own.variance.centre))
+    def _compared(self, field: Fields) -> dict[str, pl.Expr]:
+        own = self._own.estimate(field)
+        is_reference = self._is_reference(own.auc)
 
-        def of_reference(name: str) -> pl.Expr:
-            return over(pl.when(is_reference).then(field(name)).max(), self.partition_keys)
+        def of_reference(value: pl.Expr) -> pl.Expr:
+            return over(pl.when(is_reference).then(value).max(), self.partition_keys)
 
-        variances = field(own.variance.total), of_reference(own.variance.total)
-        other = pl.when(~is_reference & (variances[0] > 0) & (variances[1] > 0))
-        return {
-            AUC: 1 - field(own.variance.centre),
-            REFERENCE_AUC: 1 - of_reference(own.variance.centre),
-            DIFFERENCE_VARIANCE: other.then(variances[0] + variances[1]),
-            **dict(zip(OWN, (field(name) for name in own.columns), strict=True)),
-            **dict(zip(REFERENCE, (of_reference(name) for name in own.columns), strict=True)),
-        }
+        one_minus_auc = of_reference(own.one_minus_auc)
+        reference = AucEstimate(
+            1 - one_minus_auc, one_minus_auc, of_reference(own.variance), of_reference(own.df)
+        )
+        return compared_columns(
+            own, reference, pl.when(~is_reference).then(own.variance + reference.variance)
+        )
+
+    def cell(self, own: pl.Expr) -> pl.Expr:
+        """Take that of the group."""
+        picked = pl.when(self._is_reference(OWN.estimate.auc))
+        return over(picked.then(own).max(), self.partition_keys)
+
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Take that of the group."""
+        return self.cell(own)
+
+    def to_others(self, gap: pl.Expr) -> pl.Expr:
+        """Null for the group itself."""
+        return pl.when(~self._is_reference(OWN.estimate.auc)).then(gap)
 
 
-def difference_columns(
-    own: AucSums, reference: AucSums, variance: pl.Expr, field: Fields
+def compared_columns(
+    own: AucEstimate, reference: AucEstimate, variance: pl.Expr
 ) -> dict[str, pl.Expr]:
-    """Name what every comparison results in."""
+    """Name what every comparison results in, from the variance of the difference."""
     # Perfect separation has no variance, which says nothing about how sure it is.
-    variances = field(own.variance.total), field(reference.variance.total)
-    known = (variances[0] > 0) & (variances[1] > 0)
+    known = (own.variance > 0) & (reference.variance > 0)
     return {
-        AUC: 1 - field(own.variance.centre),
-        REFERENCE_AUC: 1 - field(reference.variance.centre),
+        **OWN.columns(own),
+        **REFERENCE.columns(reference),
         DIFFERENCE_VARIANCE: pl.when(known).then(variance),
-        **dict(zip(OWN, (field(name) for name in own.columns), strict=True)),
-        **dict(zip(REFERENCE, (field(name) for name in reference.columns), strict=True)),
     }

@@ -1,242 +1,157 @@
-"""All rows outside a group as what its AUC is compared with.
+"""All rows outside a group, or all rows, as what it is compared with.
 
-They would take a curve of their own for every group. Instead their sums are those over
-everybody less those over the group, and how the group's rows place the others is summed over
-the group's rows. One sort serves all groups, however many there are. Only for a group that
-is nearly everybody, where differences of sums would be rounding, the rest has its own curve.
+The rest would take a curve of its own for every group. Instead its sums are differences, so that
+one sort serves all groups, however many there are. Only for a group that is nearly all rows,
+where these would be rounding, the rest has its own curve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import add
-from typing import Literal
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import (
-    AHEAD,
-    ALL_MISRANKED,
-    OTHER,
-    TIED,
-    AucSums,
-    add_overall_placements,
-    add_placement_columns,
-    add_up_groups,
-    among_sums,
-    weights,
-)
-from polars_wroc.groups.references import Reference, difference_columns
+from polars_wroc.groups.auc_sums import OTHER
+from polars_wroc.groups.binned_gaps import SLACK_TO_REST
+from polars_wroc.groups.min_rows import outside
+from polars_wroc.groups.references import REPEATED, Reference, compared_columns
+from polars_wroc.groups.rest_sums import RestSums
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.metrics.auc_variance import Units, Variance, unit_weight
 from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.steps import Fields, Step, in_columns
+from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements_among, rank_weights
+from polars_wroc.ranking.placements import add_placements_among
 from polars_wroc.stats.difference_tests import AucEstimate
 
-# Weights around a row among everybody, squared, alone and times what each row misranks.
-_SQUARES, _TIED_SQUARES, _SQUARES_MISRANKED = "__squares", "__tied_squares", "__squares_misranked"
-# Ends the names of sums over the rest itself.
-_DIRECT = "_direct"
-# A group with more than this share of a class is nearly everybody.
+# A group with more than this share of a class is nearly all rows.
 _NEARLY_ALL = 0.9
-# What a difference of sums may have lost, as a share of its own and of a variance's terms.
-_NOTHING, _ROUNDING = 1e-14, 1e-10
+# What a difference of cells may have lost.
+_NOTHING = 1e-14
 
 
-class Rest(Reference):
-    """All rows that are not in the group."""
+class _AgainstRest(Reference):
+    """What the rest tells apart from a group."""
 
-    kind: Literal["rest", "overall"] = "rest"
-
-    def among_all(self, ordered: pl.LazyFrame) -> pl.LazyFrame:
-        """Add what a row misranks among everybody, and what others misrank with it."""
-        return _place_squares(
-            add_overall_placements(ordered, self.partition_keys), self.partition_keys, self.units
-        )
+    bin_slack = SLACK_TO_REST
 
     @property
-    def sums(self) -> dict[str, pl.Expr]:
-        """Sum over a group, over its rows among everybody, and over everybody among its rows."""
-        return self.own.sums() | among_sums(self.units) | _caused_sums()
+    def _sums(self) -> RestSums:
+        return RestSums(self.partition_keys, self.units)
 
-    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with the rest, which shares no row with it."""
-        return in_columns(sums, [*self.steps, _independent_step(self.own, self.rest)])
-
-    @property
-    def own(self) -> AucSums:
-        """The rows of the group."""
-        return AucSums("own", self.units)
+    def place_among_all(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Add what a row misranks among all, and what others misrank with it."""
+        return self._sums.place(sorted_rows)
 
     @property
-    def rest(self) -> AucSums:
-        """The rows outside it."""
-        return AucSums("rest", self.units, rounding=_ROUNDING)
-
-    @property
-    def steps(self) -> list[Step]:
-        """From sums to the AUC of each group and of the rest, and their variances."""
-        rest = [_rest, self.rest.to_proportions, *self.rest.steps]
-        return [self.own.to_weights, add_up_groups(self.partition_keys), *rest, *self.own.steps]
+    def aggregates(self) -> dict[str, pl.Expr]:
+        """Sum over a group and, among its rows, over all rows."""
+        return self._sums.aggregates
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-        """Add the sums over the rest for groups that are nearly everybody; null for the others."""
+        """Add the sums over the rest for groups that are nearly all rows; null for the others."""
         sums = sums.cache()
         left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.partition_keys}
-        large = _nearly_everybody(sums, self.partition_keys).select(rows.keys).rename(left_out)
+        large = self._nearly_all(sums).select(rows.keys).rename(left_out)
         keys = [*self.partition_keys, *left_out.values()]
         paired = join_on_keys(rows.frame, large, self.partition_keys, how="inner")
         others = paired.filter(
             pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
         )
-        ordered = by_descending_score(Rows(others, keys, in_order=rows.in_order))
-        placed = add_placements_among(ordered, keys, pl.col(WEIGHT))
-        direct = placed.group_by(keys).agg(**self.rest.sums())
-        direct = direct.with_columns(**self.rest.to_weights(pl.col))
-        direct = direct.select(*keys, pl.exclude(keys).name.suffix(_DIRECT))
+        sorted_rows = by_descending_score(Rows(others, keys, in_order=rows.in_order))
+        placed = add_placements_among(sorted_rows, keys, pl.col(WEIGHT))
+        rest = self._sums.rest
+        own_sums, misranked = rest.sums(), rest.to_weights(pl.col)
+        direct = placed.group_by(keys).agg(**own_sums).with_columns(**misranked)
+        direct = direct.select(
+            *keys, *(pl.col(n).alias(self._sums.direct(n)) for n in (*own_sums, *misranked))
+        )
         direct = direct.rename({out: key for key, out in left_out.items()})
         return join_on_keys(sums, direct, [*self.partition_keys, *left_out])
 
-
-def _nearly_everybody(sums: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
-    """Keep the groups with nearly all of a class's weight, or of its squares."""
-    totals = [pl.col(f"__{name}_{side}_own") for name in ("weight", "squares") for side in CLASSES]
-    return sums.filter(
-        pl.any_horizontal(
-            total > _NEARLY_ALL * over(total.sum(), partition_keys) for total in totals
+    def _nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the groups with nearly all of a class's weight, or of its squares."""
+        own = self._sums.own
+        totals = [pl.col(own.power(n, side)) for n in ("weight", "squares") for side in CLASSES]
+        return sums.filter(
+            pl.any_horizontal(
+                total > _NEARLY_ALL * over(total.sum(), self.partition_keys) for total in totals
+            )
         )
-    )
+
+    def cell(self, own: pl.Expr) -> pl.Expr:
+        """Take the group's from that of all; what rounding leaves is 0."""
+        overall = over(own.sum(), self.partition_keys)
+        rest = overall - own
+        return pl.when(rest > _NOTHING * overall).then(rest).otherwise(0.0)
+
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Count the rows of the other groups."""
+        return outside(self.partition_keys)(own)
 
 
-def _place_squares(
-    ordered: pl.LazyFrame, partition_keys: Sequence[str], units: Units
-) -> pl.LazyFrame:
-    around = rank_weights()
-    squares = pl.col(WEIGHT) * unit_weight(units, pl.col)
-    columns = {_SQUARES: around.misranked, _TIED_SQUARES: around.tied_other}
-    ordered = add_placement_columns(ordered, partition_keys, squares, columns)
-    misranked = squares * pl.col(ALL_MISRANKED)
-    return add_placement_columns(
-        ordered, partition_keys, misranked, {_SQUARES_MISRANKED: around.misranked}
-    )
+class Rest(_AgainstRest):
+    """All rows that are not in the group."""
+
+    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Compare each group with the rest, which shares no row with it."""
+        return in_columns(sums, [*self._sums.steps, self._compared])
+
+    def _compared(self, field: Fields) -> dict[str, pl.Expr]:
+        own, rest = (each.estimate(field) for each in (self._sums.own, self._sums.rest))
+        return compared_columns(own, rest, own.variance + rest.variance)
+
+    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
+        """Give two groups, of which each is the rest of the other, the larger p-value."""
+        there = pl.col("n_pos") + pl.col("n_neg") > 0
+        pair = there & (over(there.sum(), self.partition_keys) == 2)  # noqa: PLR2004
+        second = over(there.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
+        tests = pl.col(p_values)
+        same = pl.when(pair).then(over(tests.max(), self.partition_keys)).otherwise(tests)
+        return gaps.with_columns(same, (pair & second).alias(REPEATED))
 
 
-def _caused_sums() -> dict[str, pl.Expr]:
-    """Over everybody, from what they misrank among the rows of a group.
-
-    Each is a sum over the group's rows of the other class: a row of everybody misranks a
-    pair of them when it misranks the one that is further ahead of the other.
-    """
-    columns = {}
-    squares = pl.col(_SQUARES)
-    pairs = 2 * pl.col(AHEAD) * squares - pl.col(TIED) * pl.col(_TIED_SQUARES) / 4
-    for side, weight in weights().items():
-        columns[f"__first_mass_{OTHER[side]}_caused"] = (weight * squares).sum()
-        columns[f"__second_mass_{OTHER[side]}_caused"] = (weight * pairs).sum()
-        cross = weight * pl.col(_SQUARES_MISRANKED)
-        columns[f"__cross_mass_{OTHER[side]}_caused"] = cross.sum()
-    return columns
-
-
-def _rest(field: Fields) -> dict[str, pl.Expr]:
-    """Take a group's rows from everybody, and what they cause in the others."""
-
-    def of(name: str, side: str, *samples: str) -> list[pl.Expr]:
-        return [field(f"__{name}_{side}_{sample}") for sample in samples]
-
-    columns = {
-        "__wrong_rest": _less(
-            [field("__wrong_all"), field("__wrong_own")],
-            [field("__wrong_pos_among"), field("__wrong_neg_among")],
-        )
-    }
-    for side in CLASSES:
-        for name in ("weight", "squares", "cubes"):
-            columns[f"__{name}_{side}_rest"] = _less(of(name, side, "all"), of(name, side, "own"))
-        columns[f"__first_mass_{side}_rest"] = _less(
-            of("first_mass", side, "all", "own"), of("first_mass", side, "among", "caused")
-        )
-        # Of everybody's misranked less the group's, squared.
-        columns[f"__second_mass_{side}_rest"] = _less(
-            [*of("second_mass", side, "all", "caused"), *of("cross_mass", side, "own", "own")],
-            [
-                *of("second_mass", side, "among", "own"),
-                *of("cross_mass", side, "caused", "caused"),
-            ],
-        )
-    # Where it was worth the trouble the sums over the rest are there themselves.
-    return {name: pl.coalesce(field(f"{name}{_DIRECT}"), value) for name, value in columns.items()}
-
-
-def _less(more: Sequence[pl.Expr], less: Sequence[pl.Expr]) -> pl.Expr:
-    """Subtract sums of what is never negative; what rounding leaves of them is 0."""
-    high, low = (reduce(add, terms) for terms in (more, less))
-    return pl.when(high - low <= _NOTHING * (high + low)).then(0.0).otherwise(high - low)
-
-
-def _independent_step(own: AucSums, reference: AucSums) -> Step:
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        variance = field(own.variance.total) + field(reference.variance.total)
-        return difference_columns(own, reference, variance, field)
-
-    return step
-
-
-class Overall(Rest):
+class Overall(_AgainstRest):
     """All groups together, the group itself included.
 
-    All that sets everybody apart from a group comes from the rest, who may be few beside it.
+    A group differs from them only through the rest, which may be small.
     """
 
-    kind = "overall"
-
-    def contrast(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with everybody, whose AUC shares the group's rows."""
-        everybody = AucSums("all", self.units)
-        steps = [
-            *self.steps,
-            everybody.to_proportions,
-            *everybody.steps,
-            _overlap_step(self.own, everybody),
-        ]
+    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Compare each group with all rows, whose AUC shares the group's."""
+        overall = self._sums.overall
+        steps = [*self._sums.steps, overall.to_proportions, *overall.steps, self._compared]
         return in_columns(sums, steps)
+
+    def _compared(self, field: Fields) -> dict[str, pl.Expr]:
+        """Take off twice the covariance that the group's rows make."""
+        own, overall = (each.estimate(field) for each in (self._sums.own, self._sums.overall))
+        terms = variance = own.variance + overall.variance
+        for side, other in OTHER.items():
+            variance -= 2 * self._covariance(side, other, field)
+        known = self._sums.own.variance.without_rounding(variance, terms)
+        return compared_columns(own, overall, known)
+
+    def _covariance(self, side: str, other: str, field: Fields) -> pl.Expr:
+        among, both = self._sums.among, (self._sums.own, self._sums.overall)
+        own, overall = (each.variance for each in both)
+        own_others, all_others = (field(each.weight(other)) for each in both)
+        centres = field(own.centre), field(overall.centre)
+        spread = (
+            field(self._sums.own.cross(side)) / (own_others * all_others)
+            - centres[1] * field(own.column("first", side))
+            - centres[0] * field(among.misranked("first", side)) / all_others
+            + centres[0] * centres[1] * field(own.column("squares", side))
+        )
+        factors = field(own.column("factor", side)) * field(overall.column("factor", side))
+        weights = [field(each.weight(side)) for each in both]
+        return factors.sqrt() * spread / (weights[0] * weights[1])
 
     @property
     def outside(self) -> AucEstimate:
         """The rest."""
-        one_minus_auc, variance, df = (pl.col(name) for name in self.rest.columns)
-        return AucEstimate(1 - one_minus_auc, one_minus_auc, variance, df)
+        return self._sums.rest.estimate(pl.col)
 
-
-def _overlap_step(own: AucSums, everybody: AucSums) -> Step:
-    """Take off twice the covariance that the group's rows make."""
-
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        variance = field(own.variance.total) + field(everybody.variance.total)
-        for side, other in OTHER.items():
-            variance -= 2 * _covariance(own.variance, everybody.variance, side, other, field)
-        terms = field(own.variance.total) + field(everybody.variance.total)
-        known = own.variance.without_rounding(variance, terms)
-        return difference_columns(own, everybody, known, field)
-
-    return step
-
-
-def _covariance(
-    own: Variance, everybody: Variance, side: str, other: str, field: Fields
-) -> pl.Expr:
-    own_others, all_others = (field(each.column("weight", other)) for each in (own, everybody))
-    centres = field(own.centre), field(everybody.centre)
-    spread = (
-        field(f"__cross_mass_{side}_own") / (own_others * all_others)
-        - centres[1] * field(own.column("first", side))
-        - centres[0] * field(f"__first_mass_{side}_among") / all_others
-        + centres[0] * centres[1] * field(own.column("squares", side))
-    )
-    factors = field(own.column("factor", side)) * field(everybody.column("factor", side))
-    totals = field(own.column("weight", side)) * field(everybody.column("weight", side))
-    return factors.sqrt() * spread / totals
+    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
+        """Share of the group in all rows."""
+        return own / (own + others)

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from sweeps import sweep
 
-from polars_wroc.groups.group_gaps import GapTests, measure_gaps
+from polars_wroc.groups.gaps import GapTests, measure_gaps
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.collect import collect

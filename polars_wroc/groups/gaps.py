@@ -1,0 +1,166 @@
+"""The gaps of groups, in three phases: place the rows, sum over each group, compare the sums.
+
+`place` sorts the rows and adds to each the weights around it, among all rows and in its group.
+`sum_groups` reduces each group to a row of sums. `compare` turns these, and the cells of a
+confusion matrix where there is a threshold, into gaps with intervals and tests. What differs from
+one `Reference` to the other is in its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_wroc.groups.auc_sums import add_own_placements
+from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
+from polars_wroc.groups.min_rows import both_large_enough, large_enough
+from polars_wroc.groups.rate_gaps import RateGaps
+from polars_wroc.groups.read_reference import read_reference
+from polars_wroc.groups.references import DIFFERENCE_VARIANCE, OWN, REFERENCE, REPEATED, Reference
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.steps import as_struct, in_columns
+from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
+from polars_wroc.stats.multiple_tests import Adjust, adjusted_together
+from polars_wroc.thresholds.search import confusion_at
+
+GAP_COLUMNS = (
+    "n_pos",
+    "n_neg",
+    "auc",
+    "auc_reference",
+    "auc_gap",
+    "auc_gap_se",
+    "auc_gap_low",
+    "auc_gap_high",
+    "auc_gap_p_value",
+    "auc_gap_p_adjusted",
+)
+_P_VALUE = "_gap_p_value"
+# A struct of what has enough rows: each metric of a group and, as ``auc_gap``, its test.
+ENOUGH_ROWS = "__enough_rows"
+
+
+class GapTests(NamedTuple):
+    """How gaps are tested, and from how many rows on; rows in clusters are not tested."""
+
+    level: float
+    weight_type: WeightType
+    adjust: Adjust
+    min_rows: int
+    clustered: bool = False
+
+
+def measure_gaps(
+    rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
+) -> pl.LazyFrame:
+    """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
+    compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
+    placed = place(rows, compared)
+    sums = sum_groups(rows, placed, compared)
+    cells = None if thresholds is None else confusion_at(rows, thresholds)
+    table = compare(sums, cells, rows.keys, compared, tests)
+    return adjusted_gaps(table, rows.keys, rows.model_keys, tests.adjust)
+
+
+def place(rows: Rows, reference: Reference) -> pl.LazyFrame:
+    """Sort the rows; place each in its group and, where the reference wants it, among all."""
+    sorted_rows = reference.place_among_all(by_descending_score(rows))
+    return add_own_placements(rows, sorted_rows)
+
+
+def sum_groups(rows: Rows, placed: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
+    """Reduce each group of placed rows to its sums."""
+    # Sorted, since of several best groups the first one is the reference.
+    sums = rows.aggregate(placed, reference.aggregates | rows.class_counts()).sort(rows.keys)
+    return completed(sums, rows, reference)
+
+
+def completed(sums: pl.LazyFrame, rows: Rows, reference: Reference) -> pl.LazyFrame:
+    """Add to the sums of sorted groups what needs another look at the rows."""
+    return with_bin_slack(reference.completed(sums, rows), rows, rows.model_keys)
+
+
+def compare(
+    sums: pl.LazyFrame,
+    cells: pl.LazyFrame | None,
+    keys: Sequence[str],
+    reference: Reference,
+    tests: GapTests,
+) -> pl.LazyFrame:
+    """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
+    table = _with_auc_gaps(reference.with_compared_aucs(sums), reference.outside, tests.level)
+    table = widened_by_bins(table, reference.bin_slack)
+    if cells is not None:
+        rates = RateGaps(reference, tests.level, tests.weight_type)
+        table = in_columns(join_on_keys(table, cells, keys), rates.steps)
+    return _with_tests(table, reference, tests)
+
+
+def adjusted_gaps(
+    gaps: pl.LazyFrame, keys: Sequence[str], partition_keys: Sequence[str], adjust: Adjust
+) -> pl.LazyFrame:
+    """Add the p-values adjusted for all tests of the gaps."""
+    p_values = [name for name in gaps.collect_schema() if name.endswith(_P_VALUE)]
+    repeated = pl.col(REPEATED)
+    table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
+    adjusted = cs.ends_with("_gap_p_adjusted")
+    return table.with_columns(
+        pl.when(repeated).then(over(adjusted.max(), partition_keys)).otherwise(adjusted)
+    )
+
+
+def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:
+    """Keep the p-values that have enough rows behind them, in the group and in its reference."""
+    p_values = [name for name in table.collect_schema() if name.endswith(_P_VALUE)]
+    if tests.clustered:
+        # The variances take rows as independent: of copies they would find anything.
+        table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in p_values)
+    enough = {}
+    for metric in (name.removesuffix(_P_VALUE) for name in p_values):
+        least = metric, tests.weight_type, tests.min_rows
+        enough[metric] = large_enough(*least)
+        enough[f"{metric}_gap"] = both_large_enough(*least, reference.sample_size)
+    table = table.with_columns(as_struct(enough).alias(ENOUGH_ROWS))
+    known = pl.col(ENOUGH_ROWS).struct
+    tested = table.with_columns(
+        pl.when(known.field(name.removesuffix("_p_value"))).then(name).alias(name)
+        for name in p_values
+    )
+    return reference.one_test_of_two(tested, p_values)
+
+
+def _with_auc_gaps(
+    compared: pl.LazyFrame, outside: AucEstimate | None, level: float
+) -> pl.LazyFrame:
+    own, other = OWN.estimate, REFERENCE.estimate
+    parts = auc_difference_test(own, other, pl.col(DIFFERENCE_VARIANCE), level)
+    if outside is not None:
+        parts = _if_told_from(outside, own, parts, level)
+    return compared.with_columns(
+        own.auc.alias("auc"),
+        other.auc.alias("auc_reference"),
+        auc_gap=parts["difference"],
+        auc_gap_se=parts["se"],
+        auc_gap_low=parts["ci_low"],
+        auc_gap_high=parts["ci_high"],
+        auc_gap_p_value=parts["p_value"],
+    )
+
+
+def _if_told_from(
+    outside: AucEstimate, own: AucEstimate, parts: dict[str, pl.Expr], level: float
+) -> dict[str, pl.Expr]:
+    """Let a test find only what the rows ``outside`` a group, who may be few, bear out."""
+    known = (own.variance > 0) & (outside.variance > 0)
+    variance = pl.when(known).then(own.variance + outside.variance)
+    p_value = auc_difference_test(own, outside, variance, level)["p_value"]
+    larger = pl.max_horizontal(parts["p_value"], p_value)
+    limits = {name: pl.when(known).then(parts[name]) for name in ("ci_low", "ci_high")}
+    tested = pl.when(parts["p_value"].is_not_null() & p_value.is_not_null())
+    return parts | limits | {"p_value": tested.then(larger)}
