@@ -23,7 +23,7 @@ from polars_wroc.inputs.frames import missing_values, read_rows, require_groups,
 from polars_wroc.inputs.names import BAND_COLUMNS, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import CLASSES, IntoColumns
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.thinning import AUC_CHANGE
@@ -154,7 +154,7 @@ def audit(
     }
     rule = {name: value for name, value in rule.items() if value is not None}
     choice = threshold_or_rule(threshold, **rule)
-    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
     metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(
         frame,
@@ -178,7 +178,7 @@ def audit(
     references = read_references(reference, ways, rows.frame.collect_schema())
     binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
     rows = pool_in_bins(rows, binning, [way.keys for way in ways])
-    plan = AuditPlan(ways, references, choice, interval, metrics, tests)
+    plan = AuditPlan(ways, references, choice, options.for_rows(rows), metrics, tests)
     tables = measure(rows, plan)
     check_positives(pos_label, found=bool(tables.segments["n_pos"].sum()))
     of_counts = is_counts(frame)

@@ -12,7 +12,7 @@ from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import GROUP, Limit, numbered_groups, with_numbers
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
@@ -107,13 +107,13 @@ def cross_auc(
     └────────────┴────────────┴──────┘
     """
     require_groups(by)
-    interval = Interval(level, method, weight_type, clustered=False)
+    options = IntervalOptions(level, method, weight_type)
     taken = (*CROSS_COLUMNS, *SUMMARY_COLUMNS)
     rows = read_rows(frame, label, score, weight, by, pos_label, result_columns=taken)
     limit = Limit("max_pairs", max_pairs, "pairs")
     names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
     pairs = _pairs(rows, names)
-    measured = summarise(Rows(pairs.frame, pairs.keys), interval)
+    measured = summarise(Rows(pairs.frame, pairs.keys), options)
     table = pairs.sorted_by_keys(_with_gaps(_complete(measured, rows, names), rows.model_keys))
     keys = {side: _renamed(rows.group_keys, side) for side in (_POSITIVE, _NEGATIVE)}
     for side, number in zip(keys.values(), _PAIR, strict=True):

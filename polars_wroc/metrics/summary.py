@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -15,7 +14,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
-from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, Method
+from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, IntervalOptions, Method
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import Curve
@@ -143,7 +142,7 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
     rows: Rows = read_rows(
         frame,
         label,
@@ -154,12 +153,12 @@ def summary(
         result_columns=(*SUMMARY_COLUMNS, *AUC_BOUNDS),
         cluster=cluster,
     )
-    return like_input(frame, summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval))
+    return like_input(frame, summarise(pool_in_bins(rows, Binning(bins, tolerance)), options))
 
 
-def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
+def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Lay out the summary of checked rows."""
-    interval = replace(interval, counted=rows.counted)
+    interval = options.for_rows(rows)
     placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
     sums = rows.aggregate(placed, summary_sums(rows, interval))
     columns = summary_columns(sums)
@@ -175,7 +174,7 @@ def with_own_cluster_sums(
     placed: pl.LazyFrame, keys: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
     """Put beside each placed row what the interval needs to know about its cluster."""
-    if not interval.clustered:
+    if not interval.options.clustered:
         return placed
     return with_cluster_sums(placed, keys, interval.cluster_sums(row_curve().placements))
 
