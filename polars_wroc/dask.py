@@ -24,7 +24,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
@@ -189,7 +189,7 @@ def summary(
     └─────┴───────┘
     """
     _check(client)
-    interval = Interval(level, method, weight_type)
+    options = IntervalOptions(level, method, weight_type)
     arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     keys = rows[0].keys
@@ -197,18 +197,18 @@ def summary(
     counts = _add_up(client, add_bin_counts, counted, keys)
     ranges = cut_ranges(counts, keys, rows_per_range)
     unknown = [each for each in ranges if each.known is None]
-    measured = _measure_all(client, rows, unknown, interval)
+    measured = _measure_all(client, rows, unknown, options)
     sums = [
-        collect(each.sums(rows_by_score(each.known.lazy(), keys), interval))
+        collect(each.sums(rows_by_score(each.known.lazy(), keys), options))
         for each in ranges
         if each.known is not None
     ]
     sums += client.gather(measured)
-    return collect(summary_of_ranges(sums, rows[0], interval))
+    return collect(summary_of_ranges(sums, rows[0], options))
 
 
 def _measure_all(
-    client: Client, parts: Sequence[Rows], ranges: Sequence[ScoreRange], interval: Interval
+    client: Client, parts: Sequence[Rows], ranges: Sequence[ScoreRange], options: IntervalOptions
 ) -> list[Future[Any]]:
     """Divide each part into ranges, and measure each range of all parts."""
     spans = [each.span for each in ranges]
@@ -220,7 +220,7 @@ def _measure_all(
             [client.submit(operator.getitem, part, number, pure=False) for part in divided],
             each,
             parts[0].keys,
-            interval,
+            options,
             pure=False,
         )
         for number, each in enumerate(ranges)
@@ -238,10 +238,10 @@ def _divide(part: Rows, spans: Sequence[Span]) -> list[pl.DataFrame]:
 
 
 def _measure(
-    parts: Sequence[pl.DataFrame], each: ScoreRange, keys: list[str], interval: Interval
+    parts: Sequence[pl.DataFrame], each: ScoreRange, keys: list[str], options: IntervalOptions
 ) -> pl.DataFrame:
     rows = together([part.lazy() for part in parts], keys)
-    return collect(each.sums(rows, interval))
+    return collect(each.sums(rows, options))
 
 
 def _add_up(

@@ -20,7 +20,7 @@ from polars_wroc.inputs.columns import IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_values, read_rows, require_groups, require_texts
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.inputs.rows import CLASSES, IntoColumns
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.stats.multiple_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Criterion, threshold_or_rule
@@ -131,7 +131,7 @@ def audit(
     }
     rule = {name: value for name, value in rule.items() if value is not None}
     choice = threshold_or_rule(threshold, **rule)
-    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
     metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(
         frame,
@@ -157,7 +157,7 @@ def audit(
     references = read_references(reference, ways, rows.frame.collect_schema())
     binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
     rows = pool_in_bins(rows, binning, [way.keys for way in ways])
-    plan = AuditPlan(ways, references, choice, interval, metrics, tests)
+    plan = AuditPlan(ways, references, choice, options.for_rows(rows), metrics, tests)
     tables = measure(rows, plan)
     check_positives(pos_label, found=bool(tables.segments["n_pos"].sum()))
     of_counts = is_counts(frame)

@@ -86,7 +86,6 @@ def measure(rows: Rows, plan: AuditPlan) -> AuditTables:
         plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
     )
     everybody = _in_order(rows, reference)
-    plan = replace(plan, interval=replace(plan.interval, counted=rows.counted))
     cells = _cells(everybody, plan)
     sums, points = _reduce(everybody, plan, reference)
     plan.references.check(sums)
@@ -271,7 +270,8 @@ class _Segments(NamedTuple):
         assert self.at_threshold is not None
         sums = self.sums.filter(_ATTRIBUTES)
         rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
-        aucs = summary_of(sums, replace(plan.interval, method="logit-t"))
+        options = replace(plan.interval.options, method="logit-t")
+        aucs = summary_of(sums, replace(plan.interval, options=options))
         groups = Rows(rates, self.keys, self.partition_keys)
         table = fairness_of(groups, rates, aucs, plan.tests.weight_type, plan.tests.min_rows)
         place = (

@@ -12,7 +12,7 @@ from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import GROUP, Limit, numbered_groups, with_numbers
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
@@ -107,12 +107,12 @@ def cross_auc(
     └────────────┴────────────┴──────┘
     """
     require_groups(by)
-    interval = Interval(level, method, weight_type, clustered=False)
+    options = IntervalOptions(level, method, weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     limit = Limit("max_pairs", max_pairs, "pairs")
     names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
     pairs = _pairs(rows, names)
-    measured = summarise(pairs, interval)
+    measured = summarise(pairs, options)
     table = pairs.sorted_by_keys(_with_gaps(_complete(measured, rows, names), rows.model_keys))
     called: dict[str, str] = {}
     for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):

@@ -17,7 +17,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
@@ -177,10 +177,10 @@ def fairness(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     require_texts(rows)
     thresholds = common_threshold(rows, limit)
-    interval = Interval(level, "logit-t", weight_type, clustered=False)
+    options = IntervalOptions(level, "logit-t", weight_type)
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(confusion_at(rows, thresholds), metrics.steps)
-    aucs = summarise(rows, interval)
+    aucs = summarise(rows, options)
     rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows, few)))
     table = fairness_of(rows, rates, aucs, weight_type, least, distances)
     return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))

@@ -13,7 +13,7 @@ from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
@@ -113,14 +113,14 @@ def subgroup_auc(
     require_groups(by)
     arguments.number("power", power, finite=True)
     few = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    interval = Interval(level, method, weight_type, clustered=False)
+    options = IntervalOptions(level, method, weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     groups = rows.group_keys
     stacked: Rows = _beside_rest(rows, few)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
-    across = summarise(samples, interval).rename({_group(key): key for key in groups})
-    within = summarise(rows, interval)
-    overall = summarise(Rows(rows.frame, rows.model_keys), interval)
+    across = summarise(samples, options).rename({_group(key): key for key in groups})
+    within = summarise(rows, options)
+    overall = summarise(Rows(rows.frame, rows.model_keys), options)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
         table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)

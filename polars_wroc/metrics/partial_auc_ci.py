@@ -17,7 +17,7 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, IntoColumn
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.metrics.partial_auc import PartialAUC
-from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval
+from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval, IntervalOptions
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, let
 from polars_wroc.ranking.areas import LinePieces, Range
 from polars_wroc.ranking.confusion_curve import Curve, if_both_classes
@@ -201,9 +201,9 @@ def partial_auc_ci(
         raise ValueError(msg)
     PartialAUC(fpr, tpr)
     clustered = cluster is not None
-    interval = Interval(level, method, weight_type, clustered=clustered, fallback=False)
+    options = IntervalOptions(level, method, weight_type, clustered=clustered, fallback=False)
     carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
-    build = partial(_interval, area=LinearisedArea(fpr, tpr), interval=interval)
+    build = partial(_interval, area=LinearisedArea(fpr, tpr), interval=options.for_lists())
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(
         "partial_auc_ci"
     )
@@ -211,13 +211,13 @@ def partial_auc_ci(
 
 def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
-    carried = [CLUSTER] if interval.clustered else []
+    carried = [CLUSTER] if interval.options.clustered else []
     placed = placements_in_lists(rows, *carried)
     for step in area.steps:
         kept = {name: field(name) for name in carried}
         placed = placed.list.eval(as_struct(kept | step(field)))
     placements = area.placements(field)
-    if interval.clustered:
+    if interval.options.clustered:
         placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
     (weight, placement), (other, _) = placements
     known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())

@@ -16,7 +16,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, IntoColumn
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
-from polars_wroc.inputs.rows import CLASSES
+from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
@@ -44,15 +44,13 @@ _ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__c
 
 
 @dataclass(frozen=True)
-class Interval:
-    """Options of a confidence interval."""
+class IntervalOptions:
+    """Options of a confidence interval, for rows of any kind."""
 
     level: float
     method: Method
     weight_type: WeightType
     clustered: bool = False
-    # Whether a row may represent several.
-    counted: bool = False
     # Whether to use Newcombe's interval, which holds for a whole AUC only, without a variance.
     fallback: bool = True
 
@@ -63,10 +61,27 @@ class Interval:
         arguments.option("method", self.method, allowed)
         units_of(self.weight_type, clustered=self.clustered)
 
+    def for_rows(self, rows: Rows) -> Interval:
+        """Say how to compute the interval of rows, of which one may stand for several."""
+        return Interval(self, counted=rows.counted)
+
+    def for_lists(self) -> Interval:
+        """Say how to compute the interval in an expression, where a row is one."""
+        return Interval(self, counted=False)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How to compute an interval; where rows are ``counted`` one may stand for several."""
+
+    options: IntervalOptions
+    counted: bool
+
     @property
     def variance(self) -> Variance:
         """The variance of the AUC, for the units that the weights and clusters imply."""
-        units = units_of(self.weight_type, clustered=self.clustered, counted=self.counted)
+        options = self.options
+        units = units_of(options.weight_type, clustered=options.clustered, counted=self.counted)
         return Variance(units, centre=_ONE_MINUS_AUC)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
@@ -83,7 +98,7 @@ class Interval:
     ) -> dict[str, pl.Expr]:
         """Do the same for any area, as a proportion of its maximum, and its placement values."""
         columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
-        if self.clustered:
+        if self.options.clustered:
             has_weight = placements.pos.weight + placements.neg.weight > 0
             columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
         return columns | self.variance.sums(placements, field)
@@ -91,12 +106,12 @@ class Interval:
     @property
     def steps(self) -> list[Step]:
         """Steps from the sums of a group to the columns of its interval."""
-        quantile = normal_quantile((1 + self.level) / 2)
+        quantile = normal_quantile((1 + self.options.level) / 2)
         newcombe = _newcombe_step(quantile)
         return [
             *self.variance.steps,
             self._degrees_of_freedom,
-            *([_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS] if self.fallback else []),
+            *([_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS] if self.options.fallback else []),
             self._limits,
             self._result,
         ]
@@ -106,7 +121,7 @@ class Interval:
         variance = field(self.variance.total)
         effective = {side: field(self.variance.effective(side)) for side in CLASSES}
         df = self.variance.degrees_of_freedom(field)
-        if self.clustered:
+        if self.options.clustered:
             df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
         regular = (variance > 0) & (field("auc") > 0) & (field(_ONE_MINUS_AUC) > 0)
         return {
@@ -121,26 +136,26 @@ class Interval:
             field(_ONE_MINUS_AUC),
             field(self.variance.total),
         )
-        tail = (1 + self.level) / 2
+        tail = (1 + self.options.level) / 2
         normal = pl.lit(normal_quantile(tail))
-        if self.method == "wald":
+        if self.options.method == "wald":
             margin = normal * variance.sqrt()
             low, high = (auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0)
         else:
-            small_sample = self.method in ("logit-t", "conservative")
+            small_sample = self.options.method in ("logit-t", "conservative")
             quantile = student_quantile(tail, field("__df")) if small_sample else normal
             low, high = logit_limits(auc, one_minus_auc, quantile * variance.sqrt())
-        if self.method == "conservative":
+        if self.options.method == "conservative":
             low = pl.min_horizontal(low, field("__low"))
             high = pl.max_horizontal(high, field("__high"))
         return {"__analytic_low": low, "__analytic_high": high}
 
     def _result(self, field: Fields) -> dict[str, pl.Expr]:
-        analytic = pl.when(pl.lit(self.method != "newcombe") & field("__regular"))
+        analytic = pl.when(pl.lit(self.options.method != "newcombe") & field("__regular"))
         limits = {f"ci_{end}": analytic.then(field(f"__analytic_{end}")) for end in ("low", "high")}
-        method = analytic.then(pl.lit(self.method))
+        method = analytic.then(pl.lit(self.options.method))
         columns: dict[str, pl.Expr] = {"se": field(self.variance.total).sqrt()}
-        if not self.fallback:
+        if not self.options.fallback:
             return columns | limits | {"ci_method": method}
         known = field("__low").is_not_null()
         for end in ("low", "high"):
@@ -268,17 +283,17 @@ def roc_auc_ci(
     │ 0.575 ┆ 0.294 ┆ 0.049  ┆ 0.973   ┆ logit-t   │
     └───────┴───────┴────────┴─────────┴───────────┘
     """
-    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
     carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
-    build = partial(_interval, interval=interval)
+    build = partial(_interval, interval=options.for_lists())
     return from_expressions(label, score, weight, pos_label, build, **carried).alias("roc_auc_ci")
 
 
 def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
     curve = list_row_curve()
-    placed = placements_in_lists(rows, *([CLUSTER] if interval.clustered else []))
-    if interval.clustered:
+    placed = placements_in_lists(rows, *([CLUSTER] if interval.options.clustered else []))
+    if interval.options.clustered:
         placed, placements = named_in_list(placed, curve.placements)
         placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
     sums = as_struct(interval.sums(curve, field))

@@ -28,7 +28,7 @@ from polars_wroc.counts.score_sums import (
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
@@ -88,10 +88,10 @@ class ScoreRange:
     below: pl.DataFrame
     known: pl.DataFrame | None = None
 
-    def sums(self, rows: Rows, interval: Interval) -> pl.LazyFrame:
+    def sums(self, rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
         """Return the sums over the range that `add_ranges` adds up."""
-        interval = replace(interval, counted=rows.counted)
-        return rows.aggregate(self.place(rows), summary_sums(rows, interval, _part_of_curve()))
+        sums = summary_sums(rows, options.for_rows(rows), _part_of_curve())
+        return rows.aggregate(self.place(rows), sums)
 
     def place(self, rows: Rows) -> pl.LazyFrame:
         """Rank the rows of the range among those of all ranges."""
@@ -148,10 +148,12 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
     return aggregate(parts, keys, {name: _added(name) for name in names})
 
 
-def summary_of_ranges(sums: Sequence[pl.DataFrame], rows: Rows, interval: Interval) -> pl.LazyFrame:
+def summary_of_ranges(
+    sums: Sequence[pl.DataFrame], rows: Rows, options: IntervalOptions
+) -> pl.LazyFrame:
     """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
-    return rows.result(summary_of(whole, interval), SUMMARY_COLUMNS)
+    return rows.result(summary_of(whole, options.for_rows(rows)), SUMMARY_COLUMNS)
 
 
 def _added(name: str) -> pl.Expr:

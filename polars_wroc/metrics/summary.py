@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -16,7 +15,7 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, Method
+from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, IntervalOptions, Method
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import Curve
@@ -150,7 +149,7 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    interval = Interval(level, method, weight_type, clustered=cluster is not None)
+    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
     rows: Rows = read_rows(
         frame,
         label,
@@ -160,13 +159,13 @@ def summary(
         pos_label,
         cluster=cluster,
     )
-    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval)
+    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)
     return like_input(frame, rows.result(table, summary_columns(table)))
 
 
-def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
+def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
-    interval = replace(interval, counted=rows.counted)
+    interval = options.for_rows(rows)
     placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
     sums = rows.aggregate(placed, summary_sums(rows, interval))
     return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
@@ -181,7 +180,7 @@ def with_own_cluster_sums(
     placed: pl.LazyFrame, keys: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
     """Add to each row the sums over its cluster that the interval needs."""
-    if not interval.clustered:
+    if not interval.options.clustered:
         return placed
     return with_cluster_sums(placed, keys, interval.cluster_sums(row_curve().placements))
 

@@ -16,7 +16,7 @@ from polars_wroc.inputs.columns import SCORE, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.score_types import frames_alike
-from polars_wroc.metrics.roc_auc_ci import Interval, Method
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
@@ -101,7 +101,7 @@ def summary_in_ranges(
     │ 4   ┆ 2     ┆ 0.875 ┆ 0.5 │
     └─────┴───────┴───────┴─────┘
     """
-    interval = Interval(level, method, weight_type)
+    options = IntervalOptions(level, method, weight_type)
     arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
     counts, spans = _count_each(parts)
@@ -109,8 +109,8 @@ def summary_in_ranges(
     with warnings.catch_warnings():
         # A range fits in memory.
         warnings.simplefilter("ignore", SpillWarning)
-        sums = [collect(each.sums(_rows_in(each, parts, spans), interval)) for each in ranges]
-    return collect(summary_of_ranges(sums, parts[0], interval))
+        sums = [collect(each.sums(_rows_in(each, parts, spans), options)) for each in ranges]
+    return collect(summary_of_ranges(sums, parts[0], options))
 
 
 def read_parts(

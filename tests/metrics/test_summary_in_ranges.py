@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions
 from polars_wroc.metrics.score_ranges import add_ranges, count_in_bins, cut_ranges
 from polars_wroc.metrics.summary_in_ranges import read_parts
 from polars_wroc.plans.collect import collect
@@ -229,8 +229,8 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
     (part,) = read_parts("frames", frame, "y", "s", None, "g", None)
     ranges = cut_ranges(collect(count_in_bins(part)), ["g"], 100)
     assert [each.known for each in ranges] == [None] * len(order)
-    interval = Interval(0.95, "logit-t", "probability")
-    sums = [collect(each.sums(each.span.of(part), interval)) for each in ranges]
+    options = IntervalOptions(0.95, "logit-t", "probability")
+    sums = [collect(each.sums(each.span.of(part), options)) for each in ranges]
 
     def add(parts: list[pl.DataFrame]) -> pl.DataFrame:
         return collect(add_ranges(parts, ["g"]))
