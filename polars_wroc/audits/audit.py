@@ -6,11 +6,13 @@ from importlib.metadata import version
 
 import polars as pl
 
-from polars_wroc.audits.groupings import groupings
-from polars_wroc.audits.measure import CALIBRATION_COLUMNS, AuditPlan, measure
+from polars_wroc.audits.groupings import Grouping, groupings
+from polars_wroc.audits.measure import measure
+from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
-from polars_wroc.counts.binned_rows import pool_in_bins
+from polars_wroc.audits.segments import CALIBRATION_COLUMNS
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import bins_of_counts, is_counts
 from polars_wroc.groups.fairness import FAIRNESS_COLUMNS
@@ -20,6 +22,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import LABEL, ROW_WEIGHT, IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_values, read_rows, require_groups, require_texts
+from polars_wroc.inputs.named_columns import named_columns
 from polars_wroc.inputs.names import BAND_COLUMNS, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import CLASSES, IntoColumns
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
@@ -154,7 +157,7 @@ def audit(
     }
     rule = {name: value for name, value in rule.items() if value is not None}
     choice = threshold_or_rule(threshold, **rule)
-    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
+    interval = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
     metrics = ThresholdMetrics(level, weight_type)
     rows = read_rows(
         frame,
@@ -165,56 +168,67 @@ def audit(
         pos_label,
         result_columns=_TAKEN,
         cluster=cluster,
+        mark_missing=True,
     )
     require_texts(rows)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
-    attributes = rows.group_keys
+    divided = _groupings(rows.group_keys, intersections=intersections)
+    references = read_references(reference, divided, rows.frame.collect_schema())
+    binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
+    of_counts = is_counts(frame)
+    scores = [] if of_counts else list(named_columns("score", score, frame.lazy()))
+    plan = AuditPlan(divided, references, choice, interval, metrics, tests, binning, scores)
+    measured = measure(rows, plan)
+    check_positives(pos_label, found=bool(measured.segments["n_pos"].sum()))
+    if of_counts and not _is_weighted(measured.segments):
+        weight = None
+    asked = AuditSettings(
+        label=None if of_counts else _shown(label),
+        pos_label=pos_label,
+        score=_scores(measured.segments, score),
+        weight=None if weight is None else _shown(weight),
+        by=rows.group_keys,
+        intersections=intersections,
+        threshold=threshold,
+        rule=rule or None,
+        cluster=None if cluster is None else _shown(cluster),
+        reference=references,
+        level=level,
+        adjust=adjust,
+        method=method,
+        weight_type=weight_type,
+        min_rows=min_rows,
+        bins=bins_of_counts(frame) or bins,
+        tolerance=tolerance,
+        polars_wroc=version("polars-wroc"),
+    )
+    missing = measured.missing
+    if missing is None:
+        counted = collect(missing_values(frame, label, score, weight, by))
+        missing = counted.row(0, named=True)
+    tables = measured._asdict() | {"missing": _missing_table(missing, asked)}
+    return Audit(**tables, asked=asked)
+
+
+def _groupings(attributes: list[str], *, intersections: bool) -> list[Grouping]:
     arguments.flag("intersections", intersections)
     if intersections and len(attributes) == 1:
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
         raise ValueError(msg)
-    ways = groupings(attributes, intersections=intersections)
-    references = read_references(reference, ways, rows.frame.collect_schema())
-    binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
-    rows = pool_in_bins(rows, binning, [way.keys for way in ways])
-    plan = AuditPlan(ways, references, choice, options.for_rows(rows), metrics, tests)
-    tables = measure(rows, plan)
-    check_positives(pos_label, found=bool(tables.segments["n_pos"].sum()))
-    of_counts = is_counts(frame)
-    if of_counts and not _is_weighted(tables.segments):
-        weight = None
-    missing = missing_values(frame, label, score, weight, by)
-    settings = {
-        # Counts do not tell what their label was called.
-        "label": None if of_counts else _shown(label),
-        "pos_label": pos_label,
-        "score": _scores(tables.segments, score),
-        "weight": None if weight is None else _shown(weight),
-        "by": attributes,
-        "intersections": intersections,
-        "threshold": threshold,
-        "rule": rule or None,
-        "cluster": None if cluster is None else _shown(cluster),
-        "reference": references.settings,
-        "level": level,
-        "adjust": adjust,
-        "method": method,
-        "weight_type": weight_type,
-        "min_rows": min_rows,
-        "bins": bins_of_counts(frame) or bins,
-        "tolerance": tolerance,
-        "polars_wroc": version("polars-wroc"),
-    }
-    names = {LABEL: settings["label"], ROW_WEIGHT: settings["weight"]}
-    lacking = missing.unpivot(variable_name="column", value_name="n_missing").select(
-        pl.col("column").replace(names), "n_missing"
-    )
-    return Audit(
-        **tables._asdict(),
-        missing=collect(lacking.unique(maintain_order=True)),
-        settings=settings,
-    )
+    return groupings(attributes, intersections=intersections)
+
+
+def _missing_table(missing: dict[str, int], asked: AuditSettings) -> pl.DataFrame:
+    """Lay out how many rows lack what, by the names of columns."""
+    names = {LABEL: asked.label, ROW_WEIGHT: asked.weight}
+    counts = [
+        (names.get(name, name), rows)
+        for name, rows in missing.items()
+        if name != ROW_WEIGHT or asked.weight is not None
+    ]
+    schema = {"column": pl.String, "n_missing": pl.Int64}
+    return pl.DataFrame(counts, schema, orient="row").unique(maintain_order=True)
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:

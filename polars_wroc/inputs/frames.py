@@ -23,6 +23,7 @@ from polars_wroc.inputs.columns import (
     observe,
 )
 from polars_wroc.inputs.expressions import as_column, of_length
+from polars_wroc.inputs.missing import lacks_score, missing_marks
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
@@ -46,12 +47,14 @@ def read_rows(
     result_columns: Sequence[str],
     cluster: IntoColumn | None = None,
     each_a_cluster: bool = False,
+    mark_missing: bool = False,
 ) -> Rows:
     """Check the arguments against the frame's schema and lay out its rows.
 
     Nothing is computed: only the schema of a lazy frame is looked at. ``result_columns``
     are the names that a group column must not take. Where the frame holds counts a row stands
-    for several. ``each_a_cluster`` numbers the rows, the same in all models.
+    for several. ``each_a_cluster`` numbers the rows, the same in all models; ``mark_missing`` adds
+    `MISSING_MARKS` to those of a frame.
     """
     if isinstance(frame, RowSource):
         return _read_counts(frame, by, result_columns)
@@ -76,7 +79,8 @@ def read_rows(
             column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
-    observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen))
+    marks = [missing_marks(columns.label, typed_score, columns.weight)] if mark_missing else []
+    observed = selected.select(*keys, seen.score.alias(SCORE), *_beside(columns, seen), *marks)
     return Rows(observed, keys, [MODEL] if columns.several else [])
 
 
@@ -135,7 +139,7 @@ def missing_values(
     columns = _read(frame, label, score, weight, by, None, ())
     counted = {LABEL: columns.label.column.null_count()}
     for name, typed in zip(columns.models, columns.scores, strict=True):
-        counted[name] = _lacks_score(typed).sum()
+        counted[name] = lacks_score(typed).sum()
     if columns.weight is not None:
         counted[ROW_WEIGHT] = columns.weight.column.null_count()
     # A score that is an attribute too lacks more than nulls.
@@ -223,18 +227,13 @@ def _read(
 
 def _numbered(columns: _Columns) -> _Columns:
     """Number the rows by what they hold, in whatever order they come."""
-    missing = pl.all_horizontal(_lacks_score(typed) for typed in columns.scores)
+    missing = pl.all_horizontal(lacks_score(typed) for typed in columns.scores)
     for typed in (columns.label, columns.weight):
         if typed is not None:
             missing |= typed.column.is_null()
     # Missing rows come last, as if they were not there. Those that are alike may be exchanged.
     ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
     return columns._replace(frame=ordered.with_row_index(CLUSTER), clustered=True)
-
-
-def _lacks_score(typed: Typed) -> pl.Expr:
-    missing = typed.column.is_null()
-    return missing | typed.column.is_nan() if typed.dtype.is_float() else missing
 
 
 def _beside(columns: _Columns, seen: Observations) -> list[pl.Expr]:
