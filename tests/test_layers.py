@@ -36,17 +36,9 @@ def modules(package: Path) -> dict[str, Path]:
 
 
 def imports(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Name the files that a file imports, inside functions too, but not for types alone."""
+    """Name the files that a file imports, inside functions and for types too."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
     for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -103,7 +95,12 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["import polars_wroc.cli.main", "def f():\n    from polars_wroc.cli import main"]
+    "line",
+    [
+        "import polars_wroc.cli.main",
+        "def f():\n    from polars_wroc.cli import main",
+        "if TYPE_CHECKING:\n    from polars_wroc.cli import main",
+    ],
 )
 def test_a_forbidden_import_is_found(line: str, tmp_path: Path) -> None:
     package = tmp_path / "polars_wroc"

@@ -6,20 +6,21 @@ from importlib.metadata import version
 
 import polars as pl
 
-from polars_wroc.audits.groupings import groupings
-from polars_wroc.audits.measure import AuditPlan, measure
+from polars_wroc.audits.groupings import Grouping, groupings
+from polars_wroc.audits.measure import measure
+from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
-from polars_wroc.counts.binned_rows import pool_in_bins
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.counts.binning import Binning
-from polars_wroc.counts.count_table import bins_of_counts, is_counts
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives
-from polars_wroc.inputs.frames import missing_values, read_rows, require_groups, require_texts
+from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups, require_texts
+from polars_wroc.inputs.named_columns import named_columns
 from polars_wroc.inputs.names import MODEL, OVERALL
-from polars_wroc.inputs.rows import CLASSES, IntoColumns
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
 from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.stats.multiple_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
@@ -141,10 +142,49 @@ def audit(
         by,
         pos_label,
         cluster=cluster,
+        mark_missing=True,
     )
     require_texts(rows)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
+    divided = _groupings(rows, intersections=intersections)
+    references = read_references(reference, divided, rows.frame.collect_schema())
+    binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
+    # Counts are passed by the methods of `Counts`.
+    counts = frame if isinstance(frame, RowSource) else None
+    scores = [] if counts else list(named_columns("score", score, frame.lazy()))
+    plan = AuditPlan(divided, references, choice, options, metrics, tests, binning, scores)
+    measured = measure(rows, plan)
+    check_positives(pos_label, found=bool(measured.segments["n_pos"].sum()))
+    if counts and not _is_weighted(measured.segments):
+        weight = None
+    asked = AuditSettings(
+        label=None if counts else _shown(label),
+        pos_label=pos_label,
+        score=_scores(measured.segments, score),
+        weight=None if weight is None else _shown(weight),
+        by=rows.group_names,
+        intersections=intersections,
+        threshold=threshold,
+        rule=rule or None,
+        cluster=None if cluster is None else _shown(cluster),
+        reference=references,
+        level=level,
+        adjust=adjust,
+        method=method,
+        weight_type=weight_type,
+        min_rows=min_rows,
+        bins=counts.bins() if counts else bins,
+        tolerance=tolerance,
+        polars_wroc=version("polars-wroc"),
+    )
+    missing = missing_in_counts(counts, by) if counts else measured.missing
+    tables = measured._asdict()
+    tables["missing"] = missing.table(asked.label, asked.weight)
+    return Audit(**tables, asked=asked)
+
+
+def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
     attributes = rows.group_names
     if OVERALL in attributes:
         msg = f"`by` must not name an attribute {OVERALL!r}, which is what all rows are called"
@@ -153,43 +193,7 @@ def audit(
     if intersections and len(attributes) == 1:
         msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
         raise ValueError(msg)
-    ways = groupings(rows, intersections=intersections)
-    references = read_references(reference, ways, rows.frame.collect_schema())
-    binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
-    rows = pool_in_bins(rows, binning, [way.keys for way in ways])
-    plan = AuditPlan(ways, references, choice, options.for_rows(rows), metrics, tests)
-    tables = measure(rows, plan)
-    check_positives(pos_label, found=bool(tables.segments["n_pos"].sum()))
-    of_counts = is_counts(frame)
-    if of_counts and not _is_weighted(tables.segments):
-        weight = None
-    # Counts do not tell what their label was called.
-    label_name = None if of_counts else _shown(label)
-    weight_name = None if weight is None else _shown(weight)
-    settings = {
-        "label": label_name,
-        "pos_label": pos_label,
-        "score": _scores(tables.segments, score),
-        "weight": weight_name,
-        "by": attributes,
-        "intersections": intersections,
-        "threshold": threshold,
-        "rule": rule or None,
-        "cluster": None if cluster is None else _shown(cluster),
-        "reference": references.settings,
-        "level": level,
-        "adjust": adjust,
-        "method": method,
-        "weight_type": weight_type,
-        "min_rows": min_rows,
-        "bins": bins_of_counts(frame) or bins,
-        "tolerance": tolerance,
-        "polars_wroc": version("polars-wroc"),
-    }
-    missing = missing_values(
-        frame, label, score, weight, by, label_name=label_name, weight_name=weight_name
-    )
-    return Audit(**tables._asdict(), missing=missing, settings=settings)
+    return groupings(rows, intersections=intersections)
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from polars_wroc.audits.gap_findings import Finding, gap_findings, verdict
 from polars_wroc.audits.segment_findings import (
@@ -12,9 +12,7 @@ from polars_wroc.audits.segment_findings import (
     score_findings,
     untested_findings,
 )
-
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
+from polars_wroc.audits.tables import AuditTables
 
 
 class Findings(NamedTuple):
@@ -32,9 +30,9 @@ class Findings(NamedTuple):
         return [self.verdict, *gaps, *self.untested, *self.scores]
 
 
-def findings_of(audit: Audit) -> Findings:
+def findings_of(audit: AuditTables) -> Findings:
     """Say what an audit found, in sentences that are made of its numbers."""
-    segments, settings = audit.segments, audit.settings
+    segments, settings = audit.segments, audit.asked
     missing = missing_finding(audit.missing)
     return Findings(
         verdict(audit.gaps, settings),

@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.groupings import name_of, segment_keys
 from polars_wroc.audits.phrases import many, quoted
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.charts.labels import NAMES
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.stats.multiple_tests import is_significant
@@ -34,9 +35,9 @@ class Finding(NamedTuple):
     found: bool
 
 
-def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
+def verdict(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     """Say how many gaps are more than chance, of how many there were to look at."""
-    if (cluster := settings["cluster"]) is not None:
+    if (cluster := settings.cluster) is not None:
         return (
             f"Gaps are measured but not tested: rows of one {cluster} belong together, and the "
             "intervals of gaps, rates and calibration take rows as independent, so that they are "
@@ -45,11 +46,11 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
     tested = _tested(gaps, settings)
     if tested.is_empty():
         return f"Nothing could be compared: no gap has {_what_a_test_needs(gaps, settings)}."
-    named = named_references(settings)
-    reference = "its reference" if named else _REFERENCES[settings["reference"]]
+    reference = settings.reference
+    compared_with = "its reference" if reference.named else _REFERENCES[reference.kind]
     several = tested.height > 1
-    looked = f"{many(tested.height, 'comparison')} of a segment with {reference}"
-    how = f"at a level of {1 - settings['level']:.2g}, with {ADJUSTED[settings['adjust']]}"
+    looked = f"{many(tested.height, 'comparison')} of a segment with {compared_with}"
+    how = f"at a level of {1 - settings.level:.2g}, with {ADJUSTED[settings.adjust]}"
     found = tested["found"].sum()
     if not found:
         none = f"none of {looked} is" if several else f"the one {looked[2:]} is not"
@@ -61,43 +62,25 @@ def verdict(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
     return f"{found:,} of {looked} {finds} a gap that is more than chance, {how}."
 
 
-def _what_a_test_needs(gaps: pl.DataFrame, settings: dict[str, Any]) -> str:
+def _what_a_test_needs(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     needs = ["enough rows on both of its sides, in a segment and in what that is compared with"]
     if gaps["auc"].null_count():
         needs[0] += ", for an AUC of both classes"
     compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     if not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
         needs.append("two AUCs with a variance")
-    if settings["bins"] or settings["tolerance"]:
+    if settings.bins or settings.tolerance:
         needs.append("a sign that is certain in spite of the bins of scores")
     return " and ".join(needs) + (", to be tested" if len(needs) == 1 else ", as a test needs")
 
 
-def reference_of(settings: dict[str, Any], attribute: str) -> str:
+def reference_of(settings: AuditSettings, attribute: str) -> str:
     """Say what the segments of an attribute are compared with."""
-    reference = settings["reference"]
-    if isinstance(reference, str):
-        return _REFERENCES[reference]
-    return str(reference.get(attribute, _REFERENCES["rest"]))
+    reference = settings.reference
+    return reference.named.get(attribute, _REFERENCES[reference.kind])
 
 
-def named_references(settings: dict[str, Any]) -> dict[str, str]:
-    """Say of which attributes a segment was named for the others to be compared with."""
-    reference = settings["reference"]
-    return {} if isinstance(reference, str) else reference
-
-
-def without_references(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
-    """Leave out the segments that others are compared with, which have no gap to themselves."""
-    if settings["reference"] == "best":
-        gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
-    for attribute, segment in named_references(settings).items():
-        itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
-        gaps = gaps.filter(~itself)
-    return gaps
-
-
-def gap_findings(gaps: pl.DataFrame, settings: dict[str, Any]) -> list[Finding]:
+def gap_findings(gaps: pl.DataFrame, settings: AuditSettings) -> list[Finding]:
     """Say of each attribute (and score) where it has its largest gaps: in AUC, and in decisions.
 
     Gaps that are more than chance come before larger ones that may be chance; what could not be
@@ -145,22 +128,24 @@ def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _tested(gaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+def _tested(gaps: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """One row per test, with whether it is ``found``."""
     tests = _tests(gaps).filter(pl.col(_ROWS) > 0)
-    named = named_references(settings)
-    if named or settings["reference"] == "rest":
+    reference = settings.reference
+    if reference.is_mutual:
         # Of two segments each is the rest of the other: one test.
         apart = [name for name in ("attribute", MODEL, "rate") if name in tests.columns]
         place = pl.int_range(pl.len()).over(apart)
         tests = tests.filter(
-            (place == 0) | (pl.len().over(apart) != 2) | pl.col("attribute").is_in(list(named))  # noqa: PLR2004
+            (place == 0)
+            | (pl.len().over(apart) != 2)  # noqa: PLR2004
+            | pl.col("attribute").is_in(list(reference.named))
         )
-    found = is_significant(pl.col("gap_p_adjusted"), settings["level"]).fill_null(value=False)
+    found = is_significant(pl.col("gap_p_adjusted"), settings.level).fill_null(value=False)
     return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(found=found)
 
 
-def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
+def _sentence(test: dict[str, Any], settings: AuditSettings) -> str:
     model = f", with the score{quoted(test[MODEL])}" if MODEL in test else ""
     found = " that is more than chance" if test["found"] else ""
     what = (
@@ -170,11 +155,11 @@ def _sentence(test: dict[str, Any], settings: dict[str, Any]) -> str:
     )
     ends = " to ".join(_side(test[end]) for end in ("gap_low", "gap_high"))
     p = test["gap_p_adjusted"]
-    p_value = "p" if settings["adjust"] == "none" else "adjusted p"
+    p_value = "p" if settings.adjust == "none" else "adjusted p"
     return (
         f"By {test['attribute']}{model}, the largest {what} {name_of(test['segment'])}: "
         f"{_side(test['gap'])} than in {reference_of(settings, test['attribute'])} "
-        f"({100 * settings['level']:g}% interval: {ends}; "
+        f"({100 * settings.level:g}% interval: {ends}; "
         f"{p_value} {f'below {LEAST_P}' if p < LEAST_P else f'= {p:.3f}'})."
         f"{'' if test['found'] else ' It may be chance.'}"
     )

@@ -32,6 +32,20 @@ class AuditReferences:
         """What was asked for, with the names of segments."""
         return dict(self.named) if self.named else self.kind
 
+    @property
+    def is_mutual(self) -> bool:
+        """Whether each of two segments that are not named is what the other is compared with."""
+        return self.kind == "rest"
+
+    def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
+        """Leave out the segments that others are compared with, which have no gap to themselves."""
+        if self.kind == "best":
+            gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
+        for attribute, segment in self.named.items():
+            itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
+            gaps = gaps.filter(~itself)
+        return gaps
+
     def check(self, segments: pl.DataFrame) -> None:
         """Refuse a segment that no row is in."""
         for attribute, segment in self.named.items():

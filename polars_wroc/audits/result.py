@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.groupings import rows_with
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 from polars_wroc.metrics.registry import SUMMARY_METRICS
@@ -34,7 +34,7 @@ SHOWN = (
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Audit:
+class Audit(AuditTables):
     """What `audit` found.
 
     Attributes
@@ -62,16 +62,13 @@ class Audit:
         What was asked for; the command line adds the ``files``.
     """
 
-    segments: pl.DataFrame
-    curves: pl.DataFrame
-    gaps: pl.DataFrame
-    calibration: pl.DataFrame | None
-    fairness: pl.DataFrame | None
-    missing: pl.DataFrame
-    settings: dict[str, Any]
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was asked for, as a dictionary."""
+        return self.asked.as_dict()
 
     def __repr__(self) -> str:
-        return f"Audit of {self.settings['score']} by {self.settings['by']}\n{self.segments}"
+        return f"Audit of {self.asked.score} by {self.asked.by}\n{self.segments}"
 
     def _repr_html_(self) -> str:
         sentences = findings_of(self).sentences

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.gap_findings import untested_attributes, without_references
+from polars_wroc.audits.gap_findings import untested_attributes
 from polars_wroc.audits.groupings import name_of, rows_with, segment_keys
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
@@ -43,10 +44,10 @@ def decision_findings(segments: pl.DataFrame) -> list[str]:
 
 
 def untested_findings(
-    segments: pl.DataFrame, gaps: pl.DataFrame, settings: dict[str, Any]
+    segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> list[str]:
     """Say which segments were measured but not tested, and which attributes have no test."""
-    least = settings["min_rows"]
+    least = settings.min_rows
     said = [
         (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
         (
@@ -55,7 +56,7 @@ def untested_findings(
         ),
     ]
     # Where nothing is tested the verdict says so, and why.
-    tests = settings["cluster"] is None
+    tests = settings.cluster is None
     if tests:
         said = [
             (
@@ -144,13 +145,13 @@ def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_variance(
-    segments: pl.DataFrame, gaps: pl.DataFrame, settings: dict[str, Any]
+    segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
     """Segments with rows enough whose gap in AUC has no variance to test it by."""
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
     unknown = enough.filter(known, pl.col("auc_gap").is_null())
-    unknown = without_references(unknown, settings)
+    unknown = settings.reference.without_references(unknown)
     return _distinct(unknown)
 
 
@@ -187,7 +188,7 @@ def _auc(segment: dict[str, Any]) -> str:
     return f"{segment['auc']:.3f}{limits}"
 
 
-def calibration_findings(calibration: pl.DataFrame | None, settings: dict[str, Any]) -> list[str]:
+def calibration_findings(calibration: pl.DataFrame | None, settings: AuditSettings) -> list[str]:
     """Say how far the mean of each score is from the share of positives, and where most.
 
     Where most is asked of the segments with rows enough only.
@@ -201,20 +202,20 @@ def calibration_findings(calibration: pl.DataFrame | None, settings: dict[str, A
     ]
 
 
-def _of_score(calibration: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
+def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
     everybody = calibration.row(0, named=True)
     if everybody[IN_THE_LARGE] is None:
         return []
-    share = "share" if settings["weight"] is None else "weighted share"
+    share = "share" if settings.weight is None else "weighted share"
     of_everybody = (
         f"Read as a probability, the score{quoted(everybody.get(MODEL))} is "
         f"{everybody['mean_score']:.3f} on average, and the {share} of positives is "
         f"{everybody['observed_rate']:.3f}: {_difference(everybody)}."
     )
     # A row with a frequency is as many rows as that says.
-    behind = "weight" if settings["weight_type"] == "frequency" else "n"
+    behind = "weight" if settings.weight_type == "frequency" else "n"
     enough = calibration.drop_nulls(IN_THE_LARGE).filter(
-        pl.col("attribute") != OVERALL, pl.col(behind) >= settings["min_rows"]
+        pl.col("attribute") != OVERALL, pl.col(behind) >= settings.min_rows
     )
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
         return [of_everybody]

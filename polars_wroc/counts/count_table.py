@@ -72,6 +72,13 @@ class CountTable(RowSource):
         added = with_common_score(add_up(parts, [*keys, *bins], number), models, number)
         return replace(rows_from_counts(added, keys, models, binned=self.binned), names=names)
 
+    def bins(self) -> int | None:
+        """Return the number of bins; None for counts by score."""
+        if not self.binned:
+            return None
+        bins: int | None = collect(self.frame.select(pl.col(BINS).min())).item()
+        return bins
+
     def multiplicity(self) -> pl.Expr:
         """Return the number of rows that are counted."""
         return pl.sum_horizontal(COUNTS)
@@ -201,16 +208,3 @@ def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
     schema = part.frame.select(part.keys).collect_schema()
     types = {part.names.get(key, key): str(dtype) for key, dtype in schema.items()}
     return dict(sorted(types.items()))
-
-
-def is_counts(frame: object) -> bool:
-    """Whether a frame holds counts instead of rows."""
-    return isinstance(frame, CountTable)
-
-
-def bins_of_counts(frame: object) -> int | None:
-    """Return the number of bins of counts; None for counts by score and for rows."""
-    if not isinstance(frame, CountTable) or not frame.binned:
-        return None
-    bins: int | None = collect(frame.frame.select(pl.col(BINS).min())).item()
-    return bins

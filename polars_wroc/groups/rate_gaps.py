@@ -16,22 +16,26 @@ from polars_wroc.stats.proportions import Proportion, Proportions, WeightedCount
 from polars_wroc.thresholds.confusion_metrics import parts_of
 from polars_wroc.thresholds.registry import GAP_RATES
 
-RATE_GAP_COLUMNS = tuple(
-    f"{rate}{ending}"
-    for rate in GAP_RATES
-    for ending in (
-        "",
-        "_reference",
-        "_gap",
-        "_gap_low",
-        "_gap_high",
-        "_gap_p_value",
-        "_gap_p_adjusted",
-        "_ratio",
-        "_ratio_low",
-        "_ratio_high",
+# The columns of each rate.
+RATE_GAPS = {
+    rate: tuple(
+        f"{rate}{ending}"
+        for ending in (
+            "",
+            "_reference",
+            "_gap",
+            "_gap_low",
+            "_gap_high",
+            "_gap_p_value",
+            "_gap_p_adjusted",
+            "_ratio",
+            "_ratio_low",
+            "_ratio_high",
+        )
     )
-)
+    for rate in GAP_RATES
+}
+RATE_GAP_COLUMNS = tuple(name for names in RATE_GAPS.values() for name in names)
 
 
 @dataclass(frozen=True)

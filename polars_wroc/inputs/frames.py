@@ -23,6 +23,7 @@ from polars_wroc.inputs.columns import (
     observe,
 )
 from polars_wroc.inputs.expressions import as_column, of_length
+from polars_wroc.inputs.missing import MissingRows, has_no_score, missing_marks
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
 from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
@@ -46,12 +47,13 @@ def read_rows(
     *,
     cluster: IntoColumn | None = None,
     each_a_cluster: bool = False,
+    mark_missing: bool = False,
 ) -> Rows:
     """Check the arguments against the frame's schema and return its rows.
 
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
-    models.
+    models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else _named_keys(by, frame.groups))
@@ -76,7 +78,9 @@ def read_rows(
             column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
         )
     seen = observe(columns.label, typed_score, columns.weight, pos_label)
-    observed = selected.select(*keys, seen.score.alias(SCORE), *_other_columns(columns, seen))
+    marks = [missing_marks(columns.label, typed_score, columns.weight)] if mark_missing else []
+    others = _other_columns(columns, seen)
+    observed = selected.select(*keys, seen.score.alias(SCORE), *others, *marks)
     return Rows(observed, keys, [MODEL] if columns.several else [], names=columns.keys)
 
 
@@ -108,45 +112,12 @@ def read_paired_rows(
     return Rows(observed, [*columns.keys], names=columns.keys), columns.models
 
 
-def missing_values(
-    frame: pl.DataFrame | pl.LazyFrame | RowSource,
-    label: IntoColumn,
-    score: IntoColumns,
-    weight: IntoColumn | None,
-    by: IntoColumns,
-    *,
-    label_name: str | None,
-    weight_name: str | None,
-) -> pl.DataFrame:
-    """Count the missing values of each ``column``, NaN scores included, in one row each.
-
-    Counts have them for groups only.
-    """
-    if isinstance(frame, RowSource):
-        groups, rows_of = _named_keys(by, frame.groups), frame.multiplicity()
-        missing = [rows_of.filter(key.is_null()).sum() for key in groups.values()]
-        return _counted(frame.named, [*groups], missing)
-    columns = _read(frame, label, score, weight, by, None)
-    names = [label_name, *columns.models]
-    missing = [columns.label.column.null_count()]
-    missing += [_has_no_score(typed).sum() for typed in columns.scores]
-    if columns.weight is not None:
-        names.append(weight_name)
-        missing.append(columns.weight.column.null_count())
-    # Not again for a score that is an attribute too, which may have NaN.
-    keys = {key: name for key, name in columns.keys.items() if name not in columns.models}
-    return _counted(
-        columns.frame, [*names, *keys.values()], [*missing, *(pl.col(k).null_count() for k in keys)]
-    )
-
-
-def _counted(
-    frame: pl.LazyFrame, names: Sequence[str | None], missing: Sequence[pl.Expr]
-) -> pl.DataFrame:
-    counts = collect(frame.select(n.cast(pl.Int64).alias(str(i)) for i, n in enumerate(missing)))
-    schema = {"column": pl.String, "n_missing": pl.Int64}
-    table = pl.DataFrame({"column": names, "n_missing": counts.row(0)}, schema)
-    return table.unique(maintain_order=True)
+def missing_in_counts(source: RowSource, by: IntoColumns) -> MissingRows:
+    """Count the rows without a group, which is all that counts know of missing values."""
+    groups, rows = _named_keys(by, source.groups), source.multiplicity()
+    missing = {str(i): rows.filter(key.is_null()).sum() for i, key in enumerate(groups.values())}
+    counts = collect(source.named.select(**missing)).row(0)
+    return MissingRows(dict(zip(groups, counts, strict=True)))
 
 
 def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
@@ -242,18 +213,13 @@ def _read(
 
 def _numbered(columns: _Columns) -> _Columns:
     """Number the rows in the order of their values, whatever order they come in."""
-    missing = pl.all_horizontal(_has_no_score(typed) for typed in columns.scores)
+    missing = pl.all_horizontal(has_no_score(typed) for typed in columns.scores)
     for typed in (columns.label, columns.weight):
         if typed is not None:
             missing |= typed.column.is_null()
     # Missing rows come last, so that they change no number. Equal rows may be exchanged.
     ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
     return columns._replace(frame=ordered.with_row_index(CLUSTER), clustered=True)
-
-
-def _has_no_score(typed: Typed) -> pl.Expr:
-    missing = typed.column.is_null()
-    return missing | typed.column.is_nan() if typed.dtype.is_float() else missing
 
 
 def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:

@@ -47,6 +47,10 @@ class RowSource(ABC):
     def multiplicity(self) -> pl.Expr:
         """Return how many rows each row of the frame represents, missing ones included."""
 
+    @abstractmethod
+    def bins(self) -> int | None:
+        """Return the number of bins of scores, or None if each score is there."""
+
 
 @dataclass(frozen=True)
 class Rows:

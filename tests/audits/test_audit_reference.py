@@ -97,7 +97,7 @@ def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
     for value, adjusted in zip(values, found.gaps["auc_gap_p_adjusted"], strict=True):
         assert adjusted == (None if value is None else pytest.approx(holm[value], rel=1e-9))
     assert f"{len(ordered)} comparisons of a segment with its reference" in verdict(
-        found.gaps, found.settings
+        found.gaps, found.asked
     )
 
 
@@ -106,10 +106,10 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
     found = wroc.audit(rows, "y", "s", by=["sex", "site"], reference={"sex": "m"}, threshold=0.7)
     assert found.settings["reference"] == {"sex": "m"}
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
-    sentences = [one.text for one in gap_findings(found.gaps, found.settings)]
+    sentences = [one.text for one in gap_findings(found.gaps, found.asked)]
     assert [" than in m (" in text for text in sentences] == [True, True, False, False]
     assert [" than in the rest (" in text for text in sentences] == [False, False, True, True]
-    assert not untested_findings(found.segments, found.gaps, found.settings)
+    assert not untested_findings(found.segments, found.gaps, found.asked)
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in ("Gaps to m, with", "Gaps to the rest, with", "by sex to m.", "is than that of m;"):

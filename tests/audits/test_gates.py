@@ -98,9 +98,9 @@ def test_gates_on_the_command_line(
 
 
 def test_finding_names_what_is_more_than_chance(audit: wroc.Audit) -> None:
-    text = verdict(audit.gaps, audit.settings)
+    text = verdict(audit.gaps, audit.asked)
     assert " of 18 comparisons of a segment with the rest find a gap that is more than" in text
-    (auc, decisions) = gap_findings(audit.gaps, audit.settings)
+    (auc, decisions) = gap_findings(audit.gaps, audit.asked)
     assert auc.found
     assert decisions.found
     assert auc.text.startswith("By g, the largest gap in AUC that is more than chance is in c: ")
@@ -114,10 +114,10 @@ def test_finding_where_there_is_only_chance() -> None:
         {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
     )
     audit = wroc.audit(rows, "y", "s", by="g")
-    text = verdict(audit.gaps, audit.settings)
+    text = verdict(audit.gaps, audit.asked)
     none = "No gap is more than chance: the one comparison of a segment with the rest is not "
     assert text.startswith(none)
-    (finding,) = gap_findings(audit.gaps, audit.settings)
+    (finding,) = gap_findings(audit.gaps, audit.asked)
     assert not finding.found
     assert finding.text.endswith("). It may be chance.")
 
@@ -138,8 +138,8 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     tested = wroc.audit(rows, "y", "s", by="g", min_rows=5).gaps.filter(segment="few")
     assert tested["auc_gap_p_value"].item() is not None
     nobody = wroc.audit(rows, "y", "s", by="g", min_rows=5000)
-    assert verdict(nobody.gaps, nobody.settings).startswith("Nothing could be compared: ")
-    assert gap_findings(nobody.gaps, nobody.settings) == []
+    assert verdict(nobody.gaps, nobody.asked).startswith("Nothing could be compared: ")
+    assert gap_findings(nobody.gaps, nobody.asked) == []
 
 
 @pytest.mark.slow

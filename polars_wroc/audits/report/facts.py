@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from polars_wroc.audits.report.tables import DASH, threshold_text
 from polars_wroc.audits.segment_findings import empty_segments, one_class_segments, small_segments
+from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
-
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
 
 _RULES = {
     "youden": "the largest difference of true and false positive rate",
@@ -52,9 +51,9 @@ class Fact(NamedTuple):
     note: str
 
 
-def facts(audit: Audit) -> list[Fact]:
+def facts(audit: AuditTables) -> list[Fact]:
     """Say what was audited: rows, positives, segments, threshold."""
-    segments, settings = audit.segments, audit.settings
+    segments, settings = audit.segments, audit.asked
     everybody = segments.filter(attribute=OVERALL)
     one = everybody.row(0, named=True)
     used, missing = max(everybody["n"].to_list()), max(everybody["n_missing"].to_list())
@@ -62,16 +61,14 @@ def facts(audit: Audit) -> list[Fact]:
     # Scores may lack different rows.
     up_to = "" if everybody["n_missing"].n_unique() == 1 else "up to "
     # Rows without weight are not counted at all.
-    counted = "whose weight is not 0" if settings["weight"] else "read"
+    counted = "whose weight is not 0" if settings.weight else "read"
     left_out = (
         f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
         if missing
-        else f"all {'whose weight is not 0' if settings['weight'] else 'that were read'}"
+        else f"all {'whose weight is not 0' if settings.weight else 'that were read'}"
     )
     weight = one["w_pos"] + one["w_neg"]
-    weighted = (
-        f"; {one['w_pos'] / weight:.1%} of the weight" if settings["weight"] and weight else ""
-    )
+    weighted = f"; {one['w_pos'] / weight:.1%} of the weight" if settings.weight and weight else ""
     found = [Fact("Rows", f"{used:,}", left_out)]
     if one["n"]:
         share = f"{one['n_pos'] / one['n']:.1%}"
@@ -113,9 +110,9 @@ def _segments_fact(segments: pl.DataFrame) -> Fact:
     return Fact("Segments", f"{others.height:,}", "; ".join([f"by {by}", *untested]))
 
 
-def _threshold_fact(everybody: pl.DataFrame, settings: dict[str, Any]) -> Fact:
+def _threshold_fact(everybody: pl.DataFrame, settings: AuditSettings) -> Fact:
     thresholds = [threshold_text(value) for value in everybody["threshold"]]
-    note = "given" if settings["rule"] is None else rule_of(settings["rule"])
+    note = "given" if settings.rule is None else rule_of(settings.rule)
     if thresholds == [DASH]:
         return Fact("Threshold", DASH, "none, as the rows are all of one class")
     if len(set(thresholds)) == 1:
@@ -131,46 +128,46 @@ def rule_of(rule: dict[str, Any]) -> str:
     return _RULES[name].format(rule.get(name)) + (f" ({beside})" if beside else "")
 
 
-def decision(settings: dict[str, Any]) -> str | None:
+def decision(settings: AuditSettings) -> str | None:
     """Say where decisions are measured, and why there."""
-    rule = settings["rule"]
+    rule = settings.rule
     if rule is None:
-        threshold = settings["threshold"]
+        threshold = settings.threshold
         return None if threshold is None else f"at the given threshold of {threshold:.10g}"
     return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows"
 
 
-def glossary(audit: Audit) -> list[Metric]:
+def glossary(audit: AuditTables) -> list[Metric]:
     """List the metrics that the tables of the page have."""
     metrics = [*SUMMARY_METRICS, *(GAP_RATES | RATES).values()]
     return [metric for metric in metrics if metric.column in audit.segments.columns]
 
 
-def intervals(audit: Audit) -> str:
+def intervals(audit: AuditTables) -> str:
     """Say how the intervals of the AUCs were made, if there are any."""
-    used, asked = set(audit.segments["ci_method"].drop_nulls()), audit.settings["method"]
+    used, asked = set(audit.segments["ci_method"].drop_nulls()), audit.asked.method
     if not used:
         return ""
     fallback = ", or Newcombe's where there is no variance to go by"
     return _INTERVALS[asked] + (fallback if used - {asked} else "")
 
 
-def meaning_of_weight(settings: dict[str, Any]) -> str:
+def meaning_of_weight(settings: AuditSettings) -> str:
     """Say what a weight stands for."""
-    return _WEIGHTS[settings["weight_type"]]
+    return _WEIGHTS[settings.weight_type]
 
 
-def methods(audit: Audit) -> set[str]:
+def methods(audit: AuditTables) -> set[str]:
     """Name the methods in use on this page, for which it names a source."""
-    settings, decided = audit.settings, "threshold" in audit.segments.columns
+    settings, decided = audit.asked, "threshold" in audit.segments.columns
     used = {
         "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
-        "kish": settings["weight"] is not None and settings["weight_type"] == "probability",
-        "cluster": settings["cluster"] is not None,
+        "kish": settings.weight is not None and settings.weight_type == "probability",
+        "cluster": settings.cluster is not None,
         "decisions": decided,
         "calibration": audit.calibration is not None,
-        "holm": settings["adjust"] == "holm",
-        "bh": settings["adjust"] == "bh",
-        "youden": (settings["rule"] or {}).get("criterion") == "youden",
+        "holm": settings.adjust == "holm",
+        "bh": settings.adjust == "bh",
+        "youden": (settings.rule or {}).get("criterion") == "youden",
     }
     return {name for name, so in used.items() if so}

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
 from polars_wroc.audits.gap_findings import reference_of
 from polars_wroc.audits.report.packing import rounded, rounded_rows
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts import auc_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
 from polars_wroc.charts.interval_layers import Estimate
 from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
-
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
 
 # Colours of a chart that follow the page, which may be dark.
 _INKS = {
@@ -42,9 +40,9 @@ class Figure:
     caption: str
 
 
-def auc_figure(audit: Audit, whole: Audit) -> Figure:
+def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
-    level = audit.settings["level"]
+    level = audit.asked.level
     some = audit.segments.select(AUDIT_KEYS).unique().height
     of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Of each attribute a few segments are here; its own charts and tables have more."
@@ -61,12 +59,12 @@ def auc_figure(audit: Audit, whole: Audit) -> Figure:
     )
 
 
-def gap_figures(audit: Audit, attribute: str, place: int) -> list[Figure]:
+def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
     gaps = audit.gaps.filter(attribute=attribute)
     if gaps.is_empty():
         return []
-    reference = reference_of(audit.settings, attribute)
+    reference = reference_of(audit.asked, attribute)
     measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
     return [
         Figure(
@@ -79,11 +77,11 @@ def gap_figures(audit: Audit, attribute: str, place: int) -> list[Figure]:
             f"How much higher or lower the {NAMES[rate]} of each segment is than that of "
             f"{reference}; the line is no gap. A filled point on a thick line is more than chance.",
         )
-        for rate, spec in gap_specs(gaps, measured, audit.settings["level"]).items()
+        for rate, spec in gap_specs(gaps, measured, audit.asked.level).items()
     ]
 
 
-def curves_figure(audit: Audit, attribute: str, place: int) -> Figure:
+def curves_figure(audit: AuditTables, attribute: str, place: int) -> Figure:
     """Draw the ROC curves of an attribute's segments."""
     chart = segments_chart(audit.curves, audit.segments, attribute)
     return Figure(
@@ -95,9 +93,9 @@ def curves_figure(audit: Audit, attribute: str, place: int) -> Figure:
     )
 
 
-def slider_figures(audit: Audit, attribute: str, place: int, caption: str) -> list[Figure]:
+def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str) -> list[Figure]:
     """Draw the ROC curves of each score with a slider of its own: scores share no scale."""
-    weighted = audit.settings["weight"] is not None
+    weighted = audit.asked.weight is not None
     named = MODEL in audit.segments.columns
     models = audit.segments[MODEL].unique(maintain_order=True).to_list() if named else [None]
     figures = []

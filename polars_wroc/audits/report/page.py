@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import altair as alt
 import jinja2
@@ -42,11 +42,9 @@ from polars_wroc.audits.report.selection import (
 )
 from polars_wroc.audits.report.steady import steady
 from polars_wroc.audits.report.tables import ABOVE, Table, tables_of
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.ranking.thinning import AUC_CHANGE
-
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
 
 # What rounding alone may do to an AUC.
 _NOTHING = 1e-12
@@ -70,7 +68,7 @@ class Section(NamedTuple):
         return [*self.gaps, self.curves, *self.sliders]
 
 
-def render(audit: Audit) -> str:
+def render(audit: AuditTables) -> str:
     """Render the tables of an audit as a self-contained page.
 
     Raises
@@ -106,15 +104,14 @@ def render(audit: Audit) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    settings = audit.settings
+    settings = audit.asked
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
     return environment.get_template("report.html").render(
         settings=settings,
         facts=facts(audit),
         findings=findings_of(audit),
         decision=decision(settings),
-        # Of a command only: a frame does not say what it was read from.
-        files=first_few(settings.get("files", [])),
+        files=first_few([*(settings.files or ())]),
         today=today(),
         overview=overview,
         sections=sections,
@@ -142,7 +139,7 @@ def today() -> date:
         raise ValueError(msg) from error
 
 
-def _scores(audit: Audit) -> int:
+def _scores(audit: AuditTables) -> int:
     return audit.segments[MODEL].n_unique() if MODEL in audit.segments.columns else 1
 
 
@@ -157,7 +154,9 @@ def _slider_caption(points: int, *, moved: bool) -> str:
     )
 
 
-def _left_out(audit: Audit, listed: Audit, drawn: Audit, attribute: str) -> list[str]:
+def _left_out(
+    audit: AuditTables, listed: AuditTables, drawn: AuditTables, attribute: str
+) -> list[str]:
     """Say what a large audit has that is not on the page."""
 
     def count(table: pl.DataFrame, name: str) -> int:

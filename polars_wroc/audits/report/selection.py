@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.charts import largest_segments
 from polars_wroc.audits.groupings import rows_with
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.style import COLOURS
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.stats.multiple_tests import is_significant
-
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
 
 # Segments of an attribute that are in its tables, and that have a panel of their own.
 TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
@@ -23,10 +21,10 @@ TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
 _POINTS, _MOST, _FEWEST = 6_000, 200, 20
 
 
-def with_segments(audit: Audit, most: int) -> Audit:
+def with_segments(audit: AuditTables, most: int) -> AuditTables:
     """Keep so many segments of each attribute: those with gaps that are found, then the largest."""
     found = [
-        is_significant(pl.col(name), audit.settings["level"])
+        is_significant(pl.col(name), audit.asked.level)
         for name in audit.gaps.columns
         if name.endswith("_p_adjusted")
     ]
@@ -35,7 +33,7 @@ def with_segments(audit: Audit, most: int) -> Audit:
     return _of(audit, kept)
 
 
-def with_models(audit: Audit) -> Audit:
+def with_models(audit: AuditTables) -> AuditTables:
     """Keep as many scores as a chart can tell apart."""
     if MODEL not in audit.segments.columns:
         return audit
@@ -43,7 +41,7 @@ def with_models(audit: Audit) -> Audit:
     return _of(audit, kept)
 
 
-def with_points(audit: Audit) -> tuple[Audit, int]:
+def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
     """Thin the curves until all of them fit on the page; say through how many points they go."""
     keys = audit.curves.columns[: audit.curves.columns.index("threshold")]
     curves = max(1, audit.curves.select(keys).n_unique())
@@ -54,7 +52,7 @@ def with_points(audit: Audit) -> tuple[Audit, int]:
     return replace(audit, curves=drawn), points
 
 
-def _of(audit: Audit, kept: pl.DataFrame) -> Audit:
+def _of(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
     """Keep the rows with these keys in all tables."""
     tables: dict[str, Any] = {
         name: rows_with(table, kept)

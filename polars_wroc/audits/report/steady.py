@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from polars import selectors
 
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
+from polars_wroc.audits.tables import AuditTables
 
 # More digits than a page shows: what is halfway between two shown numbers is so on every machine.
 _DIGITS = 12
@@ -18,7 +17,7 @@ _TABLES = ("segments", "curves", "gaps", "calibration", "fairness")
 _EXACT = "threshold"
 
 
-def steady(audit: Audit) -> Audit:
+def steady(audit: AuditTables) -> AuditTables:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
     tables: dict[str, Any] = {
         name: _rounded(table) for name in _TABLES if (table := getattr(audit, name)) is not None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.gap_findings import LEAST_P, reference_of
 from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.fairness import METRICS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
-
-if TYPE_CHECKING:
-    from polars_wroc.audits.result import Audit
 
 DASH = "\N{EN DASH}"
 # The threshold of a curve's origin, which selects nobody.
@@ -87,14 +85,14 @@ class Table:
     rows: list[list[Cell]]
 
 
-def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
+def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Table]:
     """Lay out what is known of an attribute's segments, as far as they are shown."""
-    intervals = f"{100 * audit.settings['level']:g}% intervals"
+    intervals = f"{100 * audit.asked.level:g}% intervals"
 
     def of_attribute(table: pl.DataFrame | None) -> pl.DataFrame:
         if table is None:
             return pl.DataFrame()
-        weighted = audit.settings["weight"] is not None
+        weighted = audit.asked.weight is not None
         rows = table.filter(attribute=attribute)
         return rows if weighted else rows.drop(_WEIGHTS, strict=False)
 
@@ -107,7 +105,7 @@ def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
     title = f"Calibration, the mean score and what came true, with {intervals}"
     limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
-    title = f"Gaps to {reference_of(audit.settings, attribute)}, with {intervals}"
+    title = f"Gaps to {reference_of(audit.asked, attribute)}, with {intervals}"
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
     tables.append(_table(_with_found(of_attribute(shown.gaps), audit), title, _GAPS, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
@@ -115,9 +113,9 @@ def tables_of(audit: Audit, shown: Audit, attribute: str) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _with_found(gaps: pl.DataFrame, audit: Audit) -> pl.DataFrame:
+def _with_found(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
     tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
-    level = audit.settings["level"]
+    level = audit.asked.level
     found = {f"{gap}_found": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
     return gaps.with_columns(**found)
 

@@ -1,0 +1,29 @@
+"""What an audit measures, and how: its arguments, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polars_wroc.audits.groupings import Grouping
+from polars_wroc.audits.references import AuditReferences
+from polars_wroc.counts.binning import Binning
+from polars_wroc.groups.gaps import GapTests
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.rules import Rule
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """What to measure, and how."""
+
+    groupings: Sequence[Grouping]
+    references: AuditReferences
+    choice: float | Rule | None
+    interval: IntervalOptions
+    metrics: ThresholdMetrics
+    tests: GapTests
+    binning: Binning
+    # What is missing is counted by these names.
+    scores: Sequence[str]

@@ -1,0 +1,125 @@
+"""The segments of an audit, each reduced to its sums, and the tables that are made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.audits.plan import AuditPlan
+from polars_wroc.curves.calibration_curve import calibration_columns, calibration_steps
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
+from polars_wroc.groups.gaps import ENOUGH_ROWS, GAP_COLUMNS, adjusted_gaps, compare
+from polars_wroc.groups.min_rows import large_enough
+from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.summary import summary_columns, summary_of
+from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.steps import in_columns
+from polars_wroc.ranking.confusion_curve import cell
+from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc_change
+from polars_wroc.thresholds.search import ROWS_SELECTED
+
+_PLACE = "__place"
+_ATTRIBUTES = pl.col("attribute") != OVERALL
+# In how many of the smallest segments a score is no probability.
+NO_PROBABILITIES = "__no_probabilities"
+CALIBRATION_COLUMNS = calibration_columns(IN_THE_LARGE)
+
+
+class Segments(NamedTuple):
+    """The segments of all groupings, each come down to its sums, its cells and a few points."""
+
+    sums: pl.LazyFrame
+    points: pl.LazyFrame
+    cells: pl.LazyFrame | None
+    # The cells with all that follows from them.
+    at_threshold: pl.LazyFrame | None
+    models: Sequence[str]
+    interval: Interval
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that tell the segments apart."""
+        return ["attribute", "segment", *self.models]
+
+    @property
+    def partition_keys(self) -> list[str]:
+        """Columns that tell apart what is never compared."""
+        return ["attribute", *self.models]
+
+    @property
+    def calibrated(self) -> pl.Expr:
+        """Whether all scores may be probabilities."""
+        return over(pl.col(NO_PROBABILITIES).sum(), self.models) == 0
+
+    def table(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Lay out the summary of each segment and its decisions."""
+        enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
+        table = summary_of(self.sums, self.interval).with_columns(small=~enough)
+        columns = [*summary_columns(self.sums), "small"]
+        if self.at_threshold is not None:
+            named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
+            of_decisions = ["n_selected", *plan.metrics.columns]
+            table = join_on_keys(table, named.select(*self.keys, *of_decisions), self.keys)
+            columns += of_decisions
+        return self._with_names(table, columns)
+
+    def curves(self) -> pl.LazyFrame:
+        """Lay out the thinned curves."""
+        infinity, zero = pl.lit(float("inf")), pl.lit(0.0)
+        classes = {"fn": cell(pl.col("w_pos")), "tn": cell(pl.col("w_neg"))}
+        cells = {"threshold": infinity, "tp": zero, "fp": zero} | classes
+        origins = self.sums.select(*self.keys, **cells)
+        points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
+        place = self.sums.select(self.keys).with_row_index(_PLACE)
+        both = pl.concat([origins, points.select(*self.keys, *cells)])
+        ordered = join_on_keys(both, place, self.keys).sort(_PLACE, "tp", "fp")
+        curves = with_auc_change(ordered, self.keys, self.sums)
+        return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
+
+    def calibration(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Lay out what those scores promise that may be probabilities, and what comes true."""
+        steps = calibration_steps(IN_THE_LARGE, plan.tests.level)
+        measured = in_columns(self.sums.filter(self.calibrated), steps)
+        return self._with_names(measured, CALIBRATION_COLUMNS)
+
+    def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Compare the segments of each attribute with each other; all tests are one family."""
+        tests = plan.tests
+        groups = Rows(self.sums, self.keys, self.partition_keys)
+        sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
+        compared = [
+            compare(sums.filter(some), self.cells, self.keys, reference, tests)
+            for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
+        ]
+        gaps = pl.concat(compared, how="diagonal")
+        adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, tests.adjust).sort(_PLACE)
+        columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
+        return self._with_names(adjusted, [*columns, ENOUGH_ROWS])
+
+    def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
+        """Lay out the fairness metrics of each attribute, as `fairness` does."""
+        assert self.at_threshold is not None
+        sums = self.sums.filter(_ATTRIBUTES)
+        rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
+        options = replace(plan.interval, method="logit-t")
+        aucs = summary_of(sums, replace(self.interval, options=options))
+        groups = Rows(rates, self.keys, self.partition_keys)
+        table = fairness_of(groups, rates, aucs, plan.tests.weight_type, plan.tests.min_rows)
+        place = (
+            self.sums.select(self.partition_keys).unique(maintain_order=True).with_row_index(_PLACE)
+        )
+        ordered = table.join(place, on=self.partition_keys, maintain_order="left")
+        ordered = ordered.sort(_PLACE, maintain_order=True)
+        texts = [pl.col(name).cast(pl.String) for name in self.models]
+        return ordered.select("attribute", *texts, *FAIRNESS_COLUMNS)
+
+    def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+        texts = [pl.col(name).cast(pl.String) for name in self.keys]
+        return table.select(*texts, *columns)

@@ -1,0 +1,76 @@
+"""Missing values: how many rows have no label, score, weight or group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from polars_wroc.inputs.columns import Typed
+from polars_wroc.inputs.names import MODEL
+
+# Bits of a small number that each row carries, so that one scan is enough.
+MISSING_MARKS = "__missing_marks"
+_LABEL, _SCORE, _WEIGHT = 1, 2, 4
+
+
+@dataclass(frozen=True)
+class MissingRows:
+    """Numbers of rows without a value in a column; counts know those of groups only."""
+
+    groups: Mapping[str, int]
+    scores: Mapping[str, int] = field(default_factory=dict)
+    label: int | None = None
+    weight: int | None = None
+
+    def table(self, label: str | None, weight: str | None) -> pl.DataFrame:
+        """Return one row per column that was used, under the caller's names."""
+        counts = [(label, self.label)] if self.label is not None else []
+        counts += self.scores.items()
+        if weight is not None and self.weight is not None:
+            counts.append((weight, self.weight))
+        # A score that is an attribute too may be NaN besides null, and is there already.
+        counts += [(name, rows) for name, rows in self.groups.items() if name not in self.scores]
+        schema = {"column": pl.String, "n_missing": pl.Int64}
+        return pl.DataFrame(counts, schema, orient="row").unique(maintain_order=True)
+
+
+def has_no_score(score: Typed) -> pl.Expr:
+    """Whether a score is null or NaN."""
+    missing = score.column.is_null()
+    return missing | score.column.is_nan() if score.dtype.is_float() else missing
+
+
+def missing_marks(label: Typed, score: Typed, weight: Typed | None) -> pl.Expr:
+    """Mark which of these a row does not have."""
+    missing = {_LABEL: label.column.is_null(), _SCORE: has_no_score(score)}
+    if weight is not None:
+        missing[_WEIGHT] = weight.column.is_null()
+    marks = [there.cast(pl.UInt8) * pl.lit(mark, pl.UInt8) for mark, there in missing.items()]
+    return pl.sum_horizontal(marks).cast(pl.UInt8).alias(MISSING_MARKS)
+
+
+def count_missing(
+    table: pl.DataFrame, groups: Mapping[str, str], scores: Sequence[str]
+) -> MissingRows:
+    """Count the marked rows; each row is there once for each of the ``scores``.
+
+    ``groups`` maps the key columns of the table to the caller's names.
+    """
+    no_group = [pl.col(key).is_null() for key in groups]
+    incomplete = table.filter(pl.any_horizontal(pl.col(MISSING_MARKS) != 0, *no_group))
+    of_score = dict.fromkeys(scores, incomplete)
+    if MODEL in table.columns:
+        of_score = {name: incomplete.filter(pl.col(MODEL) == name) for name in scores}
+    first = of_score[scores[0]]
+    return MissingRows(
+        groups={name: first[key].null_count() for key, name in groups.items()},
+        scores={name: _count(rows, _SCORE) for name, rows in of_score.items()},
+        label=_count(first, _LABEL),
+        weight=_count(first, _WEIGHT),
+    )
+
+
+def _count(rows: pl.DataFrame, mark: int) -> int:
+    return rows.filter((pl.col(MISSING_MARKS) & mark) != 0).height
