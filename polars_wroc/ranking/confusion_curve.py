@@ -26,11 +26,11 @@ from polars_wroc.ranking.cumulative_sums import (
     NEGATIVES,
     POSITIVES,
     TP,
-    CumulativeSums,
     _field,
     by_descending_score,
     cumulated_list,
-    with_sums,
+    window_sums,
+    with_window_sums,
 )
 
 # The same of the squared weights.
@@ -160,18 +160,16 @@ def curve_frame(
     # A mark weighs nothing: it adds a place on the curve and changes no sum.
     # The origins come first, so that rows in order stay so.
     marked = pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
-
-    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
-        steps = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
-        if squares:
-            squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
-            steps |= dict(zip(_SQUARES, (*squared, *(s.last() for s in squared)), strict=True))
-        return steps
+    sums = window_sums()
+    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
+    if squares:
+        squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
+        columns |= dict(zip(_SQUARES, (*squared, *(s.last() for s in squared)), strict=True))
 
     in_order = rows.in_order and not thresholds
-    ordered = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
+    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
     weight = rows.observations.signed_weight
-    steps = with_sums(ordered, rows.keys, weight, columns).filter(ENDS_TIE)
+    steps = with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
     return rows.sorted_by_keys(
         steps.select(
             *rows.keys,

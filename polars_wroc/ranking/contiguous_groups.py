@@ -79,7 +79,7 @@ def _sums(weight: pl.Expr) -> dict[str, pl.Expr]:
 
 
 def placements_in_contiguous_groups(stacked: Rows) -> pl.LazyFrame:
-    """Do as `place` does, for stacked rows."""
+    """Do as `add_placements` does, for stacked rows."""
     number, score = pl.col(_NUMBER), pl.col(SCORE)
     first = number.ne_missing(number.shift(1))
     starts = stacked.frame.with_columns(first.alias(_STARTS))
