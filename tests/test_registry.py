@@ -29,6 +29,7 @@ from polars_wroc.metrics.registry import (
 )
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS
 from polars_wroc.namespaces import ExprNamespace
+from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
 
@@ -183,7 +184,8 @@ def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
     read = read_rows(frame, "y", "s", "w", None, None)
     score = pl.col(SCORE)
     curve = replace(row_curve(), score=score, precision=score_precision(frame, "s"))
-    placed = add_placements(read).with_columns(part=score > 0.6).collect()
+    ranked = add_placements(by_descending_score(read), read.keys, read.observations.signed_weight)
+    placed = ranked.with_columns(part=score > 0.6).collect()
     totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
     positives, negatives = map(pl.lit, totals)
     value = metric(replace(curve, positives=positives, negatives=negatives))

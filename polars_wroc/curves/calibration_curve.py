@@ -16,7 +16,7 @@ from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, Step, in_columns
 from polars_wroc.ranking.confusion_curve import is_divisor
-from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP, by_descending_score
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.stats.differences import Estimate
 from polars_wroc.stats.proportions import TOLERANCE, Proportions, WeightedCount, proportion
@@ -186,7 +186,9 @@ def sums_in_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     score = probability("score", pl.col(SCORE).cast(pl.Float64))
     checked = Rows(rows.frame.with_columns(score.alias(SCORE)), rows.keys)
     if strategy == "quantile":
-        binned = add_placements(checked).with_columns(bin=_quantile_bin(bins))
+        sorted_rows = by_descending_score(checked)
+        placed = add_placements(sorted_rows, rows.keys, checked.observations.signed_weight)
+        binned = placed.with_columns(bin=_quantile_bin(bins))
     else:
         weight = over(checked.observations.signed_weight, rows.keys)
         binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))

@@ -17,9 +17,9 @@ from polars_wroc.plans.steps import Fields, as_struct
 from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
-    CumulativeSums,
     by_descending_score,
-    with_sums,
+    window_sums,
+    with_window_sums,
 )
 
 # The number of the group whose curve is measured.
@@ -47,12 +47,9 @@ def number_groups(rows: Rows, few: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]
     checked = rows.observations.signed_weight.over(rows.keys)
     there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
     numbered = with_numbers(there, names, rows.group_keys)
-    ordered = by_descending_score(Rows(numbered, rows.model_keys, in_order=rows.in_order))
-
-    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
-        return {ENDS_TIE: sums.ends_tie}
-
-    return with_sums(ordered, rows.model_keys, pl.col(WEIGHT), columns), names
+    sorted_rows = by_descending_score(Rows(numbered, rows.model_keys, in_order=rows.in_order))
+    ties = {ENDS_TIE: window_sums().ends_tie}
+    return with_window_sums(sorted_rows, rows.model_keys, pl.col(WEIGHT), ties), names
 
 
 def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:

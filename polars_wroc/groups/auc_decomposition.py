@@ -110,12 +110,12 @@ def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
     among_all = add_placement_columns(
         by_descending_score(rows), models.keys, pl.col(WEIGHT), misranked
     )
-    ordered = add_own_placements(rows, among_all)
+    placed = add_own_placements(rows, among_all)
     positive, negative = weights().values()
     # Without negatives in its group a positive misranks none there.
     own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
     of_groups = rows.aggregate(
-        ordered,
+        placed,
         {
             POSITIVES: positive.sum(),
             NEGATIVES: negative.sum(),

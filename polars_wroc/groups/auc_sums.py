@@ -12,7 +12,7 @@ from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import if_both_classes
-from polars_wroc.ranking.placements import add_placements_among, rank_weights, row_curve
+from polars_wroc.ranking.placements import add_placements, rank_weights, row_curve
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact
 
@@ -133,7 +133,7 @@ OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
 
 def add_own_placements(rows: Rows, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
     """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
-    return with_own(add_placements_among(sorted_rows, rows.keys, rows.observations.signed_weight))
+    return with_own(add_placements(sorted_rows, rows.keys, rows.observations.signed_weight))
 
 
 def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
@@ -148,7 +148,7 @@ def add_placement_columns(
 ) -> pl.LazyFrame:
     """Place the rows with these weights among those with the same keys; keep ``columns``."""
     before = sorted_rows.collect_schema().names()
-    return add_placements_among(sorted_rows, keys, weights).select(*before, **columns)
+    return add_placements(sorted_rows, keys, weights).select(*before, **columns)
 
 
 def weights() -> dict[str, pl.Expr]:

@@ -21,7 +21,7 @@ from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements_among
+from polars_wroc.ranking.placements import add_placements
 from polars_wroc.stats.difference_tests import AucEstimate
 
 # A group with more than this share of a class is nearly all rows.
@@ -59,7 +59,7 @@ class _AgainstRest(Reference):
             pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
         )
         sorted_rows = by_descending_score(Rows(others, keys, in_order=rows.in_order))
-        placed = add_placements_among(sorted_rows, keys, pl.col(WEIGHT))
+        placed = add_placements(sorted_rows, keys, pl.col(WEIGHT))
         rest = self._sums.rest
         own_sums, misranked = rest.sums(), rest.to_weights(pl.col)
         direct = placed.group_by(keys).agg(**own_sums).with_columns(**misranked)

@@ -16,6 +16,7 @@ from polars_wroc.inputs.columns import SEVERAL_SCORES
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.ranking.confusion_curve import Curve
+from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve
 
 AUC_BOUNDS = ("auc_low", "auc_high")
@@ -73,4 +74,5 @@ def auc_bound_sums() -> dict[str, pl.Expr]:
 
 def auc_bounds(rows: Rows) -> pl.LazyFrame:
     """Return the bounds of the AUC of each group."""
-    return rows.aggregate(add_placements(rows), auc_bound_sums())
+    placed = add_placements(by_descending_score(rows), rows.keys, rows.observations.signed_weight)
+    return rows.aggregate(placed, auc_bound_sums())

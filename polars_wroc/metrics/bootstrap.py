@@ -25,7 +25,7 @@ from polars_wroc.metrics.registry import Metrics, named_metrics, need_scores
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, collect, like_input
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_curve
+from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
 from polars_wroc.stats.resampling import in_batches, seeds
 
 Multiplier: TypeAlias = Literal["poisson", "gamma"]
@@ -266,7 +266,7 @@ def _replicates(
         drawn = _multiplier(multiplier, next(draws)) if number else pl.lit(1.0)
         reweighted = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
-        metrics = rows.aggregate(add_placements_among(reweighted, rows.keys, checked), values)
+        metrics = rows.aggregate(add_placements(reweighted, rows.keys, checked), values)
         tables.append(metrics.select(*rows.keys, replicate, *formulas))
     return in_batches(tables, _AT_ONCE) if eager else pl.concat(tables)
 

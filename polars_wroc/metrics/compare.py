@@ -22,7 +22,7 @@ from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import (
     ClassRows,
     Placements,
-    add_placements_among,
+    add_placements,
     row_curve,
     with_cluster_sums,
 )
@@ -233,8 +233,8 @@ def _with_placements(rows: Rows, models: int) -> Rows:
     of_row = pl.when(pl.col(WEIGHT) > 0).then(pos.placement).otherwise(neg.placement)
     for model in range(models):
         score, placement = score_column(model), _placement(model)
-        ordered = by_descending_score(rows, score)
-        placed = add_placements_among(ordered, rows.keys, weight, score=score)
+        sorted_rows = by_descending_score(rows, score)
+        placed = add_placements(sorted_rows, rows.keys, weight, score=score)
         kept.remove(score)
         rows = replace(rows, frame=placed.select(*kept, of_row.alias(placement)))
         kept.append(placement)

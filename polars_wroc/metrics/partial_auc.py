@@ -27,6 +27,7 @@ from polars_wroc.ranking.areas import (
     total,
 )
 from polars_wroc.ranking.confusion_curve import Curve, fold
+from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve
 
 
@@ -148,7 +149,8 @@ def partial_aucs(
         curves += curve_bounds(row_curve(), over_tpr=fpr is None)
     areas: dict[str, pl.Expr]
     areas = {name: area(curve) for name, curve in zip(_COLUMNS, curves, strict=False)}
-    table = rows.aggregate(add_placements(rows), areas)
+    placed = add_placements(by_descending_score(rows), rows.keys, rows.observations.signed_weight)
+    table = rows.aggregate(placed, areas)
     return like_input(frame, rows.result(table, [*areas]))
 
 

@@ -33,7 +33,7 @@ from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sum
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.placements import RowCurve, add_placements_among, row_curve
+from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
 
 _BINNING = Binning(None)
 _PARTS = _BINNING.parts
@@ -102,7 +102,7 @@ class ScoreRange:
             for around in (self.above, self.below)
         )
         all_rows = pl.concat([above, here, below], how="diagonal_relaxed")
-        placed = add_placements_among(all_rows, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
+        placed = add_placements(all_rows, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
         return placed.filter(~pl.col(_AROUND)).drop(_AROUND)
 
 

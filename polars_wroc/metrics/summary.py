@@ -19,6 +19,7 @@ from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, IntervalO
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import Curve
+from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
 
 # Metrics that are neither columns of the interval nor derived from the AUC.
@@ -166,7 +167,9 @@ def summary(
 def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
     interval = options.for_rows(rows)
-    placed = with_own_cluster_sums(add_placements(rows), rows.keys, interval)
+    sorted_rows = by_descending_score(rows)
+    placed = add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
+    placed = with_own_cluster_sums(placed, rows.keys, interval)
     sums = rows.aggregate(placed, summary_sums(rows, interval))
     return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
 

@@ -28,11 +28,11 @@ from polars_wroc.ranking.cumulative_sums import (
     NEGATIVES,
     POSITIVES,
     TP,
-    CumulativeSums,
     _field,
     by_descending_score,
     cumulated_list,
-    with_sums,
+    window_sums,
+    with_window_sums,
 )
 
 CELLS = ("tp", "fp", "fn", "tn")
@@ -188,20 +188,17 @@ def curve_frame(
     # A mark has weight 0: it adds a point to the curve and changes no sum.
     # Origins come first, so that sorted rows stay sorted.
     marked = pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
-
-    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
-        steps = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
-        if squares:
-            tp, fp = (part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0)))
-            both = POSITIVES_SQUARES, NEGATIVES_SQUARES
-            values = (tp, fp, tp.last(), fp.last())
-            steps |= dict(zip((*SQUARES[:2], *both), values, strict=True))
-        return steps
+    sums = window_sums()
+    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
+    if squares:
+        squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
+        names = (*SQUARES[:2], POSITIVES_SQUARES, NEGATIVES_SQUARES)
+        columns |= dict(zip(names, (*squared, *(s.last() for s in squared)), strict=True))
 
     in_order = rows.in_order and not thresholds
-    ordered = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
+    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
     weight = rows.observations.signed_weight
-    steps = with_sums(ordered, rows.keys, weight, columns).filter(ENDS_TIE)
+    steps = with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
     cells = cells_of(pl.col(TP), pl.col(FP), *totals())
     return rows.sorted_by_keys(
         steps.select(

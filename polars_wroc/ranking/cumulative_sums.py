@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -29,7 +29,7 @@ def cumulated_list(rows: pl.Expr, carried: Sequence[str] = ()) -> pl.Expr:
 
 
 def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
-    """Sort rows for `with_sums`.
+    """Sort rows for `with_window_sums`.
 
     Missing rows, which have a null score, come first: their point is the origin, where nothing is
     predicted positive. Ties keep the order of the frame, so that the rounding of cumulative sums
@@ -40,35 +40,38 @@ def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
     return rows.frame.sort(score, descending=True, nulls_last=False, maintain_order=True)
 
 
-def with_sums(
-    ordered: pl.LazyFrame,
+def window_sums() -> CumulativeSums:
+    """Refer to the cumulative sums in the columns that `with_window_sums` adds."""
+    # Fields name the sums: an expression in a window is computed at each of its mentions.
+    return CumulativeSums(*(pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE)))
+
+
+def with_window_sums(
+    sorted_rows: pl.LazyFrame,
     keys: Sequence[str],
     signed_weight: pl.Expr,
-    columns: Callable[[CumulativeSums], dict[str, pl.Expr]],
+    columns: dict[str, pl.Expr],
     score: str = SCORE,
 ) -> pl.LazyFrame:
-    """Add to sorted rows ``columns`` of cumulative sums, and the totals of both classes."""
+    """Add ``columns`` of `window_sums` and the totals of both classes to sorted rows."""
     sums = cumulative_sums(pl.col(score), signed_weight.fill_null(0.0))
-    # Fields name the sums, since a window computes an expression again at each repetition.
     named = as_struct({_TP_SUM: sums.tp, _FP_SUM: sums.fp, ENDS_TIE: sums.ends_tie})
-    tp, fp, ends_tie = (pl.field(name) for name in (_TP_SUM, _FP_SUM, ENDS_TIE))
-    sums = CumulativeSums(sums.weights, tp, fp, ends_tie)
     # In the struct the totals are full columns. A division by a broadcast value is rounded
     # differently, and equal rates might differ in the last digit.
-    added = columns(sums) | {POSITIVES: sums.tp.last(), NEGATIVES: sums.fp.last()}
+    totals = {POSITIVES: pl.field(_TP_SUM).last(), NEGATIVES: pl.field(_FP_SUM).last()}
+    added = columns | totals
     curve = named.struct.with_fields(**added)
     if keys:
         warn_of_spilling()
         # One window of a struct: each column that a window returns costs a scatter of all rows.
         curve = curve.over(keys)
-    handed_back = ordered.with_columns(curve.alias("__curve"))
+    handed_back = sorted_rows.with_columns(curve.alias("__curve"))
     return handed_back.with_columns(pl.col("__curve").struct.field(*added)).drop("__curve")
 
 
 class CumulativeSums(NamedTuple):
-    """Along sorted rows: weights of each class, their cumulative sums, and ends of ties."""
+    """Along sorted rows: cumulative sums of the weights of each class, and ends of ties."""
 
-    weights: tuple[pl.Expr, pl.Expr]
     tp: pl.Expr
     fp: pl.Expr
     ends_tie: pl.Expr
@@ -81,9 +84,9 @@ def row_before(value: pl.Expr, fill: float) -> pl.Expr:
 
 def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
     """Accumulate the weights of sorted rows; null scores tie with each other."""
-    weights = class_weights(signed_weight)
+    pos, neg = class_weights(signed_weight)
     ends_tie = score.ne_missing(score.shift(1)).shift(-1, fill_value=True)
-    return CumulativeSums(weights, weights[0].cum_sum(), weights[1].cum_sum(), ends_tie)
+    return CumulativeSums(pos.cum_sum(), neg.cum_sum(), ends_tie)
 
 
 def _field(*names: str) -> pl.Expr:

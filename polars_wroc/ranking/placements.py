@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
-from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.inputs.rows import class_weights
 from polars_wroc.plans.steps import Fields, as_struct
 from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.cumulative_sums import (
@@ -23,11 +23,10 @@ from polars_wroc.ranking.cumulative_sums import (
     NEGATIVES,
     POSITIVES,
     TP,
-    CumulativeSums,
-    by_descending_score,
     cumulated_list,
     row_before,
-    with_sums,
+    window_sums,
+    with_window_sums,
 )
 
 _TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
@@ -64,21 +63,12 @@ class RowCurve(Curve):
         return self.if_both_classes((weight * placement).sum()) / self.positives
 
 
-def add_placements(rows: Rows) -> pl.LazyFrame:
-    """Add the columns that `row_curve` refers to, in a plan that streams."""
-    ordered = by_descending_score(rows)
-    return add_placements_among(ordered, rows.keys, rows.observations.signed_weight)
-
-
-def add_placements_among(
-    ordered: pl.LazyFrame, keys: Sequence[str], signed_weight: pl.Expr, *, score: str = SCORE
+def add_placements(
+    sorted_rows: pl.LazyFrame, keys: Sequence[str], signed_weight: pl.Expr, *, score: str = SCORE
 ) -> pl.LazyFrame:
-    """Do as `add_placements` does, for sorted rows with any weights and groups."""
-
-    def columns(sums: CumulativeSums) -> dict[str, pl.Expr]:
-        return cumulated_around_ties(sums.tp, sums.fp, sums.ends_tie)
-
-    return with_sums(ordered, keys, signed_weight, columns, score)
+    """Add the columns that `row_curve` refers to to sorted rows, in a plan that streams."""
+    columns = cumulated_around_ties(*window_sums())
+    return with_window_sums(sorted_rows, keys, signed_weight, columns, score)
 
 
 def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
