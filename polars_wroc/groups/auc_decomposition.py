@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import weights
+from polars_wroc.groups.auc_sums import weights_by_class
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -116,7 +116,7 @@ def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
     placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), misranked)
     placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
     placed = with_rank_weights(placed)
-    positive, negative = weights().values()
+    positive, negative = weights_by_class().values()
     # Without negatives in its group a positive misranks none there.
     own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
     of_groups = rows.aggregate(

@@ -128,6 +128,6 @@ class AucSums:
 OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
 
 
-def weights() -> dict[str, pl.Expr]:
+def weights_by_class() -> dict[str, pl.Expr]:
     """Weight of a row in each class."""
     return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))

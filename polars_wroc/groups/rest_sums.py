@@ -14,7 +14,7 @@ from operator import add
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import OTHER, POWERS, AucSums, weights
+from polars_wroc.groups.auc_sums import OTHER, POWERS, AucSums, weights_by_class
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, unit_weight
@@ -94,7 +94,7 @@ class RestSums:
         columns: dict[str, pl.Expr] = {}
         unit, own = unit_weight(self.units, pl.col), pl.col(MISRANKED)
         misranked = pl.col(_ALL_MISRANKED)
-        for side, weight in weights().items():
+        for side, weight in weights_by_class().items():
             columns |= {
                 self.among.misranked_pairs_of(side): (weight * misranked).sum(),
                 self.among.misranked("first", side): (weight * (unit * misranked)).sum(),
@@ -114,7 +114,7 @@ class RestSums:
         columns: dict[str, pl.Expr] = {}
         squares = pl.col(_SQUARES)
         pairs = 2 * pl.col(AHEAD) * squares - pl.col(TIED) * pl.col(_TIED_SQUARES) / 4
-        for side, weight in weights().items():
+        for side, weight in weights_by_class().items():
             columns |= {
                 self._caused.misranked("first", OTHER[side]): (weight * squares).sum(),
                 self._caused.misranked("second", OTHER[side]): (weight * pairs).sum(),
