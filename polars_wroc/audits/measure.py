@@ -19,7 +19,6 @@ from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.curves.calibration_curve import calibration_sums
-from polars_wroc.groups.auc_sums import with_own
 from polars_wroc.groups.gaps import ENOUGH_ROWS, completed
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import Reference
@@ -43,6 +42,7 @@ from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.confusion_curve import CELLS, SQUARES
 from polars_wroc.ranking.contiguous_groups import make_contiguous, placements_in_contiguous_groups
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.ranking.placements import with_rank_weights
 from polars_wroc.ranking.thinning import thin_placements
 from polars_wroc.thresholds.search import (
     ROWS_REJECTED,
@@ -168,7 +168,7 @@ def _place_segments(
     """Place the rows in their segments; reduce each to the sums and to the points of a curve."""
     used = {CLUSTER}.union(*(_roots(value) for value in aggregates.values()))
     stacked = make_contiguous(rows, [name for name in rows.frame.collect_schema() if name in used])
-    placed = with_own(placements_in_contiguous_groups(stacked.rows))
+    placed = with_rank_weights(placements_in_contiguous_groups(stacked.rows))
     placed = with_own_cluster_sums(placed, stacked.rows.keys, interval)
     own_sums = stacked.rows.aggregate(placed, aggregates)
     points = thin_placements(stacked.rows, placed, _CURVE_POINTS)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import (
-    MISRANKED,
-    add_own_placements,
-    add_placement_columns,
-    weights,
-)
+from polars_wroc.groups.auc_sums import weights_by_class
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -17,7 +12,13 @@ from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.placements import rank_weights
+from polars_wroc.ranking.placements import (
+    MISRANKED,
+    add_placements,
+    rank_weights,
+    with_placements_among,
+    with_rank_weights,
+)
 
 DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
 # Weights of positives times the share of all negatives that they make pairs with: of those pairs
@@ -107,11 +108,11 @@ def auc_decomposition(
 def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
     """Add up the weights of each class and of the wrongly ranked pairs, per model."""
     misranked = {_SHARE_MISRANKED: rank_weights().misranked / pl.col(NEGATIVES)}
-    among_all = add_placement_columns(
-        by_descending_score(rows), models.keys, pl.col(WEIGHT), misranked
-    )
-    placed = add_own_placements(rows, among_all)
-    positive, negative = weights().values()
+    sorted_rows = by_descending_score(rows)
+    placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), misranked)
+    placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
+    placed = with_rank_weights(placed)
+    positive, negative = weights_by_class().values()
     # Without negatives in its group a positive misranks none there.
     own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
     of_groups = rows.aggregate(

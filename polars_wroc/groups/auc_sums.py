@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.inputs.rows import CLASSES, class_weights
 from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.confusion_curve import if_both_classes
-from polars_wroc.ranking.placements import add_placements, rank_weights, row_curve
+from polars_wroc.ranking.placements import row_curve
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact
 
-# Weights around a row within its group.
-MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
 OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 # Sums of the weights, of their squares and of their cubes.
 POWERS = ("weight", "squares", "cubes")
@@ -131,26 +128,6 @@ class AucSums:
 OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
 
 
-def add_own_placements(rows: Rows, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Place sorted rows in their group; add `MISRANKED`, `AHEAD` and `TIED`."""
-    return with_own(add_placements(sorted_rows, rows.keys, rows.observations.signed_weight))
-
-
-def with_own(placed: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `MISRANKED`, `AHEAD` and `TIED` to rows that have been placed in their group."""
-    around = rank_weights()
-    columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
-    return placed.with_columns(**columns)
-
-
-def add_placement_columns(
-    sorted_rows: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Place the rows with these weights among those with the same keys; keep ``columns``."""
-    before = sorted_rows.collect_schema().names()
-    return add_placements(sorted_rows, keys, weights).select(*before, **columns)
-
-
-def weights() -> dict[str, pl.Expr]:
+def weights_by_class() -> dict[str, pl.Expr]:
     """Weight of a row in each class."""
     return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))

@@ -214,11 +214,10 @@ def fairness_of(
     rates = known(join_on_keys(rates, counts, rows.keys), {rate: rate for rate in _RATES.values()})
     # Read once for each rate, and planned and computed once all the same.
     rates = rates.cache()
-    # Of bins there are bounds of the AUC under these names.
-    aucs = aucs.with_columns(auc_low="ci_low", auc_high="ci_high")
     estimates = [
         *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
-        _estimates(aucs, rows, "auc", "auc"),
+        # Those with the name of the AUC are its bounds where scores are binned.
+        _estimates(aucs, rows, "auc", "auc", limits="ci"),
     ]
     if distances is not None:
         # The counts of all groups, so that those of the rest are known.
@@ -235,14 +234,16 @@ def fairness_of(
     return complete.sort(pl.col("metric").cast(pl.Enum(list(METRICS))))
 
 
-def _estimates(table: pl.LazyFrame, rows: Rows, notion: str, rate: str) -> pl.LazyFrame:
-    """One row per group with the rate that a notion of fairness is about."""
+def _estimates(
+    table: pl.LazyFrame, rows: Rows, notion: str, rate: str, limits: str | None = None
+) -> pl.LazyFrame:
+    """One row per group with the rate that a notion of fairness is about, and its ``limits``."""
     return table.select(
         *rows.keys,
         notion=pl.lit(notion),
         value=rate,
-        low=f"{rate}_low",
-        high=f"{rate}_high",
+        low=f"{limits or rate}_low",
+        high=f"{limits or rate}_high",
     )
 
 

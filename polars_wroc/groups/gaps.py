@@ -14,7 +14,6 @@ from typing import NamedTuple
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.groups.auc_sums import add_own_placements
 from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
 from polars_wroc.groups.min_rows import both_large_enough, large_enough
 from polars_wroc.groups.rate_gaps import RateGaps
@@ -25,6 +24,7 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import as_struct, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.placements import add_placements, with_rank_weights
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted_together
 from polars_wroc.thresholds.search import confusion_at
@@ -70,8 +70,9 @@ def measure_gaps(
 
 def place(rows: Rows, reference: Reference) -> pl.LazyFrame:
     """Sort the rows; place each in its group and, where the reference wants it, among all."""
-    sorted_rows = reference.place_among_all(by_descending_score(rows))
-    return add_own_placements(rows, sorted_rows)
+    placed = reference.place_among_all(by_descending_score(rows))
+    placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
+    return with_rank_weights(placed)
 
 
 def sum_groups(rows: Rows, placed: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:

@@ -14,22 +14,19 @@ from operator import add
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import (
-    AHEAD,
-    MISRANKED,
-    OTHER,
-    POWERS,
-    TIED,
-    AucSums,
-    add_placement_columns,
-    weights,
-)
+from polars_wroc.groups.auc_sums import OTHER, POWERS, AucSums, weights_by_class
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, unit_weight
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.placements import rank_weights
+from polars_wroc.ranking.placements import (
+    AHEAD,
+    MISRANKED,
+    TIED,
+    rank_weights,
+    with_placements_among,
+)
 
 # Weight that a row misranks among all rows.
 _ALL_MISRANKED = "__all_misranked"
@@ -80,13 +77,13 @@ class RestSums:
         # Labels are checked within each group, where rows are placed in it.
         around = rank_weights()
         misranked = {_ALL_MISRANKED: around.misranked}
-        placed = add_placement_columns(sorted_rows, self.partition_keys, pl.col(WEIGHT), misranked)
+        placed = with_placements_among(sorted_rows, self.partition_keys, pl.col(WEIGHT), misranked)
         squares = pl.col(WEIGHT) * unit_weight(self.units, pl.col)
         columns = {_SQUARES: around.misranked, _TIED_SQUARES: around.tied_other}
-        placed = add_placement_columns(placed, self.partition_keys, squares, columns)
+        placed = with_placements_among(placed, self.partition_keys, squares, columns)
         misranked = {_SQUARES_MISRANKED: around.misranked}
         weights_misranked = squares * pl.col(_ALL_MISRANKED)
-        return add_placement_columns(placed, self.partition_keys, weights_misranked, misranked)
+        return with_placements_among(placed, self.partition_keys, weights_misranked, misranked)
 
     @property
     def aggregates(self) -> dict[str, pl.Expr]:
@@ -97,7 +94,7 @@ class RestSums:
         columns: dict[str, pl.Expr] = {}
         unit, own = unit_weight(self.units, pl.col), pl.col(MISRANKED)
         misranked = pl.col(_ALL_MISRANKED)
-        for side, weight in weights().items():
+        for side, weight in weights_by_class().items():
             columns |= {
                 self.among.misranked_pairs_of(side): (weight * misranked).sum(),
                 self.among.misranked("first", side): (weight * (unit * misranked)).sum(),
@@ -117,7 +114,7 @@ class RestSums:
         columns: dict[str, pl.Expr] = {}
         squares = pl.col(_SQUARES)
         pairs = 2 * pl.col(AHEAD) * squares - pl.col(TIED) * pl.col(_TIED_SQUARES) / 4
-        for side, weight in weights().items():
+        for side, weight in weights_by_class().items():
             columns |= {
                 self._caused.misranked("first", OTHER[side]): (weight * squares).sum(),
                 self._caused.misranked("second", OTHER[side]): (weight * pairs).sum(),

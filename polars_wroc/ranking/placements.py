@@ -29,6 +29,8 @@ from polars_wroc.ranking.cumulative_sums import (
     with_window_sums,
 )
 
+# Weights around a row, as columns: see `RankWeights`.
+MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
 _TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
 
 
@@ -69,6 +71,21 @@ def add_placements(
     """Add the columns that `row_curve` refers to to sorted rows, in a plan that streams."""
     columns = cumulated_around_ties(*window_sums())
     return with_window_sums(sorted_rows, keys, signed_weight, columns, score)
+
+
+def with_placements_among(
+    sorted_rows: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Place the rows with these weights among those with the same keys; keep only ``columns``."""
+    before = sorted_rows.collect_schema().names()
+    return add_placements(sorted_rows, keys, weights).select(*before, **columns)
+
+
+def with_rank_weights(placed: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `MISRANKED`, `AHEAD` and `TIED` to rows that have been placed."""
+    around = rank_weights()
+    columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
+    return placed.with_columns(**columns)
 
 
 def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
