@@ -19,6 +19,7 @@ from polars_wroc.counts.score_sums import (
     with_common_score,
 )
 from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
+from polars_wroc.inputs.missing import MISSING_MARKS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import aggregate, join_on_keys
 
@@ -38,14 +39,16 @@ def pool_in_bins(
     if CLUSTER in rows.frame.collect_schema():
         msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
         raise ValueError(msg)
+    # Rows that miss different values are not pooled: they are still to be counted.
+    marks = [MISSING_MARKS] if MISSING_MARKS in rows.frame.collect_schema() else []
+    marked = rows.regrouped([*rows.group_keys, *marks])
     if binning.tolerance is None:
-        counts = _binned(rows, binning, binning.parts)
+        counts = _binned(marked, binning, binning.parts)
     else:
-        groups = rows.group_keys
-        ways = [groups] if groupings is None else groupings
-        counts = _divide(rows, binning, ways)
-    pooled = rows_from_counts(check_labels(counts, rows.keys), rows.keys, rows.model_keys)
-    return replace(pooled, names=rows.names)
+        ways = [rows.group_keys] if groupings is None else groupings
+        counts = _divide(marked, binning, ways)
+    pooled = rows_from_counts(check_labels(counts, marked.keys), marked.keys, rows.model_keys)
+    return replace(pooled, keys=rows.keys, names=rows.names)
 
 
 def _binned(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:

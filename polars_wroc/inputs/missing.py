@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from polars_wroc.inputs.columns import Typed
+from polars_wroc.inputs.columns import ROW_COUNT, Typed
 from polars_wroc.inputs.names import MODEL
 
 # Bits of a small number that each row carries, so that one scan is enough.
@@ -65,12 +65,18 @@ def count_missing(
         of_score = {name: incomplete.filter(pl.col(MODEL) == name) for name in scores}
     first = of_score[scores[0]]
     return MissingRows(
-        groups={name: first[key].null_count() for key, name in groups.items()},
-        scores={name: _count(rows, _SCORE) for name, rows in of_score.items()},
-        label=_count(first, _LABEL),
-        weight=_count(first, _WEIGHT),
+        groups={name: _count(first, pl.col(key).is_null()) for key, name in groups.items()},
+        scores={name: _count(rows, _has(_SCORE)) for name, rows in of_score.items()},
+        label=_count(first, _has(_LABEL)),
+        weight=_count(first, _has(_WEIGHT)),
     )
 
 
-def _count(rows: pl.DataFrame, mark: int) -> int:
-    return rows.filter((pl.col(MISSING_MARKS) & mark) != 0).height
+def _has(mark: int) -> pl.Expr:
+    return (pl.col(MISSING_MARKS) & mark) != 0
+
+
+def _count(rows: pl.DataFrame, condition: pl.Expr) -> int:
+    those = rows.filter(condition)
+    # In bins a row may represent several.
+    return int(those[ROW_COUNT].sum()) if ROW_COUNT in those.columns else those.height

@@ -50,6 +50,7 @@ def rows() -> pl.DataFrame:
         ("s", {}),
         (["s", "t"], {"weight": "w", "threshold": 0.5, "reference": "overall"}),
         ("s", {"weight": "w", "cluster": "c", "criterion": "youden"}),
+        (["s", "t"], {"weight": "w", "bins": 16}),
     ],
 )
 def test_a_lazy_source_is_read_once(rows: pl.DataFrame, score: Any, options: Any) -> None:
