@@ -343,6 +343,7 @@ def unpacked(packed: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=9))
 def test_packed_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
     named = [dict(zip(("a", "threshold", "b"), row, strict=True)) for row in rows]
