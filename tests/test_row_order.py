@@ -114,6 +114,7 @@ print(pl.thread_pool_size())
 """
 
 
+@pytest.mark.slow
 def test_number_of_threads_is_of_no_account(tied: pl.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     tied.write_parquet(path, row_group_size=50)

@@ -328,7 +328,8 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
 
 
 # Two scores in one audit are two cases for the price of one.
-@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
 @settings(max_examples=1, phases=[Phase.explicit, Phase.generate])
 @given(frame=frames())
 def test_tables_of_few_rows(frame: pl.DataFrame, reference: str) -> None:

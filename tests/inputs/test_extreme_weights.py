@@ -233,7 +233,8 @@ def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFra
     assert found.filter(there).to_list() == pytest.approx(expected.filter(there).to_list())
 
 
-@pytest.mark.parametrize("heavy", sweep([1e307, 1.7e308, 1e308]))
+@pytest.mark.slow
+@pytest.mark.parametrize("heavy", [1e307, 1.7e308, 1e308])
 def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
     heavy: float, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -94,7 +95,7 @@ def test_bytes_do_not_depend_on_the_order_of_rows(
     assert pages[0] == pages[1]
 
 
-@pytest.mark.parametrize("given", ["yesterday", "1.5", "9" * 30])
+@pytest.mark.parametrize("given", sweep(["yesterday", "1.5", "9" * 30]))
 def test_date_that_is_no_number_of_seconds(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
