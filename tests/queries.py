@@ -8,6 +8,7 @@ from typing import TypeAlias
 import polars as pl
 
 import polars_wroc as wroc
+from polars_wroc.inputs.rows import IntoColumns
 
 # Of a frame, and of the groups where it has any.
 Table: TypeAlias = Callable[..., pl.LazyFrame]
@@ -17,9 +18,16 @@ def _gaps(reference: str) -> Table:
     return lambda f, by="g": wroc.group_gaps(f, "y", "s", weight="w", by=by, reference=reference)
 
 
-def _gaps_to_a_group(frame: pl.LazyFrame, by: str | list[pl.Expr] = "g") -> pl.LazyFrame:
-    group = "b" if isinstance(by, str) else ("b",) * len(by)
+def _gaps_to_a_group(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
+    group = ("b",) * len(by) if isinstance(by, list) else "b"
     return wroc.group_gaps(frame, "y", "s", weight="w", by=by, reference=group)
+
+
+def _of_counts(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
+    counts = wroc.score_counts(frame, "y", "s", weight="w", by=by)
+    names = frame.select(by).collect_schema().names()
+    table: pl.LazyFrame = wroc.from_counts(counts).summary(by=names)
+    return table
 
 
 # A score that may be a probability.
@@ -91,9 +99,7 @@ TABLES: dict[str, Table] = {
     "merge_counts": lambda f, by="g": wroc.merge_counts(
         [wroc.score_counts(f, "y", "s", by=by), wroc.score_counts(f, "y", "s", by=by, bins=64)]
     ),
-    "from_counts": lambda f, by="g": wroc.from_counts(
-        wroc.score_counts(f, "y", "s", weight="w", by=by)
-    ).summary(by=by),
+    "from_counts": _of_counts,
     "summary in bins": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by, bins=64),
     "summary within a tolerance": lambda f, by="g": wroc.summary(
         f, "y", "s", weight="w", by=by, bins=64, tolerance=0.01

@@ -227,17 +227,17 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
         {"y": random.random(600) < 0.5, "s": random.random(600) + 3, "g": ["a", "b", "c"] * 200}
     )
     (part,) = read_parts("frames", frame, "y", "s", None, "g", None)
-    ranges = cut_ranges(collect(count_in_bins(part)), ["g"], 100)
+    ranges = cut_ranges(collect(count_in_bins(part)), part.keys, 100)
     assert [each.known for each in ranges] == [None] * len(order)
     options = IntervalOptions(0.95, "logit-t", "probability")
     sums = [collect(each.sums(each.span.of(part), options)) for each in ranges]
 
     def add(parts: list[pl.DataFrame]) -> pl.DataFrame:
-        return collect(add_ranges(parts, ["g"]))
+        return collect(add_ranges(parts, part.keys))
 
     shuffled = [sums[number] for number in order]
     nested = add([add(shuffled[:first]), add(shuffled[first:])])
-    assert_same(nested.sort("g"), add(sums).sort("g"))
+    assert_same(nested.sort(part.keys), add(sums).sort(part.keys))
 
 
 def test_frames_must_have_the_same_groups() -> None:
