@@ -8,7 +8,6 @@ tables. Importing the package registers the functions as ``.wroc`` on expression
 """
 
 from polars_wroc import early_interruption as _early_interruption  # noqa: F401  (comes first)
-from polars_wroc import namespaces as _namespaces  # noqa: F401  (registers .wroc)
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.result import Audit
 from polars_wroc.charts import (
@@ -19,14 +18,16 @@ from polars_wroc.charts import (
     roc_chart,
     threshold_chart,
 )
-from polars_wroc.counts.score_counts import merge_counts, score_counts
+from polars_wroc.counts.merge_counts import merge_counts
+from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_error import calibration_error
+from polars_wroc.curves.confusion_curve import confusion_curve
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
-from polars_wroc.curves.roc_curve import confusion_curve, roc_curve
-from polars_wroc.curves.roc_points import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.curves.tpr_at_fpr import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.auc_decomposition import auc_decomposition
 from polars_wroc.groups.cross_auc import cross_auc
@@ -44,11 +45,11 @@ from polars_wroc.metrics.curve_metrics import (
     equal_error_rate,
     gini,
     ks,
-    log_loss,
     pr_auc,
     roc_auc,
 )
 from polars_wroc.metrics.hull_metrics import h_measure, roc_hull_auc
+from polars_wroc.metrics.log_loss import log_loss
 from polars_wroc.metrics.partial_auc import PartialAUC, partial_auc, partial_aucs
 from polars_wroc.metrics.partial_auc_ci import partial_auc_ci
 from polars_wroc.metrics.roc_auc_ci import roc_auc_ci
@@ -56,9 +57,11 @@ from polars_wroc.metrics.roc_auc_multiclass import roc_auc_multiclass
 from polars_wroc.metrics.roc_influence import roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import summary_in_ranges
-from polars_wroc.namespaces import Counts, from_counts
+from polars_wroc.namespaces import wroc as _wroc  # noqa: F401  (registers .wroc)
+from polars_wroc.namespaces.counts import Counts, from_counts
+from polars_wroc.thresholds.confusion_matrix import confusion_matrix
 from polars_wroc.thresholds.operating_points import operating_point, operating_points
-from polars_wroc.thresholds.threshold_metrics import confusion_matrix, threshold_metrics
+from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 __version__ = "0.1.0"
 

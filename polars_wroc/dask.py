@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc.counts.score_counts import merge_counts
+from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
 from polars_wroc.inputs import arguments

@@ -39,9 +39,9 @@ from polars_wroc.metrics.summary import summary_sums, with_own_cluster_sums
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.confusion_curve import CELLS, SQUARES
 from polars_wroc.ranking.contiguous_groups import make_contiguous, placements_in_contiguous_groups
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.ranking.placements import with_rank_weights
 from polars_wroc.ranking.thinning import thin_placements
 from polars_wroc.thresholds.search import (

@@ -21,7 +21,7 @@ from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import summary_columns, summary_of
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.confusion_curve import cell
+from polars_wroc.ranking.curve import cell
 from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc_change
 from polars_wroc.thresholds.search import ROWS_SELECTED
 

@@ -37,7 +37,7 @@ from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.names import ROC_COLUMNS
 from polars_wroc.metrics.cost_partial_auc import Baseline
 from polars_wroc.plans.by_keys import over
-from polars_wroc.ranking.confusion_curve import CELLS, is_origin
+from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.stats.proportions import TOLERANCE
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from polars_wroc.inputs.costs import Costs
 from polars_wroc.metrics.cost_partial_auc import Baseline, CostLine, cost_line, shares_of_area
 from polars_wroc.plans.by_keys import over
 from polars_wroc.ranking.areas import LinePieces
-from polars_wroc.ranking.confusion_curve import is_origin, table_curve
+from polars_wroc.ranking.curve import is_origin, table_curve
 from polars_wroc.stats.proportions import TOLERANCE
 
 PREVALENCE = "__prevalence"

@@ -11,7 +11,7 @@ from polars_wroc.charts.channels import Channel, Keys, tooltip_of, values_of
 from polars_wroc.charts.labels import heading
 from polars_wroc.charts.style import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES
 from polars_wroc.inputs import arguments
-from polars_wroc.ranking.confusion_curve import CELLS
+from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.thinning import thin
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from polars_wroc.charts.style import MAX_ROWS, ONE_CLASS, PALE, haloed
 from polars_wroc.metrics.formulas import average_precision
 from polars_wroc.metrics.registry import CURVE_METRICS
 from polars_wroc.plans.by_keys import over
-from polars_wroc.ranking.confusion_curve import CELLS, is_origin, table_curve
+from polars_wroc.ranking.curve import CELLS, is_origin, table_curve
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from polars_wroc.charts.curve_layers import (
 )
 from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS
 from polars_wroc.inputs.names import BAND_COLUMNS, ROC_COLUMNS
-from polars_wroc.ranking.confusion_curve import CELLS, is_origin
+from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc
 
 if TYPE_CHECKING:

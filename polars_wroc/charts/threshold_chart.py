@@ -32,7 +32,7 @@ from polars_wroc.charts.slider import Slider, chosen, slider_of
 from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import ROC_COLUMNS
-from polars_wroc.ranking.confusion_curve import CELLS
+from polars_wroc.ranking.curve import CELLS
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart

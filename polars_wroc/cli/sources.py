@@ -24,7 +24,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
-from polars_wroc.namespaces import Counts
+from polars_wroc.namespaces.counts import Counts
 from polars_wroc.plans.checks import message_of
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.spill_guard import (

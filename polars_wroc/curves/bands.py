@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
-from polars_wroc.ranking.confusion_curve import (
+from polars_wroc.ranking.curve import (
     NEGATIVES_SQUARES,
     POSITIVES_SQUARES,
     is_origin,

@@ -15,8 +15,8 @@ from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, Step, in_columns
-from polars_wroc.ranking.confusion_curve import is_divisor
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP, by_descending_score
+from polars_wroc.ranking.curve import is_divisor
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.stats.differences import Estimate
 from polars_wroc.stats.proportions import TOLERANCE, Proportions, WeightedCount, proportion

@@ -9,8 +9,8 @@ from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.ranking.confusion_curve import CELLS, curve_frame, is_origin, totals
 from polars_wroc.ranking.convex_hull import on_hull
+from polars_wroc.ranking.curve import CELLS, curve_frame, is_origin, totals
 
 _COLUMNS = ("threshold", "fpr", "fnr", "dominated", "best_from", "best_to")
 _EXPECTED = "expected_cost"

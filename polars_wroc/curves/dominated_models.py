@@ -17,9 +17,9 @@ from polars_wroc.metrics import formulas
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import as_struct
-from polars_wroc.ranking.confusion_curve import curve_list, list_curve
 from polars_wroc.ranking.convex_hull import hull_list
 from polars_wroc.ranking.cumulative_sums import FP, TP
+from polars_wroc.ranking.curve import curve_list, list_curve
 from polars_wroc.stats.proportions import TOLERANCE
 
 _COLUMNS = ("auc", "roc_hull_auc", "dominated", "dominated_by")

@@ -10,7 +10,7 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.ranking.confusion_curve import CELLS, CURVE_COLUMNS, curve_frame, totals
+from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, totals
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 

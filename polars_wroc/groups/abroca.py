@@ -14,13 +14,13 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.group_numbers import GROUP, numbered_groups, with_numbers
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.steps import Fields, as_struct
-from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     by_descending_score,
     window_sums,
     with_window_sums,
 )
+from polars_wroc.ranking.curve import if_both_classes
 
 # The number of the group whose curve is measured.
 MEASURED = "__measured"

@@ -10,8 +10,8 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import (
     MISRANKED,
     add_placements,

@@ -10,7 +10,7 @@ from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES, class_weights
 from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.confusion_curve import if_both_classes
+from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import row_curve
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact

@@ -24,14 +24,14 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.score_types import unless_moved
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.ranking.confusion_curve import (
+from polars_wroc.ranking.convex_hull import on_hull
+from polars_wroc.ranking.curve import (
     MOVED,
     curve_frame,
     if_both_classes,
     is_origin,
     totals,
 )
-from polars_wroc.ranking.convex_hull import on_hull
 from polars_wroc.thresholds.rules import choose_rule
 from polars_wroc.thresholds.search import choose_threshold
 

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.confusion_curve import CELLS, SQUARES
+from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
 from polars_wroc.stats.distributions import two_sided_p_value
 from polars_wroc.stats.proportions import Proportion, Proportions, WeightedCount, proportion

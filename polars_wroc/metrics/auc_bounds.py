@@ -15,8 +15,8 @@ import polars as pl
 from polars_wroc.inputs.columns import SEVERAL_SCORES
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics import formulas
-from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placements import add_placements, row_curve
 
 AUC_BOUNDS = ("auc_low", "auc_high")

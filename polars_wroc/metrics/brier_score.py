@@ -10,8 +10,8 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import formulas
 from polars_wroc.plans.steps import Fields, as_struct, in_struct
-from polars_wroc.ranking.confusion_curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.convex_hull import hull_list
+from polars_wroc.ranking.curve import Curve, curve_list, is_divisor, list_curve
 
 BRIER_COLUMNS = (
     "brier_score",

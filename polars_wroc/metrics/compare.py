@@ -17,8 +17,8 @@ from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import Units, Variance, units_of
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, as_struct, in_columns
-from polars_wroc.ranking.confusion_curve import if_both_classes
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import (
     ClassRows,
     Placements,

@@ -14,7 +14,7 @@ from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.plans.steps import as_struct, let
 from polars_wroc.ranking.areas import LinePieces, _areas_above_zero, pieces, total
-from polars_wroc.ranking.confusion_curve import Curve, fold
+from polars_wroc.ranking.curve import Curve, fold
 
 Baseline: TypeAlias = Literal["random", "trivial"]
 CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "corrected"]

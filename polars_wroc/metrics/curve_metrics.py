@@ -16,7 +16,7 @@ from polars_wroc.metrics.registry import (
     need_scores,
 )
 from polars_wroc.plans.steps import as_struct
-from polars_wroc.ranking.confusion_curve import Curve, fold
+from polars_wroc.ranking.curve import Curve, fold
 
 
 def roc_auc(
@@ -72,7 +72,7 @@ def roc_auc(
     >>> df.select(pl.col("s").wroc.roc_auc("y", weight="w")).item()
     0.325
     """
-    return _metric("roc_auc", label, score, weight, pos_label)
+    return curve_metric("roc_auc", label, score, weight, pos_label)
 
 
 def gini(
@@ -101,7 +101,7 @@ def gini(
     >>> df.select(wroc.gini("y", "s")).item()
     0.5
     """
-    return _metric("gini", label, score, weight, pos_label)
+    return curve_metric("gini", label, score, weight, pos_label)
 
 
 def ks(
@@ -129,7 +129,7 @@ def ks(
     >>> df.select(wroc.ks("y", "s")).item()
     0.5
     """
-    return _metric("ks", label, score, weight, pos_label)
+    return curve_metric("ks", label, score, weight, pos_label)
 
 
 def average_precision(
@@ -158,7 +158,7 @@ def average_precision(
     >>> round(df.select(wroc.average_precision("y", "s")).item(), 6)
     0.833333
     """
-    return _metric("average_precision", label, score, weight, pos_label)
+    return curve_metric("average_precision", label, score, weight, pos_label)
 
 
 def pr_auc(
@@ -193,7 +193,7 @@ def pr_auc(
     >>> round(df.select(wroc.pr_auc("y", "s")).item(), 6)
     0.797267
     """
-    return _metric("pr_auc", label, score, weight, pos_label)
+    return curve_metric("pr_auc", label, score, weight, pos_label)
 
 
 def equal_error_rate(
@@ -222,40 +222,7 @@ def equal_error_rate(
     >>> df.select(wroc.equal_error_rate("y", "s")).item()
     0.5
     """
-    return _metric("equal_error_rate", label, score, weight, pos_label)
-
-
-def log_loss(
-    label: IntoColumn,
-    score: IntoColumn,
-    *,
-    weight: IntoColumn | None = None,
-    pos_label: object = None,
-) -> pl.Expr:
-    """Mean negative logarithm of the probability that the score gives to the outcome.
-
-    Parameters are those of `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
-    score closer to 0 or 1 than the machine precision of its type is taken to be that far away.
-
-    Returns
-    -------
-    pl.Expr
-        One Float64 per group, named ``log_loss``, zero or more; null where no row has weight.
-
-    Raises
-    ------
-    polars.exceptions.InvalidOperationError
-        At collect, for a score that is not between 0 and 1; else as for `roc_auc`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> round(df.select(wroc.log_loss("y", "s")).item(), 6)
-    0.544208
-    """
-    return _metric("log_loss", label, score, weight, pos_label)
+    return curve_metric("equal_error_rate", label, score, weight, pos_label)
 
 
 def curve_metrics(
@@ -315,13 +282,14 @@ def curve_metrics(
     return from_expressions(label, score, weight, pos_label, build).alias("curve_metrics")
 
 
-def _metric(
+def curve_metric(
     name: MetricName,
     label: IntoColumn,
     score: IntoColumn,
     weight: IntoColumn | None,
     pos_label: object,
 ) -> pl.Expr:
+    """Write a metric of the registry as an expression."""
     metric = CURVE_METRICS[name]
     build = partial(fold, formula=metric, of_score=metric.of_score)
     return from_expressions(label, score, weight, pos_label, build).alias(name)

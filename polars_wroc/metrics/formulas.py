@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.plans.steps import Fields, let
 from polars_wroc.ranking.areas import pieces, total
-from polars_wroc.ranking.confusion_curve import Curve, is_divisor
+from polars_wroc.ranking.curve import Curve, is_divisor
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
 

@@ -12,8 +12,8 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import formulas
-from polars_wroc.ranking.confusion_curve import Curve, curve_list, list_curve
 from polars_wroc.ranking.convex_hull import hull_list
+from polars_wroc.ranking.curve import Curve, curve_list, list_curve
 
 Density: TypeAlias = Literal["beta22", "hmeasure"]
 

@@ -26,8 +26,8 @@ from polars_wroc.ranking.areas import (
     pieces,
     total,
 )
-from polars_wroc.ranking.confusion_curve import Curve, fold
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import add_placements, row_curve
 
 

@@ -20,7 +20,7 @@ from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval, IntervalOptions
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, let
 from polars_wroc.ranking.areas import LinePieces, Range
-from polars_wroc.ranking.confusion_curve import Curve, if_both_classes
+from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.placements import (
     ClassRows,
     Placements,

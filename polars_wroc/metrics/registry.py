@@ -14,7 +14,7 @@ from polars_wroc.metrics import formulas
 from polars_wroc.metrics.cost_partial_auc import CostPartialAUC
 from polars_wroc.metrics.formulas import Formula
 from polars_wroc.metrics.partial_auc import PartialAUC
-from polars_wroc.ranking.confusion_curve import Curve
+from polars_wroc.ranking.curve import Curve
 
 MetricName: TypeAlias = Literal[
     "roc_auc",

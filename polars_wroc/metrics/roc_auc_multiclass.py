@@ -19,7 +19,7 @@ from polars_wroc.metrics import formulas
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.checks import require_at_collect
 from polars_wroc.plans.steps import as_struct
-from polars_wroc.ranking.confusion_curve import Curve, fold
+from polars_wroc.ranking.curve import Curve, fold
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]
 Average: TypeAlias = Literal["macro", "weighted", "micro"]

@@ -18,8 +18,8 @@ from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, IntervalOptions, Method
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
 
 # Metrics that are neither columns of the interval nor derived from the AUC.

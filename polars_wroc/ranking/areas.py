@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.plans.steps import Fields, let
-from polars_wroc.ranking.confusion_curve import Curve
+from polars_wroc.ranking.curve import Curve
 
 Range: TypeAlias = tuple[float, float]
 

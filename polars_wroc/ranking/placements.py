@@ -16,7 +16,6 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import class_weights
 from polars_wroc.plans.steps import Fields, as_struct
-from polars_wroc.ranking.confusion_curve import Curve
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     FP,
@@ -28,6 +27,7 @@ from polars_wroc.ranking.cumulative_sums import (
     window_sums,
     with_window_sums,
 )
+from polars_wroc.ranking.curve import Curve
 
 # Weights around a row, as columns: see `RankWeights`.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"

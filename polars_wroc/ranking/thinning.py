@@ -9,7 +9,8 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.ranking.confusion_curve import (
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.curve import (
     CELLS,
     cells_of,
     is_origin,
@@ -17,7 +18,6 @@ from polars_wroc.ranking.confusion_curve import (
     threshold_of,
     totals,
 )
-from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 
 AUC_CHANGE = "auc_change"
 _AREA, _PART, _STARTS = "__area", "__part", "__starts"

@@ -13,8 +13,8 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.costs import target_prevalence
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.confusion_curve import CELLS, SQUARES, ratio
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
+from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
 from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, Confusion
 

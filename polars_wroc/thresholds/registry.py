@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.ranking.confusion_curve import ratio
+from polars_wroc.ranking.curve import ratio
 
 
 class Confusion(NamedTuple):

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
-from polars_wroc.ranking.confusion_curve import are_both_classes, is_divisor
+from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE
 
 Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]

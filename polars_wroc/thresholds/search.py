@@ -14,15 +14,6 @@ from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.steps import Fields, Step, as_struct
-from polars_wroc.ranking.confusion_curve import (
-    CELLS,
-    MOVED,
-    SQUARES,
-    cell,
-    cells_of,
-    curve_frame,
-    totals,
-)
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     FP,
@@ -30,6 +21,15 @@ from polars_wroc.ranking.cumulative_sums import (
     POSITIVES,
     TP,
     cumulated_list,
+)
+from polars_wroc.ranking.curve import (
+    CELLS,
+    MOVED,
+    SQUARES,
+    cell,
+    cells_of,
+    curve_frame,
+    totals,
 )
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.thresholds.confusion_metrics import weights_in_cells

@@ -265,4 +265,6 @@ def test_there_must_be_groups(people: pl.DataFrame) -> None:
         wroc.cross_auc(people, "y", "s", by=None)  # type: ignore[arg-type]
     # Groups of positives and of negatives are columns of their own.
     named = people.rename({"g": "xauc"})
-    assert {"positive_xauc", "negative_xauc"} <= {*wroc.cross_auc(named, "y", "s", by="xauc").columns}
+    assert {"positive_xauc", "negative_xauc"} <= {
+        *wroc.cross_auc(named, "y", "s", by="xauc").columns
+    }

@@ -28,7 +28,7 @@ from polars_wroc.metrics.registry import (
     MetricName,
 )
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS
-from polars_wroc.namespaces import ExprNamespace
+from polars_wroc.namespaces.wroc import ExprNamespace
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric

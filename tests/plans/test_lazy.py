@@ -126,4 +126,4 @@ def test_import_registers_the_namespaces() -> None:
     frame: Any = pl.DataFrame({"y": [1, 0], "s": [2, 1]})
     owners: list[Any] = [frame, frame.lazy(), pl.col("s")]
     for owner in owners:
-        assert type(owner.wroc).__module__ == "polars_wroc.namespaces"
+        assert type(owner.wroc).__module__ == "polars_wroc.namespaces.wroc"

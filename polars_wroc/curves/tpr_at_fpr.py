@@ -17,7 +17,7 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import with_corners
 from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.ranking.confusion_curve import is_origin
+from polars_wroc.ranking.curve import is_origin
 
 
 def tpr_at_fpr(

@@ -1,0 +1,41 @@
+"""The log-loss of a score that is a probability."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.metrics.curve_metrics import curve_metric
+
+
+def log_loss(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Mean negative logarithm of the probability that the score gives to the outcome.
+
+    Parameters are those of `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
+    score closer to 0 or 1 than the machine precision of its type is taken to be that far away.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``log_loss``, zero or more; null where no row has weight.
+
+    Raises
+    ------
+    polars.exceptions.InvalidOperationError
+        At collect, for a score that is not between 0 and 1; else as for `roc_auc`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> round(df.select(wroc.log_loss("y", "s")).item(), 6)
+    0.544208
+    """
+    return curve_metric("log_loss", label, score, weight, pos_label)

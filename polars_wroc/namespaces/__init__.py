@@ -1,0 +1,1 @@
+"""Methods: every function on scores, frames and counts."""
