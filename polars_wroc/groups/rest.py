@@ -133,14 +133,14 @@ class Overall(_UsesComplement):
         return compared_columns(own, overall, known)
 
     def _covariance(self, side: str, other: str, field: Fields) -> pl.Expr:
-        among, both = self._sums.among, (self._sums.own, self._sums.overall)
+        group_in_all, both = self._sums.group_in_all, (self._sums.own, self._sums.overall)
         own, overall = (each.variance for each in both)
         own_others, all_others = (field(each.weight(other)) for each in both)
         centres = field(own.centre), field(overall.centre)
         spread = (
             field(self._sums.own.cross(side)) / (own_others * all_others)
             - centres[1] * field(own.column("first", side))
-            - centres[0] * field(among.misranked("first", side)) / all_others
+            - centres[0] * field(group_in_all.misranked("first", side)) / all_others
             + centres[0] * centres[1] * field(own.column("squares", side))
         )
         factors = field(own.column("factor", side)) * field(overall.column("factor", side))
