@@ -51,7 +51,7 @@ METRICS: dict[str, FairnessMetric] = {
         FairnessMetric("auc_difference", f"Difference of the {ROC_AUC.label}s", (ROC_AUC.column,)),
         FairnessMetric(
             ABROCA,
-            "ABROCA, the largest area between the ROC curves of a group and of the rest",
+            "ABROCA, the largest area between the ROC curves of a group and of its complement",
             (ROC_AUC.column,),
         ),
     )

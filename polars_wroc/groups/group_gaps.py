@@ -55,11 +55,11 @@ def group_gaps(
         (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
         among significant gaps); or ``"none"``.
     min_rows
-        Minimum sample size of a test. Estimates from fewer rows are reported but not tested, and
-        their group is not the best. Counted are the rows of each class for an AUC, positives for
-        a tpr, negatives for an fpr, selected rows for a ppv, the other rows for an npv and all
-        rows for a selection rate, both in the group and in the reference without the group.
-        A row with a frequency weight counts that many times.
+        Minimum sample size of a test, in the group and in the reference without the group: rows
+        of each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a
+        ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
+        are reported but not tested, and such a group cannot be ``"best"``. A row with a frequency
+        weight counts that many times.
 
     Returns
     -------

@@ -150,26 +150,28 @@ class RestSums:
         own, overall = self.own, self.overall
         group_in_all, all_in_group = self.group_in_all, self._all_in_group
 
-        def less(more: Sequence[str], subtracted: Sequence[str]) -> pl.Expr:
-            return _less([field(name) for name in more], [field(name) for name in subtracted])
+        def difference(added: Sequence[str], subtracted: Sequence[str]) -> pl.Expr:
+            return _difference(
+                [field(name) for name in added], [field(name) for name in subtracted]
+            )
 
         columns = {
-            self.rest.misranked_pairs: less(
+            self.rest.misranked_pairs: difference(
                 [overall.misranked_pairs, own.misranked_pairs],
                 [group_in_all.misranked_pairs_of(side) for side in CLASSES],
             )
         }
         for side in CLASSES:
             for name in POWERS:
-                columns[self.rest.power(name, side)] = less(
+                columns[self.rest.power(name, side)] = difference(
                     [overall.power(name, side)], [own.power(name, side)]
                 )
-            columns[self.rest.misranked("first", side)] = less(
+            columns[self.rest.misranked("first", side)] = difference(
                 [each.misranked("first", side) for each in (overall, own)],
                 [each.misranked("first", side) for each in (group_in_all, all_in_group)],
             )
             # Moments of the weight misranked overall minus the weight misranked in the group.
-            columns[self.rest.misranked("second", side)] = less(
+            columns[self.rest.misranked("second", side)] = difference(
                 [
                     *(each.misranked("second", side) for each in (overall, all_in_group)),
                     *[own.cross(side)] * 2,
@@ -185,7 +187,7 @@ class RestSums:
         }
 
 
-def _less(more: Sequence[pl.Expr], less: Sequence[pl.Expr]) -> pl.Expr:
+def _difference(added: Sequence[pl.Expr], subtracted: Sequence[pl.Expr]) -> pl.Expr:
     """Subtract sums of non-negative terms; a difference within rounding is 0."""
-    high, low = (reduce(add, terms) for terms in (more, less))
+    high, low = (reduce(add, terms) for terms in (added, subtracted))
     return pl.when(high - low <= _SUM_ROUNDING * (high + low)).then(0.0).otherwise(high - low)
