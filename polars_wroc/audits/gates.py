@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.audits.groupings import name_of, segment_keys
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.groups.fairness import ABROCA, METRICS
+from polars_wroc.groups.fairness_metrics import ABROCA, METRICS
 from polars_wroc.groups.gaps import GAP_COLUMNS
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS, RATE_GAPS

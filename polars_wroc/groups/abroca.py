@@ -1,7 +1,7 @@
-"""How far the ROC curve of each group is from that of the rest, exact along every straight piece.
+"""ABROCA: the exact area between the ROC curves of each group and of its complement.
 
-The rows are sorted once, whoever belongs to which group: `distances` may be asked again after
-the groups have been dealt out anew.
+The rows are sorted once, whatever their groups: `distances` can be called again after the groups of
+the rows have been permuted.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ from polars_wroc.ranking.cumulative_sums import (
 )
 from polars_wroc.ranking.curve import if_both_classes
 
-# The number of the group whose curve is measured.
+# Number of the group that is compared with its complement.
 MEASURED = "__measured"
-# Each takes all rows: beyond so many groups these are more than memory should be asked for.
+# Default limit: all rows are repeated for each group, in memory.
 MOST_GROUPS = 500
 _SIDE = "__side"
 _ROWS = "__rows"
 _SIDES = ("own", "rest")
 
 
-def distances_to_rest(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
-    """Lay out the ``abroca`` of each group and model that has one, if groups are ``few``."""
-    ordered, names = number_groups(rows, few)
+def distances_to_rest(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
+    """Compute the ``abroca`` of each group and model; no rows for those where it is null."""
+    ordered, names = number_groups(rows, within_limit)
     return with_names(distances(ordered, rows.model_keys).drop_nulls("abroca"), names, rows)
 
 
-def number_groups(rows: Rows, few: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Sort the rows for `distances`, and say which group has which number.
+def number_groups(rows: Rows, within_limit: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Sort the rows for `distances`; also return the keys and number of each group.
 
-    Rows that miss something are gone.
+    Incomplete rows are dropped. There are no groups if ``within_limit`` is false.
     """
-    names = numbered_groups(rows, few)
-    # Labels are checked within each group, once and for all.
+    names = numbered_groups(rows, within_limit)
+    # Labels are checked within each group, here and nowhere else.
     checked = rows.observations.signed_weight.over(rows.keys)
-    there = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
-    numbered = with_numbers(there, names, rows.group_keys)
+    complete = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
+    numbered = with_numbers(complete, names, rows.group_keys)
     sorted_rows = by_descending_score(Rows(numbered, rows.model_keys, in_order=rows.in_order))
     ties = {ENDS_TIE: window_sums().ends_tie}
     return with_window_sums(sorted_rows, rows.model_keys, pl.col(WEIGHT), ties), names
 
 
 def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Put the keys in the place of the numbers of groups."""
+    """Replace the numbers of groups by their keys."""
     named = measured.join(names, left_on=MEASURED, right_on=GROUP).drop(MEASURED)
     return named.select(*rows.keys, pl.exclude(rows.keys))
 
 
 def distances(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
-    """Measure the ``abroca`` of each group `MEASURED`, from sorted rows with numbers of groups.
+    """Compute the ``abroca`` of each group `MEASURED` from sorted rows with numbers of groups.
 
-    Rows that differ in a key ``apart`` never meet. The area is null where the group or the rest
-    lacks a class.
+    Groups are compared within each value of the partition keys. The area is null where the group
+    or its complement lacks a class.
     """
-    # Not a join, which need not keep the order.
+    # Not a join, which may change the order of the rows.
     every_group = pl.int_ranges(0, pl.col(GROUP).max() + 1, dtype=pl.UInt32)
     repeated = ordered.with_columns(every_group.alias(MEASURED)).explode(MEASURED)
     sides = repeated.with_columns((pl.col(GROUP) == pl.col(MEASURED)).alias(_SIDE))
     totals = {
-        f"{axis}_{side}": pl.when(there).then(weight).sum()
-        for side, there in _of_sides(pl.col).items()
+        f"{axis}_{side}": pl.when(on_side).then(weight).sum()
+        for side, on_side in _of_sides(pl.col).items()
         for axis, weight in _of_axes(pl.col).items()
     }
     lists = sides.group_by(MEASURED, *partition_keys).agg(
@@ -83,16 +83,16 @@ def distances(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFr
 
 
 def area_between(rows: pl.Expr) -> pl.Expr:
-    """Add up, for each list of sorted rows, the distance of the curves of its two sides.
+    """Compute the area between the curves of the two sides of each list of sorted rows.
 
-    Both must have both classes. Each step is a list that is evaluated once.
+    Both sides must have both classes. Each step is a list that is evaluated once.
     """
     element, field = pl.element(), pl.element().struct.field
     cumulated = rows.list.eval(as_struct(_cumulated(field)))
     points = cumulated.list.eval(as_struct(_points(field))).list.eval(
         element.sort_by(field("x"), maintain_order=True)
     )
-    # Between two neighbouring places of either curve both are straight.
+    # Between neighbouring points of the two curves taken together both curves are straight.
     pieces = points.list.eval(as_struct(_pieces(field)).filter(_width(field("x")) > 0))
     heights = pieces.list.eval(as_struct(_heights(field)))
     area = field("width") * _mean_distance(field("start"), field("stop"))
@@ -109,17 +109,17 @@ def _of_axes(field: Fields) -> dict[str, pl.Expr]:
 
 
 def _cumulated(field: Fields) -> dict[str, pl.Expr]:
-    """Add up the weights of each class on each side."""
+    """Cumulative weights of each class on each side."""
     sums = {
-        f"{axis}_{side}": pl.when(there).then(weight).otherwise(0.0).cum_sum()
-        for side, there in _of_sides(field).items()
+        f"{axis}_{side}": pl.when(on_side).then(weight).otherwise(0.0).cum_sum()
+        for side, on_side in _of_sides(field).items()
         for axis, weight in _of_axes(field).items()
     }
     return {_SIDE: field(_SIDE), ENDS_TIE: field(ENDS_TIE), **sums}
 
 
 def _points(field: Fields) -> dict[str, pl.Expr]:
-    """Where a row's own curve is after all rows with its score."""
+    """The point that the curve of a row's side reaches after all rows with its score."""
 
     def after(name: str) -> pl.Expr:
         reached = pl.when(field(ENDS_TIE)).then(field(name)).backward_fill()
@@ -138,18 +138,18 @@ def _width(x: pl.Expr) -> pl.Expr:
 
 
 def _pieces(field: Fields) -> dict[str, pl.Expr]:
-    """The last point of each curve before a piece, and its first one after it."""
+    """The last point of each curve before a piece, and the first one after it."""
     columns = {"x": field("x"), "width": _width(field("x"))}
-    for side, there in _of_sides(field).items():
+    for side, on_side in _of_sides(field).items():
         for axis in ("x", "y"):
-            own = pl.when(there).then(field(axis))
+            own = pl.when(on_side).then(field(axis))
             columns[f"{axis}_before_{side}"] = own.forward_fill().shift(1).fill_null(0.0)
             columns[f"{axis}_after_{side}"] = own.backward_fill()
     return columns
 
 
 def _heights(field: Fields) -> dict[str, pl.Expr]:
-    """How much higher the one curve is than the other at both ends of a piece."""
+    """Differences in height of the two curves at both ends of a piece."""
 
     def height(side: str, x: pl.Expr) -> pl.Expr:
         x_before, x_after, y_before, y_after = (
@@ -164,7 +164,7 @@ def _heights(field: Fields) -> dict[str, pl.Expr]:
 
 
 def _mean_distance(start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Mean of what lies between zero and a straight line from one height to another."""
-    far = start.abs() + end.abs()
+    """Mean absolute value along a straight line from one height to another."""
+    total = start.abs() + end.abs()
     crosses = start * end < 0
-    return pl.when(crosses).then((start**2 + end**2) / (2 * far)).otherwise(far / 2)
+    return pl.when(crosses).then((start**2 + end**2) / (2 * total)).otherwise(total / 2)

@@ -1,4 +1,4 @@
-"""Whether the curves of the groups are further apart than chance puts them."""
+"""Permutation test of the area between ROC curves (ABROCA)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from polars_wroc.stats.resampling import in_batches, seeds
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
 _PERMUTATION, _PLACE = "__permutation", "__place"
-# Rows, repeated for each group, that share the memory.
+# Rows in memory at once, counted once for each group and permutation.
 _ROWS_AT_ONCE = 500_000
-# More permutations than that gain nothing by sharing a query.
+# Permutations in one query at most; more of them make it no faster.
 _MOST_AT_ONCE = 256
-# Permutations that share it where nothing is known of the rows.
+# Permutations in one part of a lazy query, where the number of rows is unknown.
 _LAZILY_AT_ONCE = 16
 
 
@@ -41,20 +41,21 @@ def abroca_test(
     seed: int = 0,
     max_groups: int = MOST_GROUPS,
 ) -> FrameT:
-    """Area between the ROC curves of each group and of the rest, with a permutation test.
+    """Area between the ROC curves of each group and of its complement, with a permutation test.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`.
     by
         The groups: one or several columns or expressions.
     permutations
-        How often to deal the groups out anew.
+        Number of random permutations of the groups, at least 1.
     seed
-        Another seed gives other permutations; the same repeats them, with one version of Polars.
+        Seed of the permutations, at least 0. Results of the same seed may differ between versions
+        of Polars.
     max_groups
         As for `subgroup_auc`.
 
@@ -63,9 +64,9 @@ def abroca_test(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns:
         ``abroca``, the area between the two curves as in `subgroup_auc` [1]_; ``abroca_null``,
-        its mean over the permutations, which is what chance alone makes of it; and ``p_value``,
-        the share of the permutations, and of the data themselves, whose area is at least as
-        large. All are null where the group or the rest lacks a class.
+        its mean over the permutations, an estimate of its expected value by chance alone; and
+        ``p_value``, the proportion of permutations, the data counted as one, whose area is at
+        least as large. All are null where the group or its complement lacks a class.
 
     Raises
     ------
@@ -75,15 +76,16 @@ def abroca_test(
 
     Notes
     -----
-    The area is never negative, and the larger by chance the fewer rows a group has [2]_; hence
-    the test [3]_. A permutation exchanges the groups of rows with the same label: each group keeps
-    its numbers of positives and of negatives, and each row its label, its score and its weight.
-    So the hypothesis is that in each class scores and weights are alike in all groups. The
-    p-values are those of each group for itself: with several of them the smallest is often small.
+    The area is never negative, and larger by chance in small groups [2]_; hence the test [3]_. A
+    permutation exchanges groups between rows with the same label: each group keeps its numbers of
+    positives and negatives, and each row its label, score and weight. The null hypothesis is that
+    within each class scores and weights have the same distribution in all groups. The p-values
+    are not adjusted for the number of groups: with many groups the smallest is often small by
+    chance.
 
-    All permutations of a LazyFrame are one query, whose memory grows with their number. A
-    DataFrame's are worked on a few at a time. The rows are sorted once, and looked at once for
-    each group and permutation.
+    All permutations of a LazyFrame are one query, whose memory grows with their number; those of
+    a DataFrame are computed in batches. The rows are sorted once. Time grows with the number of
+    rows times the number of groups times the number of permutations.
 
     References
     ----------
@@ -93,7 +95,7 @@ def abroca_test(
 
     Examples
     --------
-    In the one group the score ranks well, in the other it does not rank at all:
+    In one group the AUC is 1, in the other 0.5:
 
     >>> import polars as pl
     >>> import polars_wroc as wroc
@@ -118,10 +120,10 @@ def abroca_test(
     require_groups(by)
     arguments.whole_number("permutations", permutations, low=1)
     arguments.whole_number("seed", seed, low=0)
-    few = Limit("max_groups", max_groups, "groups").holds(pl.len())
+    within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.check_names(ABROCA_COLUMNS)
-    numbered = number_groups(_by_content(rows), few)
+    numbered = number_groups(_sorted_by_all_columns(rows), within_limit)
     measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
     table = join_on_keys(rows.key_values(), measured, rows.keys)
     return like_input(frame, rows.result(table, ABROCA_COLUMNS))
@@ -135,7 +137,7 @@ def _tested(
     *,
     eager: bool,
 ) -> pl.LazyFrame:
-    """Measure the data and their permutations, and compare."""
+    """Compute the areas of the data and of the permutations, and the p-values."""
     ordered, names = numbered
     place = over(pl.int_range(pl.len(), dtype=pl.Int64), rows.model_keys)
     ordered = ordered.with_columns(place.alias(_PLACE))
@@ -151,47 +153,47 @@ def _tested(
     observed = distances(ordered, rows.model_keys).with_columns(pl.lit(0).alias(_PERMUTATION))
     tables = [observed.select(MEASURED, _PERMUTATION, *rows.model_keys, "abroca")]
     for start in range(0, permutations, at_once):
-        dealt = _dealt_anew(ordered, rows.model_keys, drawn[start : start + at_once])
-        tables.append(distances(dealt, [_PERMUTATION, *rows.model_keys]))
+        permuted = _permuted(ordered, rows.model_keys, drawn[start : start + at_once])
+        tables.append(distances(permuted, [_PERMUTATION, *rows.model_keys]))
     stacked = in_batches(tables, 1) if eager else pl.concat(tables)
-    again, area = pl.col(_PERMUTATION) > 0, pl.col("abroca")
-    measured = area.filter(~again).first()
-    # Permutations that are the same may differ by rounding.
-    as_far = (area.filter(again) >= measured - TOLERANCE).sum()
-    known = pl.when(measured.is_not_null())
+    permuted_area = pl.col("abroca").filter(pl.col(_PERMUTATION) > 0)
+    observed_area = pl.col("abroca").filter(pl.col(_PERMUTATION) == 0).first()
+    # Equal areas may differ by rounding.
+    at_least_as_large = (permuted_area >= observed_area - TOLERANCE).sum()
+    known = pl.when(observed_area.is_not_null())
     return (
         with_names(stacked, names, rows)
         .group_by(rows.keys)
         .agg(
-            measured,
-            abroca_null=known.then(area.filter(again).mean()),
-            p_value=known.then((as_far + 1) / (permutations + 1)),
+            observed_area,
+            abroca_null=known.then(permuted_area.mean()),
+            p_value=known.then((at_least_as_large + 1) / (permutations + 1)),
         )
     )
 
 
-def _by_content(rows: Rows) -> Rows:
-    """Sort rows by what they hold: those that are alike may be exchanged."""
+def _sorted_by_all_columns(rows: Rows) -> Rows:
+    """Sort rows by all columns, so that results do not depend on the order of the input."""
     others = [name for name in rows.frame.collect_schema() if name != SCORE]
     descending = [True, *(False for _ in others)]
     ordered = rows.frame.sort(SCORE, *others, descending=descending, nulls_last=False)
     return replace(rows, frame=ordered, in_order=True)
 
 
-def _dealt_anew(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.LazyFrame:
-    """Repeat sorted rows for each permutation, with the groups exchanged in each class."""
+def _permuted(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.LazyFrame:
+    """Repeat sorted rows for each permutation, with groups permuted within each class."""
     in_class = [*models, pl.col(WEIGHT) > 0]
-    dealt = [
+    groups = [
         pl.col(GROUP).sort_by(pl.col(_PLACE).hash(one)).over(in_class).alias(f"{GROUP}_{i}")
         for i, one in enumerate(drawn)
     ]
     numbers = pl.lit(pl.Series([range(1, len(drawn) + 1)], dtype=pl.List(pl.Int32))).first()
-    # Row by row, which keeps the order.
+    # By lists and not by stacked frames, which keeps the order of the rows.
     lists = ordered.select(
         *models,
         WEIGHT,
         ENDS_TIE,
-        pl.concat_list(dealt).alias(GROUP),
+        pl.concat_list(groups).alias(GROUP),
         numbers.alias(_PERMUTATION),
     )
     return lists.explode(GROUP, _PERMUTATION)

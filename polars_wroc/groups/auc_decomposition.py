@@ -1,4 +1,4 @@
-"""Everybody's AUC as ranking within groups and ranking between them."""
+"""Decomposition of the overall AUC into ranking within groups and between groups."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from polars_wroc.ranking.placements import (
 )
 
 DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
-# Weights of positives times the share of all negatives that they make pairs with: of those pairs
-# that are misranked, all and within groups, and of those of each kind. A product of two weights
-# may be too small or too large for a number.
-_WRONG, _WRONG_WITHIN = "__wrong", "__wrong_within"
+# Weights of positive-negative pairs, divided by the weight of all negatives since a product of two
+# weights may overflow or underflow: misranked pairs, overall and within groups, and all pairs
+# within and between groups.
+_MISRANKED_PAIRS, _MISRANKED_WITHIN = "__misranked_pairs", "__misranked_within"
 _WITHIN, _BETWEEN = "__within", "__between"
-_SHARE_MISRANKED = "__share_misranked"
+_PROPORTION_MISRANKED = "__proportion_misranked"
 
 
 def auc_decomposition(
@@ -38,12 +38,12 @@ def auc_decomposition(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> FrameT:
-    """Weighted AUC of everybody, split into ranking within groups and between them.
+    """Split the overall weighted AUC into ranking within groups and ranking between groups.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`.
     by
@@ -52,12 +52,11 @@ def auc_decomposition(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row (per model) with Float64 columns: ``auc``, the AUC of everybody;
-        ``auc_within``, that of the pairs of a positive and a negative of the same group;
-        ``auc_between``, that of the pairs of two groups; and ``within_share``, the share that
-        the pairs within groups have of all pairs. All are null where a class has no weight;
-        ``auc_within`` also where no group has both classes, and ``auc_between`` where no two
-        groups have one each.
+        One row (per model) with Float64 columns: ``auc``, the overall AUC; ``auc_within``, that
+        of the positive-negative pairs within groups; ``auc_between``, that of the pairs of two
+        groups; and ``within_share``, the weighted proportion of pairs within groups in all pairs.
+        All are null where a class has no weight; ``auc_within`` also where no group has both
+        classes, and ``auc_between`` where no two different groups make a pair.
 
     Raises
     ------
@@ -67,9 +66,10 @@ def auc_decomposition(
     Notes
     -----
     ``auc`` is ``within_share * auc_within + (1 - within_share) * auc_between`` [1]_. It may be
-    high although each group's own is low, where the score mostly tells the groups apart. The
-    two parts are the means of what `cross_auc` has on and off its diagonal, weighted by
-    ``pair_weight``; but here the rows are sorted once, however many groups there are.
+    high although the AUC of each group is low, where the score mostly separates the groups.
+    ``auc_within`` is the mean ``xauc`` of `cross_auc` over each group with itself, ``auc_between``
+    that over pairs of different groups, weighted by ``pair_weight``; but here the cost does not
+    grow with the number of groups.
 
     References
     ----------
@@ -101,34 +101,34 @@ def auc_decomposition(
     require_groups(by)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     models = Rows(rows.frame, rows.model_keys, rows.model_keys)
-    table = in_columns(_added_up(rows, models), [_parts_of_auc])
+    table = in_columns(_pair_sums(rows, models), [_parts_of_auc])
     return like_input(frame, models.result(table, DECOMPOSITION_COLUMNS))
 
 
-def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
-    """Add up the weights of each class and of the wrongly ranked pairs, per model."""
-    misranked = {_SHARE_MISRANKED: rank_weights().misranked / pl.col(NEGATIVES)}
+def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
+    """Sum the weights of each class and of the misranked pairs, per model."""
+    misranked = {_PROPORTION_MISRANKED: rank_weights().misranked / pl.col(NEGATIVES)}
     sorted_rows = by_descending_score(rows)
     placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), misranked)
     placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
     placed = with_rank_weights(placed)
     positive, negative = weights_by_class().values()
-    # Without negatives in its group a positive misranks none there.
+    # In a group without negatives no pair is misranked.
     own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
     of_groups = rows.aggregate(
         placed,
         {
             POSITIVES: positive.sum(),
             NEGATIVES: negative.sum(),
-            _WRONG: (positive * pl.col(_SHARE_MISRANKED)).sum(),
-            _WRONG_WITHIN: (positive * own_misranked).sum(),
+            _MISRANKED_PAIRS: (positive * pl.col(_PROPORTION_MISRANKED)).sum(),
+            _MISRANKED_WITHIN: (positive * own_misranked).sum(),
         },
     )
     negatives = pl.col(NEGATIVES).sum()
     own, others = pl.col(NEGATIVES) / negatives, (negatives - pl.col(NEGATIVES)) / negatives
-    sums = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES, _WRONG)}
+    sums = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES, _MISRANKED_PAIRS)}
     pairs = {
-        _WRONG_WITHIN: (pl.col(_WRONG_WITHIN) * own).sum(),
+        _MISRANKED_WITHIN: (pl.col(_MISRANKED_WITHIN) * own).sum(),
         _WITHIN: (pl.col(POSITIVES) * own).sum(),
         _BETWEEN: (pl.col(POSITIVES) * others).sum(),
     }
@@ -138,14 +138,14 @@ def _added_up(rows: Rows, models: Rows) -> pl.LazyFrame:
 def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:
     positives, negatives = field(POSITIVES), field(NEGATIVES)
     within, between = field(_WITHIN), field(_BETWEEN)
-    # What is left of a difference of sums must not be more than all pairs or less than none.
-    wrong_between = pl.max_horizontal(
-        pl.min_horizontal(field(_WRONG) - field(_WRONG_WITHIN), between), pl.lit(0.0)
+    # By rounding the difference may be below 0 or above the weight of all pairs.
+    misranked_between = pl.max_horizontal(
+        pl.min_horizontal(field(_MISRANKED_PAIRS) - field(_MISRANKED_WITHIN), between), pl.lit(0.0)
     )
     defined = {
-        "auc": 1 - field(_WRONG) / positives,
-        "auc_within": pl.when(within > 0).then(1 - field(_WRONG_WITHIN) / within),
-        "auc_between": pl.when(between > 0).then(1 - wrong_between / between),
+        "auc": 1 - field(_MISRANKED_PAIRS) / positives,
+        "auc_within": pl.when(within > 0).then(1 - field(_MISRANKED_WITHIN) / within),
+        "auc_between": pl.when(between > 0).then(1 - misranked_between / between),
         "within_share": within / (within + between),
     }
     # The sum of the weights and the last cumulative sum may differ in the last bits.

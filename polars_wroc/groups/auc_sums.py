@@ -1,4 +1,4 @@
-"""Sums over a set of rows from which its AUC and DeLong's variance of that are computed."""
+"""Sums over a set of rows from which its AUC and DeLong variance are computed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MOMENTS = {"first": 1, "second": 2}
 
 @dataclass(frozen=True)
 class AucSums:
-    """A set of rows with an AUC: the columns of its sums, and the variance from these.
+    """Columns of the sums over a set of rows, and the AUC and its variance computed from them.
 
-    A row's placement is a share of the other class. Weights of the other class, which the row
-    misranks, add up over sets of rows, as shares do not; `to_weights` and `to_proportions` turn
-    one into the other.
+    A placement value is a proportion of the other class; multiplied by the weight of that class it
+    is the weight that the row misranks. Weights can be added and subtracted over sets of rows,
+    proportions cannot; `to_weights` and `to_proportions` convert one into the other.
     """
 
     name: str
@@ -58,7 +58,7 @@ class AucSums:
         return self.variance.column(f"{moment}_misranked", side)
 
     def cross(self, side: str) -> str:
-        """Column of a mixed moment of weights that are misranked in the group and overall."""
+        """Column of the mixed moment of the weights misranked in the group and overall."""
         return self.variance.column("cross_misranked", side)
 
     @property
@@ -67,11 +67,11 @@ class AucSums:
         return f"__misranked_pairs_{self.name}"
 
     def misranked_pairs_of(self, side: str) -> str:
-        """Column of the weight of the misranked pairs, as the rows of one class add it up."""
+        """Column of the weight of the misranked pairs, summed over the rows of one class."""
         return self.variance.column("misranked_pairs", side)
 
     def sums(self) -> dict[str, pl.Expr]:
-        """Aggregate rows that have been placed among themselves to all that `steps` need."""
+        """Aggregate placed rows to the sums that `steps` need."""
         curve = row_curve()
         return self.variance.sums(curve.placements, pl.col) | {
             self.variance.centre: curve.one_minus_auc
@@ -79,11 +79,11 @@ class AucSums:
 
     @property
     def steps(self) -> list[Step]:
-        """From sums to the variance of the mean placement."""
+        """Compute the variance of the mean placement value from the sums."""
         return [*self.variance.steps, self._degrees_of_freedom]
 
     def estimate(self, field: Fields) -> AucEstimate:
-        """Refer to the AUC and its variance, which `steps` add."""
+        """Refer to the AUC and its variance, added by `steps`."""
         one_minus_auc = field(self.variance.centre)
         return AucEstimate(
             1 - one_minus_auc, one_minus_auc, field(self.variance.total), field(self.df)
@@ -93,7 +93,7 @@ class AucSums:
         return {self.df: self.variance.degrees_of_freedom(field)}
 
     def to_weights(self, field: Fields) -> dict[str, pl.Expr]:
-        """Turn shares of the other class into weights; nothing is misranked where it lacks."""
+        """Convert proportions of the other class into weights: 0 if that class has no weight."""
         pos, neg = (field(self.weight(side)) for side in CLASSES)
         both = pl.when((pos > 0) & (neg > 0))
         pairs = field(self.variance.centre) * pos * neg
@@ -105,17 +105,19 @@ class AucSums:
         return columns
 
     def to_proportions(self, field: Fields) -> dict[str, pl.Expr]:
-        """Turn weights that a row misranks into shares of the other class.
+        """Convert misranked weights into proportions of the other class.
 
-        Null where the products of weights are too small or too large for a number.
+        Null where products of weights overflow or underflow.
         """
         columns: dict[str, pl.Expr] = {}
         weights = {side: field(self.weight(side)) for side in CLASSES}
         for side, other in OTHER.items():
             for moment, power in _MOMENTS.items():
-                most = field(self.power("squares", side)) * weights[other] ** power
-                share = field(self.misranked(moment, side)) / weights[other] ** power
-                columns[self.variance.column(moment, side)] = pl.when(is_exact(most)).then(share)
+                divisor = weights[other] ** power
+                largest = field(self.power("squares", side)) * divisor
+                proportion = field(self.misranked(moment, side)) / divisor
+                exact = pl.when(is_exact(largest)).then(proportion)
+                columns[self.variance.column(moment, side)] = exact
         pairs = weights["pos"] * weights["neg"]
         one_minus_auc = pl.when(is_exact(pairs)).then(field(self.misranked_pairs) / pairs)
         columns[self.variance.centre] = if_both_classes(
@@ -124,7 +126,7 @@ class AucSums:
         return columns
 
 
-# Names do not depend on the units.
+# The names of columns do not depend on the units.
 OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
 
 

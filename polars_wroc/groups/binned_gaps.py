@@ -1,4 +1,4 @@
-"""How far ties within bins may move the difference of two AUCs."""
+"""Bounds on the change of an AUC gap by ties within score bins."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 
-# How far bins may move the difference to the rows outside a group, or to another group.
+# Columns of the largest change of a gap to the complement or to another group.
 SLACK_TO_REST, SLACK_TO_GROUP = "__bin_slack_to_rest", "__bin_slack_to_group"
 
-_SEVERAL = "__several"
+_HAS_SEVERAL_SCORES = "__has_several_scores"
 
 
 def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]) -> pl.LazyFrame:
-    """Add to the sums of groups how far bins may move the difference of two AUCs.
+    """Add the largest change of an AUC gap that ties within score bins can make.
 
-    `SLACK_TO_REST` is also that to all rows.
+    `SLACK_TO_REST` is a bound for the gap to all rows too.
     """
     if not rows.binned:
         return sums
     pos, neg = class_weights(pl.col(WEIGHT).fill_null(0.0))
     several = (pl.col(SCORE) < pl.col(SCORE_HIGH)).any()
     sides = {"__pos": pos.sum(), "__neg": neg.sum()}
-    bins = rows.frame.group_by(*rows.keys, SCORE).agg(several.alias(_SEVERAL), **sides)
+    bins = rows.frame.group_by(*rows.keys, SCORE).agg(several.alias(_HAS_SEVERAL_SCORES), **sides)
     overall = {f"{name}_all": pl.col(name).sum() for name in sides}
     bins = join_on_keys(
         bins, bins.group_by(*partition_keys, SCORE).agg(**overall), [*partition_keys, SCORE]
     )
     own_pos, own_neg, all_pos, all_neg = (pl.col(name) for name in (*sides, *overall))
-    inside = pl.when(_SEVERAL).then(1.0).otherwise(0.0)
+    tied = pl.when(_HAS_SEVERAL_SCORES).then(1.0).otherwise(0.0)
     mixed = all_pos * own_neg + own_pos * all_neg - own_pos * own_neg
     of_group = aggregate(
         bins,
         rows.keys,
         {
-            "__own": (own_pos * own_neg * inside).sum(),
-            "__mixed": (mixed * inside).sum(),
+            "__own": (own_pos * own_neg * tied).sum(),
+            "__mixed": (mixed * tied).sum(),
             **{name: pl.col(name).sum() for name in sides},
         },
     )
-    pairs = all_pos * all_neg * inside
+    pairs = all_pos * all_neg * tied
     of_all = aggregate(
         bins.unique([*partition_keys, SCORE]),
         partition_keys,
@@ -53,16 +53,16 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]
     own = pl.col("__own") / (own_pos * own_neg)
     whole = pl.col("__whole") / (all_pos * all_neg)
     rest = (pl.col("__whole") - pl.col("__mixed")) / ((all_pos - own_pos) * (all_neg - own_neg))
-    most = own.fill_nan(None).max()
+    largest = own.fill_nan(None).max()
     columns = {
         SLACK_TO_REST: (own + pl.max_horizontal(rest.fill_nan(None), whole)) / 2,
-        SLACK_TO_GROUP: (own + over(most, partition_keys)) / 2,
+        SLACK_TO_GROUP: (own + over(largest, partition_keys)) / 2,
     }
     return join_on_keys(sums, table.select(*rows.keys, **columns), rows.keys)
 
 
 def widened_by_bins(gaps: pl.LazyFrame, slack: str) -> pl.LazyFrame:
-    """Widen intervals by the slack of bins, and test only where the sign of a gap is certain."""
+    """Widen intervals by the slack, and test only gaps larger than it, whose sign is certain."""
     if slack not in gaps.collect_schema():
         return gaps
     certain = pl.col("auc_gap").abs() > pl.col(slack)

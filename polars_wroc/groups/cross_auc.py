@@ -1,4 +1,4 @@
-"""Ranking across groups: positives of one group against negatives of another."""
+"""AUCs across groups: positives of one group against negatives of another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CROSS_COLUMNS = (
     "xauc_gap_high",
 )
 _POSITIVE, _NEGATIVE = "positive_", "negative_"
-# The numbers of both groups of a pair.
+# Numbers of the group of the positives and of the group of the negatives.
 _OF_POSITIVES, _OF_NEGATIVES = "__positives_of", "__negatives_of"
 _PAIR = [_OF_POSITIVES, _OF_NEGATIVES]
 _MOST_PAIRS = 250_000
@@ -52,27 +52,28 @@ def cross_auc(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, method, weight_type
         As for `summary`.
     by
         The groups: one or several columns or expressions.
     max_pairs
-        Refuse to make more ordered pairs of groups than these, which time and memory grow with,
-        as they do with the rows times the groups: the 250,000 are those of 500 groups. Those of
-        several scores count together.
+        Raise for more ordered pairs of groups than this, counted over all scores: time and memory
+        grow with their number, and with the number of rows times the number of groups. The
+        default allows 500 groups.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per (model and) ordered pair of groups, sorted by them. The first columns are the
-        ``by`` columns twice: of the group of the positives with ``positive_`` before their names,
-        then of the negatives with ``negative_``. After them come ``xauc``, the share of such
-        pairs that the score ranks correctly, ties counting half [1]_; ``se, ci_low, ci_high,
-        ci_method`` as in `summary`; ``pair_weight``, the share that these pairs have of all
-        pairs; and ``xauc_gap``, less what the two groups have with their roles exchanged, with its
-        interval ``xauc_gap_low, xauc_gap_high``. All but the method are Float64. Undefined is
-        null, and so is the gap within a group.
+        ``by`` columns twice: for the group of the positives with the prefix ``positive_``, then
+        for that of the negatives with ``negative_``. After them come ``xauc``, the weighted
+        proportion of these positive-negative pairs that the score ranks correctly, ties counting
+        half [1]_; ``se, ci_low, ci_high, ci_method`` as in `summary`; ``pair_weight``, the
+        weighted proportion of these pairs in all positive-negative pairs; and ``xauc_gap``, the
+        ``xauc`` minus that with the roles of the two groups exchanged, with its confidence
+        interval ``xauc_gap_low, xauc_gap_high``. All but the method are Float64. Undefined values
+        are null, and so is the gap of a group to itself.
 
     Raises
     ------
@@ -81,8 +82,8 @@ def cross_auc(
 
     Notes
     -----
-    The AUC of everybody is the mean of ``xauc``, weighted by ``pair_weight``. Pairs within a
-    group give its own AUC. The rows are worked on once for each group.
+    The overall AUC is the mean of ``xauc``, weighted by ``pair_weight``. The ``xauc`` of a group
+    with itself is its own AUC. Time grows with the number of rows times the number of groups.
 
     References
     ----------
@@ -114,33 +115,33 @@ def cross_auc(
     pairs = _pairs(rows, names)
     measured = summarise(pairs, options)
     table = pairs.sorted_by_keys(_with_gaps(_complete(measured, rows, names), rows.model_keys))
-    called: dict[str, str] = {}
+    key_names: dict[str, str] = {}
     for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):
         keys = {key: f"{side}{key}" for key in rows.group_keys}
         table = table.join(
             names.rename({GROUP: number} | keys), on=number, how="left", maintain_order="left"
         )
-        called |= {key: f"{side}{rows.name_of(own)}" for own, key in keys.items()}
-    named = Rows(table, [*called, *rows.model_keys], rows.model_keys, names=called)
+        key_names |= {key: f"{side}{rows.name_of(own)}" for own, key in keys.items()}
+    named = Rows(table, [*key_names, *rows.model_keys], rows.model_keys, names=key_names)
     return like_input(frame, named.sorted_result(table, CROSS_COLUMNS))
 
 
 def _number_of_pairs(rows: Rows) -> pl.Expr:
-    """Count the pairs of a column with one row for each group."""
+    """Count the ordered pairs of groups over all models, in a frame with one row per group."""
     schema = rows.frame.collect_schema()
     models = [schema[name] for name in rows.model_keys]
-    each = prod(len(names.categories) for names in models if isinstance(names, pl.Enum))
-    return pl.len().cast(pl.Int64) ** 2 * each
+    n_models = prod(len(names.categories) for names in models if isinstance(names, pl.Enum))
+    return pl.len().cast(pl.Int64) ** 2 * n_models
 
 
 def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
-    """Repeat each row beside every group that its class may meet."""
+    """Repeat each row for every group that it makes pairs with."""
     numbered = with_numbers(rows.frame, names, rows.group_keys)
     sides = [
-        numbered.filter(there)
+        numbered.filter(in_class)
         .rename({GROUP: own})
         .join(names.select(pl.col(GROUP).alias(other)), how="cross")
-        for there, own, other in (
+        for in_class, own, other in (
             (pl.col(WEIGHT) > 0, _OF_POSITIVES, _OF_NEGATIVES),
             (pl.col(WEIGHT) < 0, _OF_NEGATIVES, _OF_POSITIVES),
         )
@@ -149,7 +150,7 @@ def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
 
 
 def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.LazyFrame:
-    """Give each pair of groups a row, whether or not it has rows."""
+    """Add a row for each pair of groups without rows."""
     positives, negatives = (names.select(pl.col(GROUP).alias(number)) for number in _PAIR)
     grid = positives.join(negatives, how="cross")
     if rows.model_keys:
@@ -158,8 +159,8 @@ def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.Laz
 
 
 def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
-    """Put beside each pair what it has with the roles exchanged."""
-    # In shares of the largest: a product of two weights may be no number.
+    """Add the gap of each pair to the pair with exchanged roles, and the weights of pairs."""
+    # Divided by the largest, since a product of two weights may overflow or underflow.
     positives, negatives = (
         weight / over(weight.max(), models)
         for weight in (pl.col(name).fill_null(0.0) for name in ("w_pos", "w_neg"))
@@ -176,11 +177,11 @@ def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
     own = Estimate(*(pl.col(name) for name in ("auc", "ci_low", "ci_high")))
     other = Estimate(*(pl.col(f"__{name}") for name in ("auc", "ci_low", "ci_high")))
     limits = difference_limits(own, other)
-    apart = pl.col(_OF_POSITIVES) != pl.col(_OF_NEGATIVES)
+    if_two_groups = pl.when(pl.col(_OF_POSITIVES) != pl.col(_OF_NEGATIVES))
     return both.with_columns(
         xauc="auc",
         pair_weight=pl.when(share.is_finite()).then(share),
-        xauc_gap=pl.when(apart).then(own.value - other.value),
-        xauc_gap_low=pl.when(apart).then(limits.low),
-        xauc_gap_high=pl.when(apart).then(limits.high),
+        xauc_gap=if_two_groups.then(own.value - other.value),
+        xauc_gap_low=if_two_groups.then(limits.low),
+        xauc_gap_high=if_two_groups.then(limits.high),
     )

@@ -1,4 +1,4 @@
-"""Thresholds for each group that give all groups the same error rates, and what that costs."""
+"""Thresholds for each group that equalize error rates between groups, and their cost."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _COLUMNS = (
     "overall_cost_common",
     "overall_cost_unconstrained",
 )
-_EVERYBODY, _LEAST_COST = "__everybody", "__least_cost"
+_OVERALL_WEIGHT, _LEAST_COST = "__overall_weight", "__least_cost"
 
 
 def equalized_thresholds(
@@ -66,16 +66,17 @@ def equalized_thresholds(
     pos_label: object = None,
     min_rows: int = 0,
 ) -> FrameT:
-    """Thresholds for each group that give all of them the same rates at the least cost.
+    """Thresholds for each group that give all groups equal error rates at the least cost.
 
-    A group's rates can be any point under the hull of its ROC curve, if chance decides between
-    two thresholds, or between them and a coin [1]_. Of the points that all groups can reach,
-    this finds the one that costs least, without a grid.
+    With randomized decisions a group can reach any point between the diagonal and the convex hull
+    of its ROC curve: each row is decided at random by one of two thresholds or by a coin [1]_. Of
+    the points that all groups can reach this returns the one with the least cost, exactly, without
+    a grid search.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label
         As for `summary`.
     by
@@ -84,44 +85,46 @@ def equalized_thresholds(
         ``"equalized_odds"``: all groups have the same tpr and the same fpr.
         ``"equal_opportunity"``: all groups have the same tpr.
     cost_fn, cost_fp
-        Costs of a false negative and of a false positive; only their ratio matters. With one
-        of them, from 0 to 1, the other is what it lacks to 1. Without them all errors cost the
-        same.
+        Costs of a false negative and of a false positive; only their ratio matters. If only one
+        is given, it must be from 0 to 1, and the other is 1 minus it. Without both, all errors
+        cost the same.
     min_rows
-        Leave out groups with fewer rows in a class: the curve of a few rows may hold all back.
+        Leave out groups with fewer rows in a class: the poor curve of a small group can limit the
+        rates of all groups.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come Float64
-        columns. How to decide: ``upper_threshold, lower_threshold``, neighbours on the hull, or
-        twice the same; ``lower_probability``, that of using the lower one; ``coin_probability``,
-        that of a coin deciding instead, and ``coin_rate``, the share that the coin predicts
-        positive. The two of the coin are 0 where there is none, as always for equal opportunity.
-        What comes of it: ``tpr, fpr``; ``expected_cost`` of the group. What it costs everybody,
-        the same in each row: ``overall_cost``; ``overall_cost_common``, with the best single
-        threshold for all groups instead; ``overall_cost_unconstrained``, with the best one for
-        each group. Costs are per row and add up to 1 for one error of each kind. A group without
-        weight in both classes has no curve: it is left out of the constraint and of all costs,
-        as one with fewer than ``min_rows`` is, and its row is null.
+        columns. The decision rule: ``upper_threshold, lower_threshold``, neighbours on the hull or
+        twice the same; ``lower_probability``, the probability of using the lower one;
+        ``coin_probability``, the probability of deciding by a coin instead of the thresholds, and
+        ``coin_rate``, the probability that the coin predicts positive. Both are 0 without a coin,
+        as always for equal opportunity. The results of the rule: ``tpr, fpr`` and
+        ``expected_cost`` of the group. Overall costs, the same in all rows of a model:
+        ``overall_cost`` of these rules; ``overall_cost_common``, of the best single threshold for
+        all groups; ``overall_cost_unconstrained``, of the best threshold for each group. Costs are
+        per row, scaled so that those of a false negative and a false positive sum to 1. A group
+        without weight in both classes, or with fewer than ``min_rows``, is left out of the
+        constraint and of all costs, and its row is null.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for a constraint that does not exist or costs out of range.
+        As for `summary`; also for an unknown constraint and for costs out of range.
 
     Notes
     -----
     A row is predicted positive with the probability ``coin_probability * coin_rate +
     (1 - coin_probability) * (lower_probability * (score >= lower_threshold) +
-    (1 - lower_probability) * (score >= upper_threshold))``. A threshold of +inf selects nobody;
-    scores of +inf would be mistaken for it. Of points that cost the same it is the one with the
+    (1 - lower_probability) * (score >= upper_threshold))``. A threshold of +inf selects no row;
+    with scores of +inf it is ambiguous. Of points with equal costs the result is the one with the
     fewest positive predictions.
 
-    ``overall_cost - overall_cost_unconstrained`` is the price of the constraint. Under equalized
-    odds all groups are held back by those without a coin, and a small one may look worse than it
-    is. On new data the rates are equal but for chance only, and costs are likely higher. The
-    hulls, and where they meet, are found by Python functions inside the query.
+    ``overall_cost - overall_cost_unconstrained`` is the cost of the constraint. Under equalized
+    odds the groups without a coin limit the rates of all groups; the curve of a small one may be
+    poor by chance. On new data the rates differ by chance, and costs are likely to be higher. The
+    hulls and the common rates are computed by Python functions inside the query.
 
     References
     ----------
@@ -176,9 +179,8 @@ def equalized_thresholds(
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    large: Rows
-    large = _with_rows(rows, arguments.whole_number("min_rows", min_rows, low=0))
-    # Read several times, and computed once all the same.
+    large: Rows = _large_groups(rows, arguments.whole_number("min_rows", min_rows, low=0))
+    # The table is used several times but computed once.
     edges = _edges(large, costs).cache()
     decide = equal_odds if constraint == "equalized_odds" else equal_tpr
     decided = _decided(decide(edges, costs, large)).cache()
@@ -187,7 +189,7 @@ def equalized_thresholds(
     return like_input(frame, rows.result(complete, _COLUMNS))
 
 
-def _with_rows(rows: Rows, least: int) -> Rows:
+def _large_groups(rows: Rows, least: int) -> Rows:
     """Leave out groups with fewer rows in a class."""
     if not least:
         return rows
@@ -200,9 +202,9 @@ def _with_rows(rows: Rows, least: int) -> Rows:
 
 
 def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
-    """Lay out the edges of the hull of each group with both classes, from the origin on."""
+    """Edges of the hull of each group with both classes, in order from the origin."""
     positives, negatives = totals()
-    models, alone = rows.model_keys, pl.when(is_origin())
+    models, once_per_group = rows.model_keys, pl.when(is_origin())
     curve = curve_frame(rows).with_columns(
         on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
     )
@@ -212,17 +214,17 @@ def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
         corners = corners.with_columns(checked.alias("threshold"))
     corners = (
         corners.with_columns(
-            over(alone.then(positives + negatives).sum(), models).alias(_EVERYBODY),
+            over(once_per_group.then(positives + negatives).sum(), models).alias(_OVERALL_WEIGHT),
             tpr=pl.col("tp") / positives,
             fpr=pl.col("fp") / negatives,
         )
-        # The sum of finite weights may be more than a number.
-        .filter(pl.col(_EVERYBODY).is_finite())
+        # The sum of finite weights may overflow.
+        .filter(pl.col(_OVERALL_WEIGHT).is_finite())
         .with_columns(
-            (positives / pl.col(_EVERYBODY)).alias(POSITIVE_SHARE),
-            (negatives / pl.col(_EVERYBODY)).alias(NEGATIVE_SHARE),
+            (positives / pl.col(_OVERALL_WEIGHT)).alias(POSITIVE_SHARE),
+            (negatives / pl.col(_OVERALL_WEIGHT)).alias(NEGATIVE_SHARE),
         )
-        .with_columns(over(alone.then(POSITIVE_SHARE).sum(), models).alias(PREVALENCE))
+        .with_columns(over(once_per_group.then(POSITIVE_SHARE).sum(), models).alias(PREVALENCE))
         .with_columns(_share_of_cost(costs).min().over(rows.keys).alias(_LEAST_COST))
     )
     return corners.with_columns(
@@ -233,7 +235,7 @@ def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
 
 
 def _decided(edges: pl.LazyFrame) -> pl.LazyFrame:
-    """Write how to decide on an edge, and the rates that this has."""
+    """Add the decision rule of each group on its edge, and the resulting rates."""
     share, coin = pl.col(SHARE), pl.col("coin_probability")
     return edges.with_columns(
         *(
@@ -247,22 +249,22 @@ def _decided(edges: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _share_of_cost(costs: Costs) -> pl.Expr:
-    """What the decisions in a group add to the cost of everybody."""
-    missed = pl.col(POSITIVE_SHARE) * (1 - pl.col("tpr"))
-    return costs.fn * missed + costs.fp * pl.col(NEGATIVE_SHARE) * pl.col("fpr")
+    """Contribution of the errors in a group to the overall cost."""
+    false_negatives = pl.col(POSITIVE_SHARE) * (1 - pl.col("tpr"))
+    return costs.fn * false_negatives + costs.fp * pl.col(NEGATIVE_SHARE) * pl.col("fpr")
 
 
 def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
-    """Add what the decisions cost, and what others would."""
+    """Add the costs of the decision rules, of a common threshold and without a constraint."""
     models = rows.model_keys
     rule = choose_rule("cost", cost_fn=costs.fn, cost_fp=costs.fp)
     counted = rows.frame.join(decided, on=rows.keys, how="semi", nulls_equal=True)
     cells = choose_threshold(Rows(counted, models), rule)
     positives, negatives = totals()
-    wrong = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
-    one = cells.select(*models, overall_cost_common=wrong / (positives + negatives))
+    cost_of_errors = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
+    common = cells.select(*models, overall_cost_common=cost_of_errors / (positives + negatives))
     prevalence, cost = positives / (positives + negatives), _share_of_cost(costs)
-    return join_on_keys(decided, one, models).with_columns(
+    return join_on_keys(decided, common, models).with_columns(
         expected_cost=costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence),
         overall_cost=over(cost.sum(), models),
         overall_cost_unconstrained=over(pl.col(_LEAST_COST).sum(), models),

@@ -1,14 +1,19 @@
-"""How far groups are apart at a threshold: the fairness metrics of the field."""
+"""Fairness metrics: differences and ratios between groups at a threshold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.groups.abroca import distances_to_rest
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
+from polars_wroc.groups.fairness_metrics import (
+    ABROCA,
+    COMPARED_RATES,
+    EQUALIZED_ODDS,
+    METRICS,
+)
 from polars_wroc.groups.min_rows import both_large_enough, large_enough, outside
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
@@ -16,7 +21,6 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.roc_auc_ci import IntervalOptions
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
@@ -24,58 +28,9 @@ from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
-from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 FAIRNESS_COLUMNS = ("metric", "value", "group_max", "group_min", "ci_low", "ci_high")
-_RATES = {rate.fairness: name for name, rate in GAP_RATES.items() if rate.fairness}
-_ODDS = ("equal_opportunity", "predictive_equality")
-ABROCA = "max_abroca"
-
-
-class FairnessMetric(NamedTuple):
-    """What a fairness metric is called in tables, and the metrics of groups that it compares."""
-
-    name: str
-    label: str
-    compares: tuple[str, ...]
-
-
-def _of_rate(notion: str, *kinds: str) -> list[FairnessMetric]:
-    """Compare the groups in the rate that a notion of fairness is about."""
-    rate = _RATES[notion]
-    words, rates = notion.replace("_", " ").capitalize(), f"{GAP_RATES[rate].label}s"
-    return [
-        FairnessMetric(f"{notion}_{kind}", f"{words}, {kind} of the {rates}", (rate,))
-        for kind in kinds
-    ]
-
-
-_ODDS_RATES = tuple(_RATES[notion] for notion in _ODDS)
-# In the order of the table.
-METRICS: dict[str, FairnessMetric] = {
-    metric.name: metric
-    for metric in (
-        *_of_rate("demographic_parity", "difference", "ratio"),
-        *_of_rate("equal_opportunity", "difference", "ratio"),
-        *_of_rate("predictive_equality", "difference"),
-        FairnessMetric(
-            "equalized_odds_difference",
-            "Equalized odds, the larger of both differences",
-            _ODDS_RATES,
-        ),
-        FairnessMetric(
-            "equalized_odds_ratio", "Equalized odds, the smaller of both ratios", _ODDS_RATES
-        ),
-        *_of_rate("predictive_parity", "difference"),
-        FairnessMetric("auc_difference", f"Difference of the {ROC_AUC.label}s", (ROC_AUC.column,)),
-        FairnessMetric(
-            ABROCA,
-            "ABROCA, the largest area between the ROC curves of a group and of the rest",
-            (ROC_AUC.column,),
-        ),
-    )
-}
 
 
 def fairness(
@@ -92,27 +47,27 @@ def fairness(
     min_rows: int = 0,
     max_groups: int = 200,
 ) -> FrameT:
-    """Weighted fairness metrics between groups: the largest difference and the smallest ratio.
+    """Weighted fairness metrics: the largest difference and smallest ratio between groups.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, weight_type
         As for `summary`.
     by
         The groups: one or several columns or expressions.
     threshold
-        Rows that score at least so much are predicted positive.
+        Rows with at least this score are predicted positive.
     min_rows
-        Leave out what has fewer rows behind it, as `audit` does with 30: of each class for an
-        AUC, and in the rest too for its ABROCA; all rows for a selection rate, positives for a
-        tpr, negatives for an fpr, rows predicted positive for a ppv. A row with a frequency is
-        as many rows as that says.
+        Leave out estimates from fewer rows, as `audit` does with 30: rows of each class for an
+        AUC, and of each class of the complement too for an ABROCA; all rows for a selection rate,
+        positives for a tpr, negatives for an fpr, rows predicted positive for a ppv. A row with a
+        frequency weight counts that many times.
     max_groups
-        Measure ``max_abroca`` where there are no more groups than these, and leave it null
-        where there are more: it takes all rows once for each group, in time and in memory,
-        while every other metric takes them once.
+        With more groups than this ``max_abroca`` is null: its time and memory grow with the
+        number of rows times the number of groups, those of all other metrics with the number of
+        rows.
 
     Returns
     -------
@@ -123,11 +78,13 @@ def fairness(
         ``predictive_equality_difference`` (fpr), ``equalized_odds_difference``,
         ``equalized_odds_ratio`` (the worse of tpr and fpr), ``predictive_parity_difference``
         (ppv), ``auc_difference``, and ``max_abroca``, the largest area between the ROC curves
-        of a group and of the rest [2]_. The columns are ``metric``; ``value``; ``group_max,
-        group_min`` (String: the groups with the largest and the smallest rate, several keys
-        joined by a comma); ``ci_low, ci_high``, the interval of the difference or ratio of just
-        these two. Rates that are undefined, or have too few rows behind them, are left out; all is
-        null where fewer than two groups are left, and for equalized odds where one of its rates is.
+        of a group and of its complement [2]_. The columns are ``metric``; ``value``; ``group_max,
+        group_min`` (String: the groups with the largest and the smallest value, several keys
+        joined by a comma); ``ci_low, ci_high``, the confidence interval of the difference or
+        ratio of these two groups. Values that are undefined or from too few rows are left out. A
+        difference or ratio is null where fewer than two groups are left, and for equalized odds
+        where that of the tpr or of the fpr is null. ``max_abroca`` has no ``group_min`` and no
+        interval.
 
     Raises
     ------
@@ -136,10 +93,10 @@ def fairness(
 
     Notes
     -----
-    The metrics are fairlearn's [1]_, but for 0/0, which is null here. The largest difference of
-    many small groups is large by chance, and the interval of the two does not know that they
-    were picked: `group_gaps` tests every group. Intervals combine those of both groups, Wilson's
-    of the rates and those of `summary` for the AUCs.
+    The rates are compared as in fairlearn [1]_, except that 0/0 is null. The largest difference
+    between many small groups is large by chance, and its interval does not account for the
+    selection of the two groups: `group_gaps` tests every group. Intervals combine those of both
+    groups: Wilson's for rates, those of `summary` for AUCs.
 
     References
     ----------
@@ -173,7 +130,7 @@ def fairness(
     require_groups(by)
     limit = arguments.number("threshold", threshold) + 0.0
     least = arguments.whole_number("min_rows", min_rows, low=0)
-    few = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
+    within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     require_texts(rows)
     thresholds = common_threshold(rows, limit)
@@ -181,7 +138,8 @@ def fairness(
     metrics = ThresholdMetrics(level, weight_type)
     rates = in_columns(confusion_at(rows, thresholds), metrics.steps)
     aucs = summarise(rows, options)
-    rates, aucs, distances = (each.sort(rows.keys) for each in (rates, aucs, _distances(rows, few)))
+    tables = (rates, aucs, _distances(rows, within_limit))
+    rates, aucs, distances = (each.sort(rows.keys) for each in tables)
     table = fairness_of(rows, rates, aucs, weight_type, least, distances)
     return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))
 
@@ -194,40 +152,42 @@ def fairness_of(
     min_rows: int,
     distances: pl.LazyFrame | None = None,
 ) -> pl.LazyFrame:
-    """Lay out the metrics of groups, from their `ThresholdMetrics` and their summary.
+    """Compute the fairness metrics from the `ThresholdMetrics` and the summary of each group.
 
-    The tables are in the order of the groups, which decides between equals. Sorted by metric
-    within the keys apart; without ``distances`` there is no ABROCA.
+    The tables are sorted by group: of groups with equal values the first is the largest and the
+    last the smallest. The result has the order of `METRICS`; without ``distances`` there is no
+    ABROCA.
     """
     weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
     aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()})
     counts = aucs.select(*rows.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
 
-    def known(table: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
-        """Keep the values that have rows enough behind the metric that they are about."""
+    def with_enough_rows(table: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
+        """Keep the values of metrics for which the group has enough rows."""
         return table.with_columns(
             pl.when(large_enough(metric, weight_type, min_rows)).then(value).alias(value)
             for value, metric in metrics.items()
         )
 
-    aucs = known(aucs, {"auc": "auc"})
-    rates = known(join_on_keys(rates, counts, rows.keys), {rate: rate for rate in _RATES.values()})
-    # Read once for each rate, and planned and computed once all the same.
+    aucs = with_enough_rows(aucs, {"auc": "auc"})
+    rates = join_on_keys(rates, counts, rows.keys)
+    rates = with_enough_rows(rates, {rate: rate for rate in COMPARED_RATES.values()})
+    # The table is used once for each rate but computed once.
     rates = rates.cache()
     estimates = [
-        *(_estimates(rates, rows, notion, rate) for notion, rate in _RATES.items()),
-        # Those with the name of the AUC are its bounds where scores are binned.
+        *(_estimates(rates, rows, criterion, rate) for criterion, rate in COMPARED_RATES.items()),
+        # `auc_low` and `auc_high` are not its interval but its bounds where scores are binned.
         _estimates(aucs, rows, "auc", "auc", limits="ci"),
     ]
     if distances is not None:
-        # The counts of all groups, so that those of the rest are known.
+        # With the counts of all groups, from which those of the complements follow.
         areas = join_on_keys(counts, distances, rows.keys)
         enough = both_large_enough("auc", weight_type, min_rows, outside(rows.model_keys))
         areas = areas.with_columns(pl.when(enough).then("abroca").alias("abroca"))
         estimates.append(_estimates(areas, rows, "abroca", "abroca"))
     table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.model_keys)
-    asked = [name for name in METRICS if distances is not None or name != ABROCA]
-    named = pl.LazyFrame({"metric": asked})
+    names = [name for name in METRICS if distances is not None or name != ABROCA]
+    named = pl.LazyFrame({"metric": names})
     if rows.model_keys:
         named = rates.select(rows.model_keys).unique().join(named, how="cross")
     complete = named.join(table, on=[*rows.model_keys, "metric"], how="left", nulls_equal=True)
@@ -235,21 +195,22 @@ def fairness_of(
 
 
 def _estimates(
-    table: pl.LazyFrame, rows: Rows, notion: str, rate: str, limits: str | None = None
+    table: pl.LazyFrame, rows: Rows, criterion: str, rate: str, limits: str | None = None
 ) -> pl.LazyFrame:
-    """One row per group with the rate that a notion of fairness is about, and its ``limits``."""
+    """One row per group with the rate that a fairness criterion compares, and its interval."""
     return table.select(
         *rows.keys,
-        notion=pl.lit(notion),
+        criterion=pl.lit(criterion),
         value=rate,
         low=f"{limits or rate}_low",
         high=f"{limits or rate}_high",
     )
 
 
-def _distances(rows: Rows, few: pl.Expr) -> pl.LazyFrame:
-    unknown = pl.lit(None, pl.Float64)
-    return distances_to_rest(rows, few).with_columns(abroca_low=unknown, abroca_high=unknown)
+def _distances(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
+    null = pl.lit(None, pl.Float64)
+    areas = distances_to_rest(rows, within_limit)
+    return areas.with_columns(abroca_low=null, abroca_high=null)
 
 
 def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
@@ -258,16 +219,16 @@ def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     name = pl.concat_str(texts, separator=", ")
     known = estimates.drop_nulls("value").with_columns(group=name)
     value = pl.col("value")
-    # The first of the largest and the last of the smallest: never the same of several groups.
-    # Not by arg_max, which takes any of the largest where the engine knows them to be sorted.
+    # The first of the largest and the last of the smallest, so that two groups are two different
+    # ones. Not by arg_max, which returns any of the largest values of a sorted column.
     columns: dict[str, pl.Expr] = {}
     for column in ("group", "value", "low", "high"):
         columns[f"{column}_max"] = pl.col(column).filter(value == value.max()).first()
         columns[f"{column}_min"] = pl.col(column).filter(value == value.min()).last()
-    apart = (pl.len() > 1).alias("apart")
-    # The order of the groups decides between equals, and a plan keeps it only where that is said.
-    grouped = known.group_by([*rows.model_keys, "notion"], maintain_order=True)
-    return grouped.agg(apart, **columns)
+    several = (pl.len() > 1).alias("several")
+    # The order decides between groups with equal values; without the option it may change.
+    grouped = known.group_by([*rows.model_keys, "criterion"], maintain_order=True)
+    return grouped.agg(several, **columns)
 
 
 def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
@@ -275,27 +236,29 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         Estimate(*(pl.col(f"{part}_{end}") for part in ("value", "low", "high")))
         for end in ("max", "min")
     )
-    # One group alone is compared with nobody.
-    apart = pl.when("apart")
+    # A single group has no difference.
+    several = pl.when("several")
     limits, quotients = difference_limits(high, low), ratio_limits(low, high)
-    alone = pl.col("notion") == "abroca"
+    of_one_group = pl.col("criterion") == "abroca"
     differences = extremes.select(
         *models,
-        metric=pl.when(alone).then(pl.lit(ABROCA)).otherwise(pl.col("notion") + "_difference"),
-        value=pl.when(alone).then(high.value).when("apart").then(high.value - low.value),
-        group_max=pl.when(alone | pl.col("apart")).then("group_max"),
-        group_min=pl.when(~alone & pl.col("apart")).then("group_min"),
-        ci_low=apart.then(limits.low),
-        ci_high=apart.then(limits.high),
+        metric=pl.when(of_one_group)
+        .then(pl.lit(ABROCA))
+        .otherwise(pl.col("criterion") + "_difference"),
+        value=pl.when(of_one_group).then(high.value).when("several").then(high.value - low.value),
+        group_max=pl.when(of_one_group | pl.col("several")).then("group_max"),
+        group_min=pl.when(~of_one_group & pl.col("several")).then("group_min"),
+        ci_low=several.then(limits.low),
+        ci_high=several.then(limits.high),
     )
     ratios = extremes.select(
         *models,
-        metric=pl.col("notion") + "_ratio",
-        value=pl.when(pl.col("apart") & (high.value > 0)).then(low.value / high.value),
-        group_max=apart.then("group_max"),
-        group_min=apart.then("group_min"),
-        ci_low=apart.then(quotients.low),
-        ci_high=apart.then(quotients.high),
+        metric=pl.col("criterion") + "_ratio",
+        value=pl.when(pl.col("several") & (high.value > 0)).then(low.value / high.value),
+        group_max=several.then("group_max"),
+        group_min=several.then("group_min"),
+        ci_low=several.then(quotients.low),
+        ci_high=several.then(quotients.high),
     )
     odds = [
         _worse(table, kind, models, largest=kind == "difference")
@@ -305,10 +268,11 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
 
 
 def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bool) -> pl.LazyFrame:
-    """Take the worse of the two rates that equalised odds are about."""
-    of_odds = table.filter(pl.col("metric").is_in([f"{notion}_{kind}" for notion in _ODDS]))
+    """Return the worse of the metrics of the tpr and of the fpr, for equalized odds."""
+    metrics = [f"{criterion}_{kind}" for criterion in EQUALIZED_ODDS]
+    of_odds = table.filter(pl.col("metric").is_in(metrics))
     value = pl.col("value")
-    known = over(value.count(), models) == len(_ODDS)
+    known = over(value.count(), models) == len(EQUALIZED_ODDS)
     worst = known & (value == over(value.max() if largest else value.min(), models))
     rows = of_odds.filter(worst.fill_null(value=False))
     ordered = rows.sort("metric")

@@ -1,9 +1,9 @@
-"""The gaps of groups, in three phases: place the rows, sum over each group, compare the sums.
+"""Gaps of groups, in three phases: place the rows, sum over each group, compare the sums.
 
-`place` sorts the rows and adds to each the weights around it, among all rows and in its group.
+`place` sorts the rows and adds the weights ranked above and below each, overall and in its group.
 `sum_groups` reduces each group to a row of sums. `compare` turns these, and the cells of a
-confusion matrix where there is a threshold, into gaps with intervals and tests. What differs from
-one `Reference` to the other is in its class.
+confusion matrix where there is a threshold, into gaps with intervals and tests. What depends on
+the kind of `Reference` is in its class.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ GAP_COLUMNS = (
     "auc_gap_p_adjusted",
 )
 _P_VALUE = "_gap_p_value"
-# A struct of what has enough rows: each metric of a group and, as ``auc_gap``, its test.
+# A struct of booleans: for each metric, whether the group has enough rows for it and, with the
+# suffix ``_gap``, for its test.
 ENOUGH_ROWS = "__enough_rows"
 
 
 class GapTests(NamedTuple):
-    """How gaps are tested, and from how many rows on; rows in clusters are not tested."""
+    """How gaps are tested, and the minimum number of rows; clustered rows are not tested."""
 
     level: float
     weight_type: WeightType
@@ -59,7 +60,7 @@ class GapTests(NamedTuple):
 def measure_gaps(
     rows: Rows, reference: object, thresholds: pl.LazyFrame | None, tests: GapTests
 ) -> pl.LazyFrame:
-    """Lay out the gaps of checked rows; those of rates at the ``thresholds``, if there are any."""
+    """Compute the gaps of checked rows: of AUCs and, with ``thresholds``, of rates."""
     compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
     placed = place(rows, compared)
     sums = sum_groups(rows, placed, compared)
@@ -69,7 +70,7 @@ def measure_gaps(
 
 
 def place(rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Sort the rows; place each in its group and, where the reference wants it, among all."""
+    """Sort the rows; compute placements in each group and, if the reference needs them, overall."""
     placed = reference.place_among_all(by_descending_score(rows))
     placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
     return with_rank_weights(placed)
@@ -77,13 +78,13 @@ def place(rows: Rows, reference: Reference) -> pl.LazyFrame:
 
 def sum_groups(rows: Rows, placed: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
     """Reduce each group of placed rows to its sums."""
-    # Sorted, since of several best groups the first one is the reference.
+    # Sorted, because the first of several groups with the highest AUC is the reference.
     sums = rows.aggregate(placed, reference.aggregates | rows.class_counts()).sort(rows.keys)
     return completed(sums, rows, reference)
 
 
 def completed(sums: pl.LazyFrame, rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Add to the sums of sorted groups what needs another look at the rows."""
+    """Add to the sums of sorted groups those that need another pass over the rows."""
     return with_bin_slack(reference.completed(sums, rows), rows, rows.model_keys)
 
 
@@ -94,7 +95,7 @@ def compare(
     reference: Reference,
     tests: GapTests,
 ) -> pl.LazyFrame:
-    """Lay out the gaps of groups, from their sums and cells; p-values are not adjusted yet."""
+    """Compute the gaps of groups from their sums and cells; p-values are not adjusted yet."""
     table = _with_auc_gaps(reference.with_compared_aucs(sums), reference.outside, tests.level)
     table = widened_by_bins(table, reference.bin_slack)
     if cells is not None:
@@ -106,7 +107,7 @@ def compare(
 def adjusted_gaps(
     gaps: pl.LazyFrame, keys: Sequence[str], partition_keys: Sequence[str], adjust: Adjust
 ) -> pl.LazyFrame:
-    """Add the p-values adjusted for all tests of the gaps."""
+    """Add p-values adjusted for all tests of the table."""
     p_values = [name for name in gaps.collect_schema() if name.endswith(_P_VALUE)]
     repeated = pl.col(REPEATED)
     table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
@@ -117,10 +118,10 @@ def adjusted_gaps(
 
 
 def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:
-    """Keep the p-values that have enough rows behind them, in the group and in its reference."""
+    """Keep the p-values of tests with enough rows, in the group and in its reference."""
     p_values = [name for name in table.collect_schema() if name.endswith(_P_VALUE)]
     if tests.clustered:
-        # The variances take rows as independent: of copies they would find anything.
+        # The variances assume independent rows; with correlated rows the tests reject too often.
         table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in p_values)
     enough = {}
     for metric in (name.removesuffix(_P_VALUE) for name in p_values):
@@ -128,9 +129,9 @@ def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> p
         enough[metric] = large_enough(*least)
         enough[f"{metric}_gap"] = both_large_enough(*least, reference.sample_size)
     table = table.with_columns(as_struct(enough).alias(ENOUGH_ROWS))
-    known = pl.col(ENOUGH_ROWS).struct
+    has_enough = pl.col(ENOUGH_ROWS).struct
     tested = table.with_columns(
-        pl.when(known.field(name.removesuffix("_p_value"))).then(name).alias(name)
+        pl.when(has_enough.field(name.removesuffix("_p_value"))).then(name).alias(name)
         for name in p_values
     )
     return reference.one_test_of_two(tested, p_values)
@@ -142,7 +143,7 @@ def _with_auc_gaps(
     own, other = OWN.estimate, REFERENCE.estimate
     parts = auc_difference_test(own, other, pl.col(DIFFERENCE_VARIANCE), level)
     if outside is not None:
-        parts = _if_told_from(outside, own, parts, level)
+        parts = _limited_by_complement(outside, own, parts, level)
     return compared.with_columns(
         own.auc.alias("auc"),
         other.auc.alias("auc_reference"),
@@ -154,10 +155,13 @@ def _with_auc_gaps(
     )
 
 
-def _if_told_from(
+def _limited_by_complement(
     outside: AucEstimate, own: AucEstimate, parts: dict[str, pl.Expr], level: float
 ) -> dict[str, pl.Expr]:
-    """Let a test find only what the rows ``outside`` a group, who may be few, bear out."""
+    """Use the larger p-value of the test of a gap and of the test against the complement.
+
+    A group differs from all rows only through its complement ``outside``, which may be small.
+    """
     known = (own.variance > 0) & (outside.variance > 0)
     variance = pl.when(known).then(own.variance + outside.variance)
     p_value = auc_difference_test(own, outside, variance, level)["p_value"]

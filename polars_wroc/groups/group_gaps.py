@@ -1,4 +1,4 @@
-"""How far a group is from the others, and how sure that is."""
+"""Gaps of AUCs and rates between each group and a reference, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -29,66 +29,68 @@ def group_gaps(
     adjust: Adjust = "holm",
     min_rows: int = 0,
 ) -> FrameT:
-    """Difference of each group's weighted AUC and rates to a reference, with interval and test.
+    """Test how the weighted AUC and rates of each group differ from those of a reference.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
-        As for `summary`; there must be groups.
+        As for `summary`; ``by`` is required.
     reference
-        ``"rest"``: all rows outside the group. ``"overall"``: all rows, the group's own among
-        them. ``"best"``: the group with the highest AUC; since it was chosen for that, the
-        differences to it look larger than they are. Anything else: the group with that value
-        of ``by``, or that tuple of values where ``by`` has several columns; ``("best",)`` is a
-        group of that name. The null group cannot be one.
+        ``"rest"``: the complement, all rows outside the group. ``"overall"``: all rows,
+        including the group's own. ``"best"``: the group with the highest AUC; because it is
+        selected for that, gaps to it are biased away from 0. Anything else: the group with that
+        value of ``by``, or that tuple of values where ``by`` has several columns; ``("best",)``
+        is a group of that name. The group of null keys cannot be the reference.
     threshold
-        For the gaps of the rates: rows that score at least so much are predicted positive. None
-        leaves them out.
+        Rows with at least this score are predicted positive. None leaves out the gaps of rates.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type
-        What a weight means: see `roc_auc_ci`.
+        Meaning of the weights: see `roc_auc_ci`.
     adjust
-        How p-values are adjusted for the number of tests in the table: see `compare`.
+        How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
+        family-wise error rate (the probability of any false positive), ``"bh"``
+        (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
+        among significant gaps); or ``"none"``.
     min_rows
-        What has fewer rows behind it is measured but not tested, nor taken for the best: rows of
-        each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv,
-        the others for an npv, all for a selection rate; in the group and in what it is compared
-        with, less the group. A row with a frequency is as many rows as that says.
+        Minimum sample size of a test, in the group and in the reference without the group: rows
+        of each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a
+        ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
+        are reported but not tested, and such a group cannot be ``"best"``. A row with a frequency
+        weight counts that many times.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them come the
-        rows of each class, ``n_pos, n_neg`` (Int64), and the
-        Float64 columns ``auc, auc_reference, auc_gap`` (the first less the second),
-        ``auc_gap_se, auc_gap_low, auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. What
-        lacks a class is null. There is no gap either where the variance is unknown, as with one
-        row in a class or perfect separation, nor of the reference group to itself. With a
-        ``threshold`` follow, for each of ``selection_rate, tpr, fpr, ppv, npv``: the rate
-        itself, and with its name before them ``_reference``, ``_gap``, ``_gap_low``,
-        ``_gap_high``, ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the
-        reference), ``_ratio_low``, ``_ratio_high``. P-values are adjusted for all tests of the
-        table together.
+        One row per group (and model), sorted by the ``by`` columns. After them come ``n_pos,
+        n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc,
+        auc_reference, auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low,
+        auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null.
+        The columns of a gap are also null where its variance is unknown, as with one row in a
+        class or perfect separation, and for the reference group itself. With a ``threshold``
+        there follow, for each of ``selection_rate, tpr, fpr, ppv, npv``, the rate and, prefixed
+        by its name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``, ``_gap_p_value``,
+        ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's), ``_ratio_low``,
+        ``_ratio_high``. P-values are adjusted for all tests of the table together.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an option that does not exist, and at collect for a
-        reference group that does not.
+        As for `summary`; also for an unknown option, and at collect for a reference group that
+        does not exist.
 
     Notes
     -----
-    The variance is that of the difference of influences: a group and the rest, or another
-    group, are independent; a group and everybody share rows, which is allowed for [1]_. What sets
-    a group apart from everybody are the others, who may be few: the p-value of that gap is the
-    larger one of its own test and of that against the rest, and where the rest has no variance
-    there is neither interval nor test.
-    Tests are Student's on the difference of the logits, with Satterthwaite's degrees of freedom,
-    and intervals are put together from those of both AUCs [2]_. Scores are
-    never compared across models. The cost does not grow with the number of groups.
+    The variance of a gap is DeLong's [1]_. A group is independent of its complement and of other
+    groups; with the overall sample it shares rows, and the variance includes that covariance. A
+    group differs from the overall sample only through its complement, which may be small:
+    with ``"overall"`` the p-value of an AUC gap is the larger of its own and of that of the test
+    against the complement, and where the variance of the complement is 0 or unknown, interval and
+    p-value are null. AUCs are tested with Student's t on the difference of their logits, with
+    Satterthwaite's degrees of freedom; intervals combine those of both AUCs [2]_. Groups are
+    compared within each model. The cost does not grow with the number of groups.
 
     References
     ----------

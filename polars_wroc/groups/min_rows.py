@@ -19,9 +19,9 @@ GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 
 
 def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
-    """Count the rows that an AUC or a rate is about; of each class for an AUC.
+    """Count the rows that a rate is based on, or the rows of each class for an AUC.
 
-    A row with a frequency counts as often as that says.
+    A row with a frequency weight counts that many times.
     """
     columns = ["n_pos", "n_neg", ROWS_SELECTED, ROWS_REJECTED]
     positives, negatives, selected, rejected = (pl.col(name) for name in columns)
@@ -39,16 +39,19 @@ def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
 
 
 def outside(partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
-    """Count the rows of the other groups with the same keys."""
+    """Count the rows of the other groups with the same partition keys."""
     return lambda count: over(count.sum(), partition_keys) - count
 
 
 def both_large_enough(
-    metric: str, weight_type: WeightType, least: int, other: Callable[[pl.Expr], pl.Expr]
+    metric: str,
+    weight_type: WeightType,
+    least: int,
+    in_reference: Callable[[pl.Expr], pl.Expr],
 ) -> pl.Expr:
-    """Whether a group has enough rows, and so has the ``other`` that it is compared with."""
+    """Whether a group and its reference have enough rows for a test."""
     counts = sample_sizes(metric, weight_type)
-    return pl.all_horizontal(count >= least for own in counts for count in (own, other(own)))
+    return pl.all_horizontal(count >= least for own in counts for count in (own, in_reference(own)))
 
 
 def large_enough(metric: str, weight_type: WeightType, least: int) -> pl.Expr:

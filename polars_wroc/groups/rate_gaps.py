@@ -1,4 +1,4 @@
-"""How far the rates of a group at a threshold are from those of a reference."""
+"""Differences and ratios of the rates of each group at a threshold to those of a reference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RATE_GAP_COLUMNS = tuple(name for names in RATE_GAPS.values() for name in names)
 
 @dataclass(frozen=True)
 class RateGaps:
-    """From the cells of each group to the gaps of its rates."""
+    """Gaps of rates, computed from the cells of each group."""
 
     reference: Reference
     level: float
@@ -48,13 +48,13 @@ class RateGaps:
 
     @property
     def steps(self) -> list[Step]:
-        """From cells and their squares to the columns of the gaps."""
-        return [self._cells, *Proportions(self._shares, self.level).steps, self._gaps]
+        """Compute the columns of the gaps from cells and their squared weights."""
+        return [self._cells, *Proportions(self._proportions, self.level).steps, self._gaps]
 
     def _cells(self, field: Fields) -> dict[str, pl.Expr]:
         return {_other(name): self.reference.cell(field(name)) for name in (*CELLS, *SQUARES)}
 
-    def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
+    def _proportions(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         return {
             name(rate): parts_of(rate, self.weight_type, field, name)
             for rate in GAP_RATES
@@ -65,7 +65,7 @@ class RateGaps:
         columns: dict[str, pl.Expr] = {}
         for rate in GAP_RATES:
             own, other = (proportion(name, field) for name in (rate, _other(rate)))
-            share = self.reference.share_of_group(*_weights_behind(rate, field))
+            share = self.reference.share_of_group(*_denominators(rate, field))
             for name, value in _gap(rate, own, other, share).items():
                 is_rate = name in (rate, f"{rate}_reference")
                 columns[name] = value if is_rate else self.reference.to_others(value)
@@ -76,8 +76,8 @@ def _other(name: str) -> str:
     return f"__other_{name}"
 
 
-def _weights_behind(rate: str, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-    """Add up the cells of a rate, in the group and in the others."""
+def _denominators(rate: str, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+    """Weights of the rows that a rate is a proportion of, in the group and in the complement."""
     cells = GAP_RATES[rate].cells
     own = pl.sum_horizontal(field(cell) for cell in cells)
     return own, pl.sum_horizontal(field(_other(cell)) for cell in cells)
@@ -86,10 +86,10 @@ def _weights_behind(rate: str, field: Fields) -> tuple[pl.Expr, pl.Expr]:
 def _gap(
     rate: str, own: Proportion, other: Proportion, share: pl.Expr | None
 ) -> dict[str, pl.Expr]:
-    """Write the gap and the ratio, to all rows if the group has a ``share`` of them.
+    """Compute the gap and the ratio; to all rows if the group's ``share`` of them is given.
 
-    The overall rate is a mean of the group's and the rest's, so that the gap to it is a part of
-    that to the rest.
+    The overall rate is a weighted mean of the rates of the group and of its complement, so that
+    the gap to it is ``1 - share`` times the gap to the complement.
     """
     gap = Estimate(own.value - other.value, *difference_limits(own.estimate, other.estimate))
     ratio = Estimate(own.value / other.value, *ratio_limits(own.estimate, other.estimate))
@@ -113,9 +113,9 @@ def _gap(
 
 
 def _p_value(one: Proportion, other: Proportion) -> pl.Expr:
-    """Test that two shares are equal, by the variance that they have if they are."""
-    both = (one.size * one.value + other.size * other.value) / (one.size + other.size)
-    variance = both * (1 - both) * (1 / one.size + 1 / other.size)
+    """Two-sided z-test that two proportions are equal, with their pooled variance."""
+    pooled = (one.size * one.value + other.size * other.value) / (one.size + other.size)
+    variance = pooled * (1 - pooled) * (1 / one.size + 1 / other.size)
     tested = pl.when(variance > 0).then(
         two_sided_p_value((one.value - other.value) / variance.sqrt())
     )

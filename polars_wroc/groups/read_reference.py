@@ -1,4 +1,4 @@
-"""What the caller names as the reference of groups."""
+"""The argument ``reference``: what groups are compared with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from polars_wroc.plans.checks import require_at_collect
 def read_reference(
     reference: object, rows: Rows, weight_type: WeightType, min_rows: int
 ) -> Reference:
-    """Say what the groups of checked rows are compared with."""
+    """Read the argument ``reference`` for the groups of checked rows."""
     partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
     if isinstance(reference, str) and reference == "rest":
         return Rest(partition_keys, units)
@@ -33,14 +33,14 @@ def read_reference(
 
 
 def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
-    known = pl.when(large_enough("auc", weight_type, min_rows))
+    enough = pl.when(large_enough("auc", weight_type, min_rows))
 
     def is_best(auc: pl.Expr) -> pl.Expr:
         def first(highest: pl.Expr) -> pl.Expr:
             return highest & (highest.cum_sum() == 1)
 
-        tested = known.then(auc)
-        best = first((tested == tested.max()).fill_null(value=False))
+        candidate = enough.then(auc)
+        best = first((candidate == candidate.max()).fill_null(value=False))
         return over(best, partition_keys)
 
     return is_best
@@ -49,8 +49,8 @@ def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int)
 def _named(rows: Rows, reference: Any) -> IsReference:
     groups, schema = rows.group_keys, rows.frame.collect_schema()
     given = reference if isinstance(reference, tuple) else (reference,)
-    held = [values.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
-    if len(given) != len(groups) or any(value is None for value in held):
+    exact = [values.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
+    if len(given) != len(groups) or any(value is None for value in exact):
         types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in groups)
         msg = (
             f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
@@ -59,16 +59,16 @@ def _named(rows: Rows, reference: Any) -> IsReference:
         raise ValueError(msg)
     named = pl.all_horizontal(
         pl.col(key) == values.literal(value)
-        for key, value in zip(groups, held, strict=True)
+        for key, value in zip(groups, exact, strict=True)
         if value is not None
     ).fill_null(value=False)
-    found_there = over(named.any(), rows.model_keys)
+    exists = over(named.any(), rows.model_keys)
     rule = (
         "`reference` must be 'rest', 'overall', 'best' or a group; "
         f"found no group {shown(reference)} in {', '.join(rows.group_names)}"
     )
 
     def is_named(_: pl.Expr) -> pl.Expr:
-        return named & require_at_collect(found_there, rule)
+        return named & require_at_collect(exists, rule)
 
     return is_named

@@ -1,4 +1,4 @@
-"""What a group's AUC and rates are compared with."""
+"""References: what the AUC and rates of each group are compared with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.stats.difference_tests import AucEstimate
 
 DIFFERENCE_VARIANCE = "__difference_variance"
-# Marks the group whose test another one has had.
+# Marks a group whose test is the same as that of an earlier group.
 REPEATED = "__repeated"
 
 IsReference = Callable[[pl.Expr], pl.Expr]
@@ -25,7 +25,7 @@ IsReference = Callable[[pl.Expr], pl.Expr]
 
 @dataclass(frozen=True)
 class ComparedAuc:
-    """The columns of one of the two AUCs that are compared."""
+    """Columns of one of two AUCs that are compared."""
 
     name: str
 
@@ -46,31 +46,31 @@ OWN, REFERENCE = ComparedAuc("own"), ComparedAuc("reference")
 
 
 class Reference(ABC):
-    """What groups are compared with; those that differ in a partition key never meet.
+    """What groups are compared with; groups with other partition keys are never compared.
 
-    Rows are first placed, among all and in their groups; sums over the rows of each group are
-    completed; then the AUCs that follow from the sums are compared.
+    Placements are computed first, overall and in each group; sums over the rows of each group
+    are completed; then the AUCs that follow from the sums are compared.
     """
 
-    # Column of how far bins may move the difference to the reference.
+    # Column of the largest change that score bins can make to a gap.
     bin_slack: str
 
     def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
-        """Say which groups meet, and what is independent of what."""
+        """Set the keys within which groups are compared, and the independent units."""
         self.partition_keys = partition_keys
         self.units = units
 
     def place_among_all(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Add to sorted rows what they need to know about all others."""
+        """Add to sorted rows the columns that depend on the rows of all groups."""
         return sorted_rows
 
     @property
     @abstractmethod
     def aggregates(self) -> dict[str, pl.Expr]:
-        """Sum over the placed rows of a group."""
+        """Sums over the placed rows of a group."""
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:  # noqa: ARG002
-        """Add to the sums of sorted groups what differences of them would not hold."""
+        """Add sums to those of sorted groups that cannot be computed from them exactly."""
         return sums
 
     @abstractmethod
@@ -79,39 +79,39 @@ class Reference(ABC):
 
     @property
     def outside(self) -> AucEstimate | None:
-        """The rows outside the group, where the reference holds the group's own as well."""
+        """The complement of the group, if the reference includes the group; else None."""
         return None
 
     @abstractmethod
     def cell(self, own: pl.Expr) -> pl.Expr:
-        """Add up a cell of the groups to that of what their rates are compared with."""
+        """Compute a cell of the reference from that of each group."""
 
     @abstractmethod
     def sample_size(self, own: pl.Expr) -> pl.Expr:
-        """Add up a number of rows of the groups to that of what a test compares them with."""
+        """Compute a number of rows of the reference, without the group, from those of groups."""
 
     def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr | None:  # noqa: ARG002
-        """Share of the group in the reference, where that holds the group as well."""
+        """Proportion of the group in the reference, if that includes the group; else None."""
         return None
 
     def to_others(self, gap: pl.Expr) -> pl.Expr:
-        """Null for what is the reference itself."""
+        """Return the gap; null for the reference group itself."""
         return gap
 
     def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:  # noqa: ARG002
-        """Add `REPEATED`; give two groups that are compared with each other one test."""
+        """Add `REPEATED`, true where two groups that are compared with each other share a test."""
         return gaps.with_columns(pl.lit(value=False).alias(REPEATED))
 
 
 class ReferenceGroup(Reference):
-    """One of the groups, which ``is_reference`` picks by its AUC."""
+    """One of the groups, chosen by ``is_reference``, a function of its AUC."""
 
     bin_slack = SLACK_TO_GROUP
 
     def __init__(
         self, partition_keys: Sequence[str], units: Units, is_reference: IsReference
     ) -> None:
-        """Say how the group is picked."""
+        """Set how the group is chosen."""
         super().__init__(partition_keys, units)
         self._is_reference = is_reference
 
@@ -121,11 +121,11 @@ class ReferenceGroup(Reference):
 
     @property
     def aggregates(self) -> dict[str, pl.Expr]:
-        """Sum over a group."""
+        """Sums over the rows of a group."""
         return self._own.sums()
 
     def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with the one that is picked."""
+        """Compare each group with the reference group."""
         return in_columns(sums, [*self._own.steps, self._compared])
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
@@ -144,24 +144,24 @@ class ReferenceGroup(Reference):
         )
 
     def cell(self, own: pl.Expr) -> pl.Expr:
-        """Take that of the group."""
-        picked = pl.when(self._is_reference(OWN.estimate.auc))
-        return over(picked.then(own).max(), self.partition_keys)
+        """Return the cell of the reference group."""
+        is_reference = pl.when(self._is_reference(OWN.estimate.auc))
+        return over(is_reference.then(own).max(), self.partition_keys)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
-        """Take that of the group."""
+        """Return the number of rows of the reference group."""
         return self.cell(own)
 
     def to_others(self, gap: pl.Expr) -> pl.Expr:
-        """Null for the group itself."""
+        """Return the gap; null for the reference group itself."""
         return pl.when(~self._is_reference(OWN.estimate.auc)).then(gap)
 
 
 def compared_columns(
     own: AucEstimate, reference: AucEstimate, variance: pl.Expr
 ) -> dict[str, pl.Expr]:
-    """Name what every comparison results in, from the variance of the difference."""
-    # Perfect separation has no variance, which says nothing about how sure it is.
+    """Name both estimates and the variance of their difference."""
+    # With perfect separation the estimated variance is 0, which is no estimate of its precision.
     known = (own.variance > 0) & (reference.variance > 0)
     return {
         **OWN.columns(own),

@@ -1,8 +1,8 @@
-"""All rows outside a group, or all rows, as what it is compared with.
+"""The references `Rest` (the complement of a group) and `Overall` (all rows).
 
-The rest would take a curve of its own for every group. Instead its sums are differences, so that
-one sort serves all groups, however many there are. Only for a group that is nearly all rows,
-where these would be rounding, the rest has its own curve.
+The sums over a complement are sums over all rows minus those of the group, so that one sort is
+enough for any number of groups. Only for a group that is nearly all rows, where a difference would
+be mostly rounding error, the rows of the complement are sorted and summed themselves.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.stats.difference_tests import AucEstimate
 
-# A group with more than this share of a class is nearly all rows.
+# A group with more than this proportion of a class is nearly all rows.
 _NEARLY_ALL = 0.9
-# What a difference of cells may have lost.
-_NOTHING = 1e-14
+# Relative rounding error of a difference of cells.
+_ROUNDING = 1e-14
 
 
-class _AgainstRest(Reference):
-    """What the rest tells apart from a group."""
+class _UsesComplement(Reference):
+    """A reference whose test depends on the complement of each group."""
 
     bin_slack = SLACK_TO_REST
 
@@ -40,16 +40,16 @@ class _AgainstRest(Reference):
         return RestSums(self.partition_keys, self.units)
 
     def place_among_all(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Add what a row misranks among all, and what others misrank with it."""
+        """Add the weights that each row misranks overall, and that all rows misrank with it."""
         return self._sums.place(sorted_rows)
 
     @property
     def aggregates(self) -> dict[str, pl.Expr]:
-        """Sum over a group and, among its rows, over all rows."""
+        """Sums over the rows of a group; those over all rows are computed from its rows too."""
         return self._sums.aggregates
 
     def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-        """Add the sums over the rest for groups that are nearly all rows; null for the others."""
+        """Add the sums over the complement of groups that are nearly all rows; else null."""
         sums = sums.cache()
         left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.partition_keys}
         large = self._nearly_all(sums).select(rows.keys).rename(left_out)
@@ -70,7 +70,7 @@ class _AgainstRest(Reference):
         return join_on_keys(sums, direct, [*self.partition_keys, *left_out])
 
     def _nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Keep the groups with nearly all of a class's weight, or of its squares."""
+        """Keep the groups with nearly all weight, or nearly all squared weight, of a class."""
         own = self._sums.own
         totals = [pl.col(own.power(n, side)) for n in ("weight", "squares") for side in CLASSES]
         return sums.filter(
@@ -80,21 +80,21 @@ class _AgainstRest(Reference):
         )
 
     def cell(self, own: pl.Expr) -> pl.Expr:
-        """Take the group's from that of all; what rounding leaves is 0."""
+        """Subtract the group's cell from the overall one; a difference within rounding is 0."""
         overall = over(own.sum(), self.partition_keys)
         rest = overall - own
-        return pl.when(rest > _NOTHING * overall).then(rest).otherwise(0.0)
+        return pl.when(rest > _ROUNDING * overall).then(rest).otherwise(0.0)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Count the rows of the other groups."""
         return outside(self.partition_keys)(own)
 
 
-class Rest(_AgainstRest):
-    """All rows that are not in the group."""
+class Rest(_UsesComplement):
+    """The complement: all rows outside the group."""
 
     def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with the rest, which shares no row with it."""
+        """Compare each group with its complement, which is independent of it."""
         return in_columns(sums, [*self._sums.steps, self._compared])
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
@@ -102,29 +102,29 @@ class Rest(_AgainstRest):
         return compared_columns(own, rest, own.variance + rest.variance)
 
     def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
-        """Give two groups, of which each is the rest of the other, the larger p-value."""
-        there = pl.col("n_pos") + pl.col("n_neg") > 0
-        pair = there & (over(there.sum(), self.partition_keys) == 2)  # noqa: PLR2004
-        second = over(there.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
+        """Give two groups, each the complement of the other, the larger of their p-values."""
+        has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
+        pair = has_rows & (over(has_rows.sum(), self.partition_keys) == 2)  # noqa: PLR2004
+        second = over(has_rows.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
         tests = pl.col(p_values)
         same = pl.when(pair).then(over(tests.max(), self.partition_keys)).otherwise(tests)
         return gaps.with_columns(same, (pair & second).alias(REPEATED))
 
 
-class Overall(_AgainstRest):
+class Overall(_UsesComplement):
     """All groups together, the group itself included.
 
-    A group differs from them only through the rest, which may be small.
+    A group differs from them only through its complement, which may be small.
     """
 
     def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with all rows, whose AUC shares the group's."""
+        """Compare each group with all rows, which include its own."""
         overall = self._sums.overall
         steps = [*self._sums.steps, overall.to_proportions, *overall.steps, self._compared]
         return in_columns(sums, steps)
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        """Take off twice the covariance that the group's rows make."""
+        """Subtract twice the covariance, which comes from the group's rows."""
         own, overall = (each.estimate(field) for each in (self._sums.own, self._sums.overall))
         terms = variance = own.variance + overall.variance
         for side, other in OTHER.items():
@@ -133,14 +133,14 @@ class Overall(_AgainstRest):
         return compared_columns(own, overall, known)
 
     def _covariance(self, side: str, other: str, field: Fields) -> pl.Expr:
-        among, both = self._sums.among, (self._sums.own, self._sums.overall)
+        group_in_all, both = self._sums.group_in_all, (self._sums.own, self._sums.overall)
         own, overall = (each.variance for each in both)
         own_others, all_others = (field(each.weight(other)) for each in both)
         centres = field(own.centre), field(overall.centre)
         spread = (
             field(self._sums.own.cross(side)) / (own_others * all_others)
             - centres[1] * field(own.column("first", side))
-            - centres[0] * field(among.misranked("first", side)) / all_others
+            - centres[0] * field(group_in_all.misranked("first", side)) / all_others
             + centres[0] * centres[1] * field(own.column("squares", side))
         )
         factors = field(own.column("factor", side)) * field(overall.column("factor", side))
@@ -149,9 +149,9 @@ class Overall(_AgainstRest):
 
     @property
     def outside(self) -> AucEstimate:
-        """The rest."""
+        """The complement."""
         return self._sums.rest.estimate(pl.col)
 
     def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
-        """Share of the group in all rows."""
+        """Proportion of the group in all rows."""
         return own / (own + others)

@@ -1,8 +1,8 @@
-"""Sums over all rows outside a group, without a curve of their own.
+"""Sums over the complement of each group, without sorting its rows.
 
-They are the sums over all rows less those over the group; how the group's rows place the others
-is summed over the group's rows. A row misranks weight of the other class: first and second
-moments of that weight, over the rows of a class, make the AUC and its variance.
+They are sums over all rows minus the terms that involve rows of the group. Each row misranks some
+weight of the other class. The AUC and its variance follow from the first and second moments of
+that weight over the rows of each class.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from polars_wroc.ranking.placements import (
     with_placements_among,
 )
 
-# Weight that a row misranks among all rows.
+# Weight that a row misranks overall.
 _ALL_MISRANKED = "__all_misranked"
-# Weights around a row among all rows, squared, alone and times what each row misranks.
+# Squared weights of the rows of the other class: of those that a row misranks overall; of those
+# tied with it; and of the former, each times the weight that such a row misranks overall itself.
 _SQUARES, _TIED_SQUARES, _SQUARES_MISRANKED = "__squares", "__tied_squares", "__squares_misranked"
-# What a difference of sums may have lost, as a share of its own and of a variance's terms.
-_NOTHING, _ROUNDING = 1e-14, 1e-10
+# Relative rounding errors of a difference of sums, and of a variance computed from such.
+_SUM_ROUNDING, _VARIANCE_ROUNDING = 1e-14, 1e-10
 
 
 @dataclass(frozen=True)
 class RestSums:
-    """The sums of each group, of all rows and of the rest, which all have their columns here."""
+    """Columns of the sums over each group, over all rows and over the complement."""
 
     partition_keys: Sequence[str]
     units: Units
@@ -55,26 +56,26 @@ class RestSums:
 
     @property
     def rest(self) -> AucSums:
-        """The rows outside the group."""
-        return AucSums("rest", self.units, rounding=_ROUNDING)
+        """The complement: the rows outside the group."""
+        return AucSums("rest", self.units, rounding=_VARIANCE_ROUNDING)
 
     @property
-    def among(self) -> AucSums:
-        """The rows of the group, with what they misrank among all rows."""
-        return AucSums("among", self.units)
+    def group_in_all(self) -> AucSums:
+        """The rows of the group, with the weights that they misrank overall."""
+        return AucSums("group_in_all", self.units)
 
     @property
-    def _caused(self) -> AucSums:
-        """All rows, with what they misrank among the rows of the group."""
-        return AucSums("caused", self.units)
+    def _all_in_group(self) -> AucSums:
+        """All rows, with the weights of the group's rows that they misrank."""
+        return AucSums("all_in_group", self.units)
 
     def direct(self, name: str) -> str:
-        """Column of a sum over the rest itself, for groups that are nearly all rows."""
+        """Column of a sum over the rows of the complement, for groups that are nearly all rows."""
         return f"{name}_direct"
 
     def place(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Add to sorted rows what each misranks among all, and what others misrank with it."""
-        # Labels are checked within each group, where rows are placed in it.
+        """Add to sorted rows the weight that each misranks, and sums over rows that misrank it."""
+        # Labels are checked later, when placements in each group are computed.
         around = rank_weights()
         misranked = {_ALL_MISRANKED: around.misranked}
         placed = with_placements_among(sorted_rows, self.partition_keys, pl.col(WEIGHT), misranked)
@@ -87,101 +88,106 @@ class RestSums:
 
     @property
     def aggregates(self) -> dict[str, pl.Expr]:
-        """Sum over a group, over its rows among all rows, and over all rows among its rows."""
-        return self.own.sums() | self._among_sums() | self._caused_sums()
+        """Sums over the rows of a group: its own, `group_in_all` and `_all_in_group`."""
+        return self.own.sums() | self._group_in_all_sums() | self._all_in_group_sums()
 
-    def _among_sums(self) -> dict[str, pl.Expr]:
+    def _group_in_all_sums(self) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
         unit, own = unit_weight(self.units, pl.col), pl.col(MISRANKED)
         misranked = pl.col(_ALL_MISRANKED)
         for side, weight in weights_by_class().items():
             columns |= {
-                self.among.misranked_pairs_of(side): (weight * misranked).sum(),
-                self.among.misranked("first", side): (weight * (unit * misranked)).sum(),
-                self.among.misranked("second", side): (
+                self.group_in_all.misranked_pairs_of(side): (weight * misranked).sum(),
+                self.group_in_all.misranked("first", side): (weight * (unit * misranked)).sum(),
+                self.group_in_all.misranked("second", side): (
                     weight * (unit * misranked * misranked)
                 ).sum(),
                 self.own.cross(side): (weight * (unit * misranked * own)).sum(),
             }
         return columns
 
-    def _caused_sums(self) -> dict[str, pl.Expr]:
-        """Sum over all rows what they misrank among the rows of a group.
+    def _all_in_group_sums(self) -> dict[str, pl.Expr]:
+        """Sums over all rows of the weights of a group's rows that they misrank.
 
-        Each is a sum over the group's rows of the other class: any row misranks a pair of them
-        when it misranks the one that is further ahead of the other.
+        Each is computed as a sum over the group's rows of the other class. For second moments
+        these are taken in pairs: a row misranks both of a pair if it misranks the one that is
+        ahead of the other.
         """
         columns: dict[str, pl.Expr] = {}
         squares = pl.col(_SQUARES)
         pairs = 2 * pl.col(AHEAD) * squares - pl.col(TIED) * pl.col(_TIED_SQUARES) / 4
         for side, weight in weights_by_class().items():
             columns |= {
-                self._caused.misranked("first", OTHER[side]): (weight * squares).sum(),
-                self._caused.misranked("second", OTHER[side]): (weight * pairs).sum(),
-                self._caused.cross(OTHER[side]): (weight * pl.col(_SQUARES_MISRANKED)).sum(),
+                self._all_in_group.misranked("first", OTHER[side]): (weight * squares).sum(),
+                self._all_in_group.misranked("second", OTHER[side]): (weight * pairs).sum(),
+                self._all_in_group.cross(OTHER[side]): (weight * pl.col(_SQUARES_MISRANKED)).sum(),
             }
         return columns
 
     @property
     def steps(self) -> list[Step]:
-        """From sums to the AUC of each group and of the rest, and their variances."""
+        """Compute the AUCs of each group and of its complement, and their variances."""
         rest = [self._rest, self.rest.to_proportions, *self.rest.steps]
         return [self.own.to_weights, self._overall, *rest, *self.own.steps]
 
     def _overall(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add up the groups."""
+        """Compute the sums over all rows from those over groups."""
 
         def total(name: str) -> pl.Expr:
             return over(field(name).sum(), self.partition_keys)
 
-        overall, among = self.overall, self.among
-        columns = {overall.misranked_pairs: total(among.misranked_pairs_of("pos"))}
+        overall, group_in_all = self.overall, self.group_in_all
+        columns = {overall.misranked_pairs: total(group_in_all.misranked_pairs_of("pos"))}
         for side in CLASSES:
             columns |= {overall.power(n, side): total(self.own.power(n, side)) for n in POWERS}
             for moment in ("first", "second"):
-                columns[overall.misranked(moment, side)] = total(among.misranked(moment, side))
+                in_all = group_in_all.misranked(moment, side)
+                columns[overall.misranked(moment, side)] = total(in_all)
         return columns
 
     def _rest(self, field: Fields) -> dict[str, pl.Expr]:
-        """Take the group's rows from all rows, and what they cause in the others."""
-        own, overall, among, caused = self.own, self.overall, self.among, self._caused
+        """Subtract the terms that involve rows of the group from the sums over all rows."""
+        own, overall = self.own, self.overall
+        group_in_all, all_in_group = self.group_in_all, self._all_in_group
 
-        def less(more: Sequence[str], subtracted: Sequence[str]) -> pl.Expr:
-            return _less([field(name) for name in more], [field(name) for name in subtracted])
+        def difference(added: Sequence[str], subtracted: Sequence[str]) -> pl.Expr:
+            return _difference(
+                [field(name) for name in added], [field(name) for name in subtracted]
+            )
 
         columns = {
-            self.rest.misranked_pairs: less(
+            self.rest.misranked_pairs: difference(
                 [overall.misranked_pairs, own.misranked_pairs],
-                [among.misranked_pairs_of(side) for side in CLASSES],
+                [group_in_all.misranked_pairs_of(side) for side in CLASSES],
             )
         }
         for side in CLASSES:
             for name in POWERS:
-                columns[self.rest.power(name, side)] = less(
+                columns[self.rest.power(name, side)] = difference(
                     [overall.power(name, side)], [own.power(name, side)]
                 )
-            columns[self.rest.misranked("first", side)] = less(
+            columns[self.rest.misranked("first", side)] = difference(
                 [each.misranked("first", side) for each in (overall, own)],
-                [each.misranked("first", side) for each in (among, caused)],
+                [each.misranked("first", side) for each in (group_in_all, all_in_group)],
             )
-            # Of what all rows misrank less what the group's do, squared.
-            columns[self.rest.misranked("second", side)] = less(
+            # Moments of the weight misranked overall minus the weight misranked in the group.
+            columns[self.rest.misranked("second", side)] = difference(
                 [
-                    *(each.misranked("second", side) for each in (overall, caused)),
+                    *(each.misranked("second", side) for each in (overall, all_in_group)),
                     *[own.cross(side)] * 2,
                 ],
                 [
-                    *(each.misranked("second", side) for each in (among, own)),
-                    *[caused.cross(side)] * 2,
+                    *(each.misranked("second", side) for each in (group_in_all, own)),
+                    *[all_in_group.cross(side)] * 2,
                 ],
             )
-        # Where it was worth the trouble the sums over the rest are there themselves.
+        # For groups that are nearly all rows the sums were computed directly.
         return {
             name: pl.coalesce(field(self.direct(name)), value) for name, value in columns.items()
         }
 
 
-def _less(more: Sequence[pl.Expr], less: Sequence[pl.Expr]) -> pl.Expr:
-    """Subtract sums of what is never negative; what rounding leaves of them is 0."""
-    high, low = (reduce(add, terms) for terms in (more, less))
-    return pl.when(high - low <= _NOTHING * (high + low)).then(0.0).otherwise(high - low)
+def _difference(added: Sequence[pl.Expr], subtracted: Sequence[pl.Expr]) -> pl.Expr:
+    """Subtract sums of non-negative terms; a difference within rounding is 0."""
+    high, low = (reduce(add, terms) for terms in (added, subtracted))
+    return pl.when(high - low <= _SUM_ROUNDING * (high + low)).then(0.0).otherwise(high - low)

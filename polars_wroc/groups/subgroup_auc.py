@@ -1,4 +1,4 @@
-"""Each group against the rest: who is ranked below whom, and how far the curves are apart."""
+"""Subgroup, BPSN and BNSP AUCs of each group, and the area between ROC curves (ABROCA)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SUBGROUP_COLUMNS = (
     "final_score",
 )
 _SAMPLE, _GROUP, _OVERALL = "__sample", "__group_", "__overall"
-# The generalised mean's power: low values count most.
+# Power of the generalized mean: low values count most.
 _POWER = -5.0
-# A smaller one cannot be told from 0: powers of it round to 1.
+# A power closer to 0 is taken as 0, since the powers would round to 1.
 _LEAST_POWER = 1e-8
 
 
@@ -47,33 +47,35 @@ def subgroup_auc(
     weight_type: WeightType = "probability",
     max_groups: int = MOST_GROUPS,
 ) -> FrameT:
-    """Weighted AUC within each group and across its border, and its curve's distance to the rest.
+    """Weighted AUCs of each group, within it and against its complement, and the ABROCA.
 
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; of a lazy one nothing is computed.
+        DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, method, weight_type
         As for `summary`.
     by
         The groups: one or several columns or expressions.
     power
-        Of the generalised mean over the groups, a finite number; the lower, the more the worst
-        group counts.
+        Power of the generalized means over the groups, a finite number; the lower, the more weight
+        the worst group has.
     max_groups
-        Refuse to work on more groups than these: each takes all rows, in time and in memory.
+        Raise for more groups than this: time and memory grow with the number of rows times the
+        number of groups.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns:
-        ``subgroup_auc``, the AUC of the group's rows; ``bpsn_auc``, of the positives of the rest
-        and the group's negatives; ``bnsp_auc``, of the group's positives and the negatives of
-        the rest [1]_, each followed by its limits with ``_low`` and ``_high``; ``abroca``, the
-        area between the ROC curves of the group and of the rest [2]_; ``subgroup_auc_mean,
-        bpsn_auc_mean, bnsp_auc_mean``, the generalised means over the groups; and
-        ``final_score``, the mean of these three and everybody's AUC. Undefined is null and
-        left out of the means.
+        ``subgroup_auc``, the AUC of the group's rows; ``bpsn_auc`` (background positive, subgroup
+        negative), that of the positives of the complement against the group's negatives;
+        ``bnsp_auc`` (background negative, subgroup positive), that of the group's positives
+        against the negatives of the complement [1]_, each followed by its confidence limits with
+        the suffixes ``_low`` and ``_high``; ``abroca``, the area between the ROC curves of the
+        group and of its complement [2]_; ``subgroup_auc_mean, bpsn_auc_mean, bnsp_auc_mean``, the
+        generalized means over the groups; and ``final_score``, the mean of these three and the
+        overall AUC. Undefined values are null and left out of the means over groups.
 
     Raises
     ------
@@ -82,11 +84,11 @@ def subgroup_auc(
 
     Notes
     -----
-    A low ``bpsn_auc`` says that the group's negatives score like positives of the rest; a low
-    ``bnsp_auc`` that its positives score like negatives of the rest. ABROCA is never negative
-    and so is above 0 also where both curves are the same but for chance, which `abroca_test`
-    tells apart; it is never less than the gap of the AUCs. The rows are worked on once for each
-    group.
+    With a low ``bpsn_auc`` many of the group's negatives score higher than positives of the
+    complement; with a low ``bnsp_auc`` many of its positives score lower than negatives of the
+    complement. ABROCA is never negative, hence above 0 by chance even if both curves are equal in
+    the population: see `abroca_test`. It is at least as large as the absolute gap of the two
+    AUCs. Time grows with the number of rows times the number of groups.
 
     References
     ----------
@@ -112,11 +114,11 @@ def subgroup_auc(
     """
     require_groups(by)
     arguments.number("power", power, finite=True)
-    few = Limit("max_groups", max_groups, "groups").holds(pl.len())
+    within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     options = IntervalOptions(level, method, weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     groups = rows.group_keys
-    stacked: Rows = _beside_rest(rows, few)
+    stacked: Rows = _across_groups(rows, within_limit)
     samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
     across = summarise(samples, options).rename({_group(key): key for key in groups})
     within = summarise(rows, options)
@@ -124,7 +126,7 @@ def subgroup_auc(
     table = rows.key_values()
     for name, part in _parts(within, across).items():
         table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)
-    table = join_on_keys(table, distances_to_rest(rows, few), rows.keys)
+    table = join_on_keys(table, distances_to_rest(rows, within_limit), rows.keys)
     auc = overall.select(*rows.model_keys, pl.col("auc").alias(_OVERALL))
     table = join_on_keys(table, auc, rows.model_keys)
     scored = table.with_columns(**_means(rows.model_keys, power)).with_columns(_final_score())
@@ -135,10 +137,10 @@ def _group(key: str) -> str:
     return f"{_GROUP}{key}"
 
 
-def _beside_rest(rows: Rows, few: pl.Expr) -> Rows:
-    """Repeat the rows for each group, which they are inside or outside of."""
+def _across_groups(rows: Rows, within_limit: pl.Expr) -> Rows:
+    """Repeat all rows for each group, in the samples of its BPSN and BNSP AUCs."""
     groups = rows.group_keys
-    values = rows.frame.select(groups).unique().filter(few)
+    values = rows.frame.select(groups).unique().filter(within_limit)
     values = values.rename({key: _group(key) for key in groups})
     repeated = rows.frame.join(values, how="cross")
     inside = pl.all_horizontal(pl.col(key).eq_missing(pl.col(_group(key))) for key in groups)
@@ -159,17 +161,17 @@ def _named(part: pl.LazyFrame, name: str, keys: Sequence[str]) -> pl.LazyFrame:
 
 
 def _means(models: Sequence[str], power: float) -> dict[str, pl.Expr]:
-    """Generalised means over the groups: the power 0 is the geometric one."""
+    """Generalized means over the groups; the geometric means for a power of 0."""
     return {f"{name}_mean": over(_mean(pl.col(name), power), models) for name in _SAMPLES}
 
 
 def _mean(auc: pl.Expr, power: float) -> pl.Expr:
     if abs(power) < _LEAST_POWER:
         return auc.log().mean().exp()
-    # In shares of the one that counts most: no power of these is more than a number.
-    most = auc.min() if power < 0 else auc.max()
-    shares = (auc / most).fill_nan(1.0)
-    return most * shares.pow(power).mean().pow(1 / power)
+    # Divided by the AUC that counts most, so that no power overflows.
+    scale = auc.min() if power < 0 else auc.max()
+    scaled = (auc / scale).fill_nan(1.0)
+    return scale * scaled.pow(power).mean().pow(1 / power)
 
 
 def _final_score() -> pl.Expr:

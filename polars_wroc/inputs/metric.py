@@ -1,4 +1,4 @@
-"""What a registry says of every metric, whatever the metric is made of."""
+"""The attributes that all metrics of the registries share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SampleSize: TypeAlias = Literal["positives", "negatives", "rows", "selected", "r
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A metric: its column, what tables and charts call it, and what it is in one sentence.
+    """A metric: its names in tables, charts and text, and its definition in one sentence.
 
-    The ``label`` is what stands in the middle of a sentence. ``better`` says which values are
-    the better ones, if any are. The gap of one that ``has_gap`` between groups is measured, and
-    one that is ``in_short`` is among the few columns that a terminal has room for.
+    The ``label`` is written as in the middle of a sentence. ``better`` is the better direction;
+    None if there is none. ``has_gap``: gaps between groups are computed. ``in_short``: the metric
+    is a column of the short tables on a terminal.
     """
 
     name: str
@@ -31,10 +31,10 @@ class Metric:
 
     @property
     def heading(self) -> str:
-        """Call the metric where a sentence or a title begins."""
+        """The label with a capital letter, for titles and the start of a sentence."""
         return self.label[0].upper() + self.label[1:]
 
     @property
     def sample_sizes(self) -> tuple[SampleSize, ...]:
-        """The rows that the metric is about, of each of which a test needs enough."""
+        """Kinds of rows that the metric is based on; a test needs enough of each."""
         return ("rows",)

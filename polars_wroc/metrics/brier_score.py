@@ -32,7 +32,7 @@ def brier_score(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Mean squared distance of the score, a probability, from the outcome.
+    """Mean squared difference between the score, a probability, and the outcome.
 
     The weighted Brier score comes with two decompositions.
 

@@ -26,7 +26,7 @@ def roc_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Share of positive-negative pairs, by weight, ranked correctly; ties count half.
+    """Weighted proportion of positive-negative pairs ranked correctly; ties count half.
 
     That is the area under the weighted ROC curve [1]_: 0.5 is chance and 1 is perfect. Works in
     ``select``, ``group_by().agg()`` and ``.over()``.
@@ -82,7 +82,7 @@ def gini(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Twice the AUC less one, so that 0 is chance and 1 is perfect.
+    """Twice the AUC minus one, so that 0 is chance and 1 is perfect.
 
     Parameters, nulls and errors are those of `roc_auc`. This is Somers' D of the score given the
     label.
@@ -111,7 +111,7 @@ def ks(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Largest distance between the true and the false positive rate at any threshold.
+    """Largest difference between true and false positive rate at any threshold.
 
     Parameters, nulls and errors are those of `roc_auc`. This is the Kolmogorov-Smirnov distance
     between the score distributions of the two classes.
@@ -139,7 +139,7 @@ def average_precision(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Area under the steps of the precision-recall curve.
+    """Area under the precision-recall curve as a step function.
 
     Parameters, nulls and errors are those of `roc_auc`. The formula is scikit-learn's: the
     precision at each distinct score, averaged over the positive weight gained there.
@@ -168,7 +168,7 @@ def pr_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Area under the precision-recall curve, along which a tie is split evenly.
+    """Area under the precision-recall curve, interpolated within ties.
 
     Parameters, nulls and errors are those of `roc_auc`. Between two thresholds precision does
     not change along a straight line, but as if the rows there were evenly mixed [1]_; the

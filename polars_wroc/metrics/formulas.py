@@ -1,4 +1,4 @@
-"""Formulas of the metrics of a confusion curve, each written once."""
+"""Formulas of the metrics of a confusion curve."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def gini_of(auc: pl.Expr) -> pl.Expr:
 
 
 def ks(curve: Curve) -> pl.Expr:
-    """Largest distance between the score distributions of the two classes."""
+    """Largest difference between the score distributions of the two classes."""
     return curve.if_both_classes((curve.tpr - curve.fpr).abs().max())
 
 
 def average_precision(curve: Curve) -> pl.Expr:
-    """Precision averaged over the positive weight, as a step function."""
+    """Precision averaged over the weight of the positives."""
     precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
     return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
 
 
 def pr_auc(curve: Curve) -> pl.Expr:
-    """Area under the precision-recall curve, along which a tie is split evenly."""
+    """Area under the precision-recall curve, interpolated within ties."""
     x0, y0, x1, y1 = pieces(curve)
     # False positives in units of the positives, so that precision is rise / (rise + run).
     odds = (1 - curve.prevalence) / curve.prevalence
@@ -52,7 +52,7 @@ def pr_auc(curve: Curve) -> pl.Expr:
     def areas(field: Fields) -> pl.Expr:
         y0, x0, rise, run = (field(name) for name in parts)
         before, gained = y0 + x0, rise + run
-        # How the precision of earlier rows changes that of the piece, rise / gained.
+        # Correction of the precision of the piece, rise / gained, for the rows before it.
         drift = (rise * x0 - run * y0) / gained * (gained / before).log1p()
         return rise / gained * (rise - pl.when(before > 0).then(drift).otherwise(0.0))
 
@@ -73,13 +73,13 @@ def equal_error_rate(curve: Curve) -> pl.Expr:
 
 
 def brier_score(curve: Curve) -> pl.Expr:
-    """Mean squared distance of the score from the outcome."""
+    """Mean squared difference between the score and the outcome."""
     assert curve.score is not None
     return _mean_loss(curve, positive=(1 - curve.score).pow(2), negative=curve.score.pow(2))
 
 
 def log_loss(curve: Curve) -> pl.Expr:
-    """Mean negative logarithm of the probability that the score gives to the outcome."""
+    """Mean negative logarithm of the predicted probability of the outcome."""
     assert curve.score is not None
     assert curve.precision is not None
     score = curve.score.clip(curve.precision, 1 - curve.precision)
@@ -87,7 +87,7 @@ def log_loss(curve: Curve) -> pl.Expr:
 
 
 def _mean_loss(curve: Curve, *, positive: pl.Expr, negative: pl.Expr) -> pl.Expr:
-    """Average over all weight what a positive and a negative lose at each score."""
+    """Weighted mean of the losses of positives and negatives at each score."""
     loss = (curve.dp * positive + curve.dn * negative).sum()
     weight = curve.positives + curve.negatives
     return pl.when(is_divisor(weight)).then(loss / weight)

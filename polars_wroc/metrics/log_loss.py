@@ -15,7 +15,7 @@ def log_loss(
     weight: IntoColumn | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
-    """Mean negative logarithm of the probability that the score gives to the outcome.
+    """Mean negative logarithm of the predicted probability of the outcome.
 
     Parameters are those of `roc_auc`; the score must lie between 0 and 1. As in scikit-learn, a
     score closer to 0 or 1 than the machine precision of its type is taken to be that far away.

@@ -34,10 +34,10 @@ Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 class CurveMetric(Metric):
     """A metric that is a formula of a confusion curve.
 
-    The ``definition`` is the first line of its public function. ``over_ranges`` says how the
-    values of parts of a curve make that of the whole; None where they do not, as where the value
-    follows from another one. The formula is ``of_score`` where it needs the scores themselves,
-    which must be probabilities then, and where it is defined for one class alone.
+    The ``definition`` is the first docstring line of its public function. ``over_ranges`` says
+    how the values of ranges of scores combine to that of the whole curve; None if they do not. A
+    metric ``of_score`` uses the scores themselves, which must be probabilities; it is defined for
+    one class alone.
     """
 
     formula: Formula
@@ -46,7 +46,7 @@ class CurveMetric(Metric):
     of_score: bool = False
 
     def __call__(self, curve: Curve) -> pl.Expr:
-        """Write the metric of a curve."""
+        """Compute the metric of a curve."""
         return self.formula(curve)
 
     @property
@@ -56,7 +56,7 @@ class CurveMetric(Metric):
 
     @property
     def sample_sizes(self) -> tuple[SampleSize, ...]:
-        """Rows of each class, or all rows where one class is enough."""
+        """Rows of each class; all rows if the metric is defined for one class alone."""
         return ("rows",) if self.of_score else ("positives", "negatives")
 
 
@@ -66,7 +66,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="roc_auc",
             label="AUC",
-            definition="Share of positive-negative pairs, by weight, ranked correctly; "
+            definition="Weighted proportion of positive-negative pairs ranked correctly; "
             "ties count half.",
             formula=formulas.roc_auc,
             over_ranges="sum",
@@ -77,7 +77,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="gini",
             label="Gini",
-            definition="Twice the AUC less one, so that 0 is chance and 1 is perfect.",
+            definition="Twice the AUC minus one, so that 0 is chance and 1 is perfect.",
             formula=formulas.gini,
             over_ranges=None,
             summary_column="gini",
@@ -85,8 +85,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="ks",
             label="KS",
-            definition="Largest distance between the true and the false positive rate at any "
-            "threshold.",
+            definition="Largest difference between true and false positive rate at any threshold.",
             formula=formulas.ks,
             over_ranges="max",
             summary_column="ks",
@@ -94,7 +93,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="average_precision",
             label="average precision",
-            definition="Area under the steps of the precision-recall curve.",
+            definition="Area under the precision-recall curve as a step function.",
             formula=formulas.average_precision,
             over_ranges="sum",
             summary_column="average_precision",
@@ -102,7 +101,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="pr_auc",
             label="area under the precision-recall curve",
-            definition="Area under the precision-recall curve, along which a tie is split evenly.",
+            definition="Area under the precision-recall curve, interpolated within ties.",
             formula=formulas.pr_auc,
             over_ranges="sum",
         ),
@@ -117,7 +116,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="brier_score",
             label="Brier score",
-            definition="Mean squared distance of the score, a probability, from the outcome.",
+            definition="Mean squared difference between the score, a probability, and the outcome.",
             better="low",
             formula=formulas.brier_score,
             over_ranges="sum",
@@ -126,8 +125,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
         CurveMetric(
             name="log_loss",
             label="log loss",
-            definition="Mean negative logarithm of the probability that the score gives to the "
-            "outcome.",
+            definition="Mean negative logarithm of the predicted probability of the outcome.",
             better="low",
             formula=formulas.log_loss,
             over_ranges="sum",
@@ -140,7 +138,7 @@ SUMMARY_METRICS = [metric for metric in CURVE_METRICS.values() if metric.summary
 
 
 def need_scores(metrics: Mapping[str, Formula]) -> bool:
-    """Whether any of these metrics needs to know the scores."""
+    """Whether any of these metrics uses the scores themselves."""
     return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-# Prefix of the message of a failed check, by which it is found in the engine's error.
+# Prefix of the message of a failed check, to extract it from the engine's error.
 _MARK = "polars_wroc: "
 
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
-    """Let a column of values from 0 to 1 through, and raise at collect for others."""
+    """Return the column; raise at collect for values outside 0 to 1."""
     bad = value.filter(~value.cast(pl.Float64).is_between(0, 1)).first()
     rule = f"`{argument}` must be a probability, from 0 to 1"
     return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value)
@@ -25,18 +25,18 @@ def require_at_collect(
     holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
 ) -> pl.Expr:
     """Return True where a rule ``holds``; raise the sentence at collect where it does not."""
-    said = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
+    message = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
     if found is not None:
-        said += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
-    return _raise(pl.when(~holds).then(said)).is_null()
+        message += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
+    return _raise(pl.when(~holds).then(message)).is_null()
 
 
 def message_of(error: Exception) -> str | None:
     """Return the message of a failed check without the engine's text; None for other errors."""
-    _, found, rest = str(error).partition(_MARK)
-    return rest.partition('"')[0] if found else None
+    _, mark, message = str(error).partition(_MARK)
+    return message.partition('"')[0] if mark else None
 
 
 def _raise(sentence: pl.Expr) -> pl.Expr:
-    """Null where the sentence is null; elsewhere the cast fails and shows the sentence."""
+    """Return null where the sentence is null; elsewhere the cast fails, and its error shows it."""
     return sentence.cast(pl.Float64, strict=True)

@@ -1,8 +1,8 @@
 """The confusion curve: the confusion matrix at every score, from which all metrics are computed.
 
-For each group it has one row per distinct score, in descending order, with the cumulative
-weight ``tp`` of the positives and ``fp`` of the negatives that have at least that score,
-and the weights ``dp`` and ``dn`` of those that have exactly that score.
+For each group it has one row per distinct score, in descending order, with the weights ``tp`` of
+the positives and ``fp`` of the negatives with at least that score, and the weights ``dp`` and
+``dn`` of those with exactly that score.
 
 It has three layouts: a list per group inside an expression; a sort and one window over a lazy
 frame, which streams; contiguous groups in memory for an audit (see `contiguous_groups`). Formulas
@@ -40,7 +40,7 @@ CELLS = ("tp", "fp", "fn", "tn")
 SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 
-# Whether the threshold, which is a float, differs from the score, a whole number.
+# Whether the threshold, a float, differs from the score, a whole number, by rounding.
 MOVED = "__moved"
 
 # Smaller sums lose digits, and their inverse, by which the engine multiplies where it divides many
@@ -55,11 +55,11 @@ class Curve:
     """The confusion curve as expressions, the same for every layout.
 
     One value per distinct score: ``tp``, ``fp``, ``dp``, ``dn``, the rates ``tpr`` and
-    ``fpr``, the same before the score as ``tpr_before`` and ``fpr_before``, and the
-    ``prevalence`` of the group. Where several elements have the score in common, ``share``
-    is how much of it one of them stands for; elsewhere it is 1. One value per group:
-    ``positives`` and ``negatives``, the two totals. The ``score`` itself, checked to be a
-    probability, and the machine ``precision`` of its type are there only where a formula asks.
+    ``fpr``, the rates above that score as ``tpr_before`` and ``fpr_before``, and the
+    ``prevalence`` of the group. ``share`` is 1; with one element per row it is the proportion of
+    the row in the weight of its tie. One value per group: the totals ``positives`` and
+    ``negatives``. The ``score``, checked to be a probability, and the machine ``precision`` of its
+    type are None unless a metric uses scores.
 
     A formula streams if it combines values per score with each other before it aggregates,
     and totals with aggregates only. Points without weight must not change its result.
@@ -112,7 +112,7 @@ def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, of_score: bool =
 
 
 def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
-    """Lay out the curve of each list of rows as a list.
+    """Compute the curve of each list of rows as a list.
 
     Each step is a list that is evaluated once, so that a formula may repeat a cumulative sum;
     an aggregate would sort and sum again at each repetition.
@@ -120,14 +120,14 @@ def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
     if not of_score:
         distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
         return cumulated_list(rows).list.eval(distinct)
-    # The score of a row without weight does not matter.
-    there = rows.list.eval(pl.element().filter(_field(WEIGHT) != 0))
+    # Rows without weight may have any score.
+    weighted = rows.list.eval(pl.element().filter(_field(WEIGHT) != 0))
     point = as_struct({SCORE: probability("score", _field(SCORE)), TP: _field(TP), FP: _field(FP)})
-    return cumulated_list(there, [SCORE]).list.eval(point.filter(_field(ENDS_TIE)))
+    return cumulated_list(weighted, [SCORE]).list.eval(point.filter(_field(ENDS_TIE)))
 
 
 def list_curve(*, of_score: bool = False) -> Curve:
-    """Refer to the fields of what `curve_list` lays out."""
+    """Refer to the fields of the lists of `curve_list`."""
     tp, fp = _field(TP), _field(FP)
     curve = curve_of_points(tp, fp, tp.last(), fp.last())
     if not of_score:
@@ -137,7 +137,7 @@ def list_curve(*, of_score: bool = False) -> Curve:
 
 
 def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> Curve:
-    """Refer to points of a curve, one after another, by the weights up to each of them."""
+    """Refer to consecutive points of a curve by their cumulative weights."""
     tp_before, fp_before = (each.shift(1, fill_value=0.0) for each in (tp, fp))
     return Curve(
         tp=tp,
@@ -156,8 +156,8 @@ def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.
 
 
 def table_curve() -> Curve:
-    """Refer to the points of a table of a curve, of which some may have been left out."""
-    # Of the first point: the sums of the others differ from its by rounding.
+    """Refer to the points of a table of a curve, which may be thinned."""
+    # The totals of the first point: those of the others may differ by rounding.
     positives, negatives = (
         (pl.col(a) + pl.col(b)).first() for a, b in (("tp", "fn"), ("fp", "tn"))
     )
@@ -167,7 +167,7 @@ def table_curve() -> Curve:
 def curve_frame(
     rows: Rows, thresholds: Sequence[float] = (), *, squares: bool = False
 ) -> pl.LazyFrame:
-    """Lay out the curve of each group as rows, in descending order of the score.
+    """Compute the curve of each group as rows, in descending order of the score.
 
     The first row of each group is the origin, where nothing is predicted positive.
     Each of ``thresholds`` gets a row, whether or not it is a score in the data. After
@@ -228,7 +228,7 @@ def threshold_of(score: pl.Expr) -> pl.Expr:
 def cells_of(
     tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.Expr
 ) -> dict[str, pl.Expr]:
-    """Write the confusion matrix of what is predicted positive, from the total of each class."""
+    """Compute the confusion matrix from the weights predicted positive and the class totals."""
     weights = {"tp": tp, "fp": fp, "fn": positives - tp, "tn": negatives - fp}
     return {name: cell(weight) for name, weight in weights.items()}
 
@@ -246,7 +246,7 @@ def totals() -> tuple[pl.Expr, pl.Expr]:
 def _squares_of_cells() -> list[pl.Expr]:
     totals = [pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)]
     selected = [pl.col(name) for name in SQUARES[:2]]
-    # A difference of sums may round to less than nothing.
+    # By rounding a difference of sums may be below 0.
     rejected = [
         (total - part).clip(lower_bound=0.0).alias(name)
         for name, total, part in zip(SQUARES[2:], totals, selected, strict=True)

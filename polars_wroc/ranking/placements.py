@@ -29,7 +29,7 @@ from polars_wroc.ranking.cumulative_sums import (
 )
 from polars_wroc.ranking.curve import Curve
 
-# Weights around a row, as columns: see `RankWeights`.
+# Columns of the weights of `RankWeights`.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
 _TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
 
@@ -76,13 +76,13 @@ def add_placements(
 def with_placements_among(
     sorted_rows: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Place the rows with these weights among those with the same keys; keep only ``columns``."""
+    """Add ``columns`` of placements, computed with these weights among rows with the same keys."""
     before = sorted_rows.collect_schema().names()
     return add_placements(sorted_rows, keys, weights).select(*before, **columns)
 
 
 def with_rank_weights(placed: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `MISRANKED`, `AHEAD` and `TIED` to rows that have been placed."""
+    """Add `MISRANKED`, `AHEAD` and `TIED` to placed rows."""
     around = rank_weights()
     columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
     return placed.with_columns(**columns)
@@ -128,13 +128,13 @@ def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Pla
 
 
 def row_curve() -> RowCurve:
-    """Refer to the rows of a frame that have been placed."""
+    """Refer to the rows of a frame with the columns of `add_placements`."""
     return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
 
 
 def list_row_curve() -> RowCurve:
     """Refer to the rows of a list with the fields of `placements_in_lists`."""
-    # Totals are no columns, which would take memory in proportion to the list.
+    # Totals are not fields, which would repeat them for every row of the list.
     field = pl.element().struct.field
     return _row_curve(field, field(TP).last(), field(FP).last())
 
@@ -154,7 +154,7 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
         fpr_before=fp_before / negatives,
         prevalence=positives / (positives + negatives),
         share=(dp + dn) / ((tp - tp_before) + (fp - fp_before)),
-        # Not the last cumulative sum: so a ratio of sums of the same terms is exact.
+        # Not the last cumulative sum, so that a ratio of sums of the same terms is exact.
         positives=dp.sum(),
         negatives=dn.sum(),
         placements=Placements(

@@ -1,4 +1,4 @@
-"""The metrics of a confusion matrix: one row each, from which all that names them follows."""
+"""The registry of the metrics of a confusion matrix, from which everything else is derived."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ class Confusion(NamedTuple):
 
     @property
     def false_omission_rate(self) -> pl.Expr:
-        """Share of positives among those not selected."""
+        """False omission rate."""
         return ratio(self.fn, self.tn + self.fn)
 
     @property
     def prevalence(self) -> pl.Expr:
-        """Share of positives."""
+        """Prevalence."""
         return ratio(self.positives, self.total)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdMetric(Metric):
-    """A metric of a confusion matrix, which is a formula of its cells."""
+    """A metric that is a formula of the cells of a confusion matrix."""
 
     formula: Callable[[Confusion], pl.Expr]
 
@@ -92,9 +92,10 @@ _SAMPLES: dict[frozenset[str], SampleSize] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RateMetric(ThresholdMetric):
-    """A share of rows, which has an interval: the cells that it counts, and the others.
+    """A proportion, which has a confidence interval.
 
-    Groups in which it is equal are fair in the sense of ``fairness``, if that has a name.
+    It is the weight of the cells ``counted`` divided by that of ``counted`` and ``others``.
+    ``fairness`` is the name of the fairness criterion that compares it between groups, or None.
     """
 
     counted: tuple[str, ...]
@@ -103,17 +104,17 @@ class RateMetric(ThresholdMetric):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Cells of all rows that it is a share of."""
+        """Cells of the denominator."""
         return self.counted + self.others
 
     @property
     def sample_sizes(self) -> tuple[SampleSize, ...]:
-        """The rows that it is a share of."""
+        """The rows of the denominator."""
         return (_SAMPLES[frozenset(self.cells)],)
 
 
 def _mcc(of: Confusion) -> pl.Expr:
-    # In rates, so that no product of four weights overflows.
+    # Computed from rates, since a product of four weights may overflow.
     right, wrong = of.ppv * of.tpr * of.tnr * of.npv, of.fdr * of.fnr * of.fpr
     return right.sqrt() - (wrong * of.false_omission_rate).sqrt()
 
@@ -128,7 +129,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     RateMetric(
         name="tpr",
         label="true positive rate",
-        definition="Share of the positives that are selected.",
+        definition="Proportion of the positives that are selected.",
         formula=lambda of: of.tpr,
         counted=("tp",),
         others=("fn",),
@@ -139,7 +140,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     RateMetric(
         name="fpr",
         label="false positive rate",
-        definition="Share of the negatives that are selected.",
+        definition="Proportion of the negatives that are selected.",
         better="low",
         formula=lambda of: of.fpr,
         counted=("fp",),
@@ -151,20 +152,20 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     ThresholdMetric(
         name="tnr",
         label="true negative rate",
-        definition="Share of the negatives that are not selected.",
+        definition="Proportion of the negatives that are not selected.",
         formula=lambda of: of.tnr,
     ),
     ThresholdMetric(
         name="fnr",
         label="false negative rate",
-        definition="Share of the positives that are not selected.",
+        definition="Proportion of the positives that are not selected.",
         better="low",
         formula=lambda of: of.fnr,
     ),
     RateMetric(
         name="ppv",
         label="precision",
-        definition="Share of positives among the selected.",
+        definition="Proportion of positives in the selected rows.",
         formula=lambda of: of.ppv,
         counted=("tp",),
         others=("fp",),
@@ -175,7 +176,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     RateMetric(
         name="npv",
         label="negative predictive value",
-        definition="Share of negatives among those that are not selected.",
+        definition="Proportion of negatives in the rows that are not selected.",
         formula=lambda of: of.npv,
         counted=("tn",),
         others=("fn",),
@@ -184,7 +185,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     RateMetric(
         name="selection_rate",
         label="selection rate",
-        definition="Share of all rows that are selected.",
+        definition="Proportion of all rows that are selected.",
         better=None,
         formula=lambda of: ratio(of.tp + of.fp, of.total),
         counted=("tp", "fp"),
@@ -196,7 +197,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     RateMetric(
         name="accuracy",
         label="accuracy",
-        definition="Share of right decisions among all.",
+        definition="Proportion of correct decisions.",
         formula=lambda of: ratio(of.tp + of.tn, of.total),
         counted=("tp", "tn"),
         others=("fp", "fn"),
@@ -204,7 +205,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     ThresholdMetric(
         name="balanced_accuracy",
         label="balanced accuracy",
-        definition="Mean of the true positive and the true negative rate.",
+        definition="Mean of the true positive rate and the true negative rate.",
         formula=lambda of: (of.tpr + of.tnr) / 2,
     ),
     ThresholdMetric(
@@ -216,84 +217,84 @@ _ROWS: tuple[ThresholdMetric, ...] = (
     ThresholdMetric(
         name="mcc",
         label="Matthews correlation coefficient",
-        definition="Correlation of the decision and the label.",
+        definition="Correlation between the decision and the label.",
         formula=_mcc,
     ),
     ThresholdMetric(
         name="youden",
         label="Youden's J",
-        definition="True less false positive rate.",
+        definition="True positive rate minus false positive rate.",
         formula=lambda of: of.tpr - of.fpr,
     ),
     ThresholdMetric(
         name="lift",
         label="lift",
-        definition="Precision over prevalence.",
+        definition="Precision divided by prevalence.",
         formula=lambda of: ratio(of.ppv, of.prevalence),
     ),
     ThresholdMetric(
         name="prevalence",
         label="prevalence",
-        definition="Share of positives among all rows.",
+        definition="Proportion of positives in all rows.",
         better=None,
         formula=lambda of: of.prevalence,
     ),
     ThresholdMetric(
         name="zero_one_loss",
         label="zero-one loss",
-        definition="Share of wrong decisions among all.",
+        definition="Proportion of wrong decisions.",
         better="low",
         formula=lambda of: ratio(of.fp + of.fn, of.total),
     ),
     ThresholdMetric(
         name="fdr",
         label="false discovery rate",
-        definition="Share of negatives among the selected.",
+        definition="Proportion of negatives in the selected rows.",
         better="low",
         formula=lambda of: of.fdr,
     ),
     ThresholdMetric(
         name="for",
         label="false omission rate",
-        definition="Share of positives among those that are not selected.",
+        definition="Proportion of positives in the rows that are not selected.",
         better="low",
         formula=lambda of: of.false_omission_rate,
     ),
     ThresholdMetric(
         name="markedness",
         label="markedness",
-        definition="Precision plus negative predictive value, less one.",
+        definition="Precision plus negative predictive value, minus one.",
         formula=lambda of: of.ppv + of.npv - 1,
     ),
     ThresholdMetric(
         name="f2",
         label="F2",
-        definition="As F1, with the true positive rate twice as important as precision.",
+        definition="F-score in which the true positive rate is twice as important as precision.",
         formula=lambda of: ratio(5 * of.tp, 5 * of.tp + 4 * of.fn + of.fp),
     ),
     ThresholdMetric(
         name="jaccard",
         label="Jaccard index",
-        definition="Share of true positives among all rows that are positive or selected.",
+        definition="Proportion of true positives in all rows that are positive or selected.",
         formula=lambda of: ratio(of.tp, of.tp + of.fp + of.fn),
     ),
     ThresholdMetric(
         name="lr_pos",
         label="positive likelihood ratio",
-        definition="True over false positive rate.",
+        definition="True positive rate divided by false positive rate.",
         formula=lambda of: ratio(of.tpr, of.fpr),
     ),
     ThresholdMetric(
         name="lr_neg",
         label="negative likelihood ratio",
-        definition="False over true negative rate.",
+        definition="False negative rate divided by true negative rate.",
         better="low",
         formula=lambda of: ratio(of.fnr, of.tnr),
     ),
     ThresholdMetric(
         name="net_benefit",
         label="net benefit",
-        definition="True positives less false ones at the odds of the threshold, per row.",
+        definition="True positives minus false positives times the odds of the threshold, per row.",
         formula=_net_benefit,
     ),
 )
@@ -301,7 +302,7 @@ THRESHOLD_METRICS: dict[str, ThresholdMetric] = {metric.name: metric for metric 
 RATES: dict[str, RateMetric] = {
     metric.name: metric for metric in _ROWS if isinstance(metric, RateMetric)
 }
-# The share of all rows that are selected comes first, then what it is made of.
+# The selection rate first, then the rates of parts of the rows.
 GAP_RATES: dict[str, RateMetric] = {
     rate.name: rate
     for rate in sorted(RATES.values(), key=lambda rate: rate.sample_sizes != ("rows",))

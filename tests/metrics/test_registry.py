@@ -15,7 +15,7 @@ import pytest
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
 from polars_wroc.charts.labels import NAMES, GapMetric
-from polars_wroc.groups.fairness import METRICS
+from polars_wroc.groups.fairness_metrics import METRICS
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows, score_precision
