@@ -37,8 +37,7 @@ def decision_findings(segments: pl.DataFrame) -> list[str]:
         selected = "no row" if share <= _TOLERANCE else "every row"
         score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
         found.append(
-            f"The threshold{score} selects {selected}: all decisions are the same, and gaps in them "
-            "say nothing."
+            f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
     return found
 
