@@ -55,14 +55,15 @@ def verdict(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     several = tested.height > 1
     compared = f"{many(tested.height, 'comparison')} of a segment with {compared_with}"
     how = f"at a level of {1 - settings.level:.2g}, with {ADJUSTED[settings.adjust]}"
-    found = tested["found"].sum()
-    if not found:
+    significant = tested["significant"].sum()
+    if not significant:
         none = f"None of {compared} is" if several else f"The one {compared[2:]} is not"
         return (
             f"{none} significant {how}. That does not show that there is no gap: each confidence "
             "interval shows how large a gap may be."
         )
-    return f"{found:,} of {compared} {'is' if found == 1 else 'are'} significant {how}."
+    are = "is" if significant == 1 else "are"
+    return f"{significant:,} of {compared} {are} significant {how}."
 
 
 def _what_a_test_needs(gaps: pl.DataFrame, settings: AuditSettings) -> str:
@@ -92,21 +93,23 @@ def gap_findings(gaps: pl.DataFrame, settings: AuditSettings) -> list[Finding]:
     ranked = (
         _tested(gaps, settings)
         .with_columns(decides=pl.col("rate") != "auc", size=pl.col("gap").abs())
-        .sort("found", "size", descending=True, maintain_order=True)
+        .sort("significant", "size", descending=True, maintain_order=True)
     )
     kind = [name for name in ("attribute", MODEL) if name in ranked.columns]
     # Significant gaps first, then in the order of the page's sections.
     places = gaps.select(kind).unique(maintain_order=True).with_row_index("place")
     largest = ranked.unique([*kind, "decides"], keep="first", maintain_order=True)
     kept = largest.head(_SENTENCES).join(places, on=kind, how="left")
-    kept = kept.sort(~pl.col("found"), "place", "decides")
+    kept = kept.sort(~pl.col("significant"), "place", "decides")
     findings = [
-        Finding(_sentence(one, settings), found=one["found"]) for one in kept.iter_rows(named=True)
+        Finding(_sentence(one, settings), found=one["significant"])
+        for one in kept.iter_rows(named=True)
     ]
     more = largest[_SENTENCES:]
     if not more.is_empty():
-        found = f", {more['found'].sum():,} of them significant" if more["found"].any() else ""
-        left_out = f"The tables have {many(more.height, 'more such gap')}{found}."
+        count = more["significant"].sum()
+        significant = f", {count:,} of them significant" if count else ""
+        left_out = f"The tables have {many(more.height, 'more such gap')}{significant}."
         findings.append(Finding(left_out, found=False))
     return findings
 
@@ -131,7 +134,7 @@ def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tested(gaps: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Lay out one row per test; ``found`` is whether it is significant."""
+    """Lay out one row per test, with whether it is ``significant``."""
     tests = _tests(gaps).filter(pl.col(_ROWS) > 0)
     reference = settings.reference
     if reference.is_mutual:
@@ -143,13 +146,13 @@ def _tested(gaps: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
             | (pl.len().over(family) != 2)  # noqa: PLR2004
             | pl.col("attribute").is_in(list(reference.named))
         )
-    found = is_significant(pl.col("gap_p_adjusted"), settings.level).fill_null(value=False)
-    return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(found=found)
+    significant = is_significant(pl.col("gap_p_adjusted"), settings.level).fill_null(value=False)
+    return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(significant=significant)
 
 
 def _sentence(test: dict[str, Any], settings: AuditSettings) -> str:
     model = f", with the score{quoted(test[MODEL])}" if MODEL in test else ""
-    largest = "largest significant" if test["found"] else "largest"
+    largest = "largest significant" if test["significant"] else "largest"
     what = (
         f"gap in decisions is in the {NAMES[test['rate']]} of"
         if test["decides"]
@@ -163,7 +166,7 @@ def _sentence(test: dict[str, Any], settings: AuditSettings) -> str:
         f"{_side(test['gap'])} than in {reference_of(settings, test['attribute'])} "
         f"({100 * settings.level:g}% confidence interval: {ends}; "
         f"{p_value} {f'below {LEAST_P}' if p < LEAST_P else f'= {p:.3f}'})."
-        f"{'' if test['found'] else ' It is not significant.'}"
+        f"{'' if test['significant'] else ' It is not significant.'}"
     )
 
 

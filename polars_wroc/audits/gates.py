@@ -123,9 +123,9 @@ def _place(row: dict[str, Any]) -> str:
 
 def read_gate(text: str, *, decides: bool) -> Gate:
     """Read a condition such as ``auc_gap>0.05``; on decisions only if there is a threshold."""
-    found = _GATE.fullmatch(text)
+    parts = _GATE.fullmatch(text)
     try:
-        gate = None if found is None else Gate(found[1], found[2], float(found[3]))
+        gate = None if parts is None else Gate(parts[1], parts[2], float(parts[3]))
     except ValueError:
         gate = None
     if gate is None:

@@ -29,17 +29,17 @@ def decision_findings(segments: pl.DataFrame) -> list[str]:
     """Name the thresholds that select no row or every row."""
     if "selection_rate" not in segments.columns:
         return []
-    found = []
+    sentences = []
     for overall in segments.filter(attribute=OVERALL).iter_rows(named=True):
         share = overall["selection_rate"]
         if share is None or _TOLERANCE < share < 1 - _TOLERANCE:
             continue
         selected = "no row" if share <= _TOLERANCE else "every row"
         score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
-        found.append(
+        sentences.append(
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
-    return found
+    return sentences
 
 
 def untested_findings(
@@ -68,15 +68,15 @@ def untested_findings(
             ),
             *said,
         ]
-    found = [
+    sentences = [
         f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
         f"{_listed(one)}"
         for one, text in said
         if not one.is_empty()
     ]
     if tests and (untested := untested_attributes(gaps)):
-        found.append(f"Nothing could be tested by {', '.join(untested)}.")
-    return found
+        sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
+    return sentences
 
 
 def score_findings(segments: pl.DataFrame) -> list[str]:
@@ -84,21 +84,21 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
 
     The range is that of the segments with enough rows in both classes.
     """
-    found = []
+    sentences = []
     for of_model in of_models(segments):
         overall = of_model.row(0, named=True)
         name = f"The score{quoted(overall.get(MODEL))}"
         if overall["auc"] is None:
-            found.append(f"{name} has no AUC: {_why_no_auc(overall)}.")
+            sentences.append(f"{name} has no AUC: {_why_no_auc(overall)}.")
             continue
         weighted = any(overall[f"n_{side}"] != overall[f"w_{side}"] for side in ("pos", "neg"))
         share = f"{overall['auc']:.1%}{' of the weight' * weighted}"
-        found.append(
+        sentences.append(
             f"{name} has an overall AUC of {_auc(overall)}: it ranks {share} of the pairs of a "
             "positive and a negative row correctly, where a tie counts half."
         )
         if overall["inverted"]:
-            found.append(
+            sentences.append(
                 f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
             )
         large = of_model.filter(~pl.col("small"))
@@ -109,8 +109,8 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
         ]
         if len(ranges) > _RANGES:
             ranges = [max(ranges, key=lambda one: one.width)]
-        found += [one.text for one in ranges]
-    return found
+        sentences += [one.text for one in ranges]
+    return sentences
 
 
 def _why_no_auc(overall: dict[str, Any]) -> str:

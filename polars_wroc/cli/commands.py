@@ -175,8 +175,8 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
     shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
     _print(shown.with_columns(pl.col("segment").fill_null(MISSING)), options)
     findings = findings_of(result)
-    found = [finding.text for finding in findings.gaps if finding.found]
-    _say("\n".join([findings.verdict, *found, *findings.untested, ""]), options)
+    significant = [finding.text for finding in findings.gaps if finding.found]
+    _say("\n".join([findings.verdict, *significant, *findings.untested, ""]), options)
     if options.output:
         _say_written(options)
 

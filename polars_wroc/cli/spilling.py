@@ -53,8 +53,8 @@ def remove_spilled() -> None:
 def _make_own(parent: Path, *, is_ours: bool) -> None:
     try:
         parent.mkdir(mode=0o700, parents=not is_ours, exist_ok=True)
-        found = parent.lstat()
-        if is_ours and not (stat.S_ISDIR(found.st_mode) and found.st_uid == _user()):
+        status = parent.lstat()
+        if is_ours and not (stat.S_ISDIR(status.st_mode) and status.st_uid == _user()):
             return
         remove_abandoned(parent)
         own = _held.enter_context(temporary(parent, folder=True))

@@ -145,16 +145,16 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     spec = wroc.gap_chart(gaps, metric="ppv", level=0.9).to_dict()
     assert spec["description"].startswith("Gap in precision of each segment")
     titles = {layer["encoding"].get("x", {}).get("title") for layer in spec["layer"]}
-    assert "Gap in precision with its 90% interval" in titles
+    assert "Gap in precision with its 90% confidence interval" in titles
     assert "title" not in spec
 
 
 def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
     summary = wroc.summary(rows, "y", "s", by="g", level=0.8)
-    for level, title in ((0.8, "AUC with its 80% interval"), (None, "AUC with its interval")):
+    for level, words in ((0.8, "80% confidence interval"), (None, "confidence interval")):
         spec = wroc.auc_chart(summary, level=level).to_dict()
         titles = {layer["encoding"]["x"].get("title") for layer in spec["layer"]}
-        assert title in titles
+        assert f"AUC with its {words}" in titles
     for level in (95, 0, 1):
         with pytest.raises(ValueError, match=f"`level` must lie between 0.001 .* found {level}"):
             wroc.auc_chart(summary, level=level)

@@ -69,16 +69,16 @@ def facts(audit: AuditTables) -> list[Fact]:
     )
     weight = one["w_pos"] + one["w_neg"]
     weighted = f"; {one['w_pos'] / weight:.1%} of the weight" if settings.weight and weight else ""
-    found = [Fact("Rows", f"{used:,}", left_out)]
+    listed = [Fact("Rows", f"{used:,}", left_out)]
     if one["n"]:
         share = f"{one['n_pos'] / one['n']:.1%}"
-        found.append(Fact("Positive", share, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
-    found.append(_segments_fact(segments))
+        listed.append(Fact("Positive", share, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
+    listed.append(_segments_fact(segments))
     if "threshold" in segments.columns:
-        found.append(_threshold_fact(overall, settings))
+        listed.append(_threshold_fact(overall, settings))
     if set(AUC_BOUNDS) <= set(segments.columns):
-        found.append(_bounds_fact(segments))
-    return found
+        listed.append(_bounds_fact(segments))
+    return listed
 
 
 def _bounds_fact(segments: pl.DataFrame) -> Fact:

@@ -107,17 +107,17 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
     title = f"Gaps to {reference_of(audit.asked, attribute)}, with {intervals}"
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
-    tables.append(_table(_with_found(of_attribute(shown.gaps), audit), title, _GAPS, limits))
+    tables.append(_table(_with_significant(of_attribute(shown.gaps), audit), title, _GAPS, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
     tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
     return [table for table in tables if table.rows]
 
 
-def _with_found(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
+def _with_significant(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
     tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
     level = audit.asked.level
-    found = {f"{gap}_found": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
-    return gaps.with_columns(**found)
+    marks = {f"{gap}_marked": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
+    return gaps.with_columns(**marks)
 
 
 def _table(
@@ -153,7 +153,7 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     p_value = row.get(f"{name}_p_adjusted")
     if name.endswith("_gap"):
         notes.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
-    marked = bool(row.get(f"{name}_found"))
+    marked = bool(row.get(f"{name}_marked"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
         notes.append("below four fifths")
     return Cell(_number(name, value, signed=signed), tuple(notes), marked)
