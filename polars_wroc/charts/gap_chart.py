@@ -144,8 +144,8 @@ def chart_spec(
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
     significant = is_significant(pl.col(_P_ADJUSTED), level)
-    verdict = pl.when(significant).then(pl.lit(_SIGNIFICANT))
-    verdict = verdict.when(~significant).then(pl.lit(_NOT_SIGNIFICANT))
+    tested = pl.when(significant).then(pl.lit(_SIGNIFICANT))
+    verdict = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT))
     table = table.with_columns(
         pl.when(pl.col(_GAP).is_not_null())
         .then(verdict.otherwise(pl.lit(_UNTESTED)))

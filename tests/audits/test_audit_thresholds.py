@@ -32,7 +32,7 @@ RULES: dict[str, dict[str, Any]] = {
 CHOICES = RULES | {"threshold": {"threshold": 0.5}}
 # What the page says of each of them.
 WORDS = {
-    "youden": "the threshold with the largest difference between true and false positive rate, chosen",
+    "youden": "the largest difference between true and false positive rate, chosen",
     "closest_topleft": "the point of the ROC curve closest to the top left, chosen for each",
     "accuracy": "the threshold with the fewest errors, chosen for each score on all rows",
     "cost": "the least expected cost (cost 3 of a false negative, cost 1 of a false positive, "
