@@ -1,1 +1,1 @@
-"""An audit of segments: measured, compared, judged and reported."""
+"""Audits of segments: measurement, tests, gates and the report."""

@@ -1,4 +1,4 @@
-"""The audit: every segment of every attribute, beside everybody, in one result."""
+"""`audit`: measure scores overall and in each segment, and test the gaps between segments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def audit(
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> Audit:
-    """Measure a score for everybody and for each segment of each attribute.
+    """Measure scores overall and in each segment of each attribute, and test the gaps.
 
     Parameters
     ----------
@@ -65,42 +65,44 @@ def audit(
     label, score, weight, pos_label, level, method, weight_type, cluster
         As for `summary`.
     by
-        The attributes: one or several columns or expressions. Each is audited by itself; a
-        null is a segment of its own.
+        The attributes: one or several columns or expressions. Each is audited separately; null
+        is a segment of its own.
     threshold
-        Where to measure decisions: rows that score at least so much are predicted positive.
+        Threshold at which decisions are measured: rows with at least this score are predicted
+        positive.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        Instead of a threshold, the rule that chooses one for each score on all rows: see
-        `operating_point`. The ``prevalence`` matters to that choice only: what is measured
-        there is measured on the rows as they are.
+        Rule that chooses a threshold for each score on all rows, instead of ``threshold``: see
+        `operating_point`. The ``prevalence`` affects this choice only, not the metrics at the
+        threshold.
     intersections
-        Whether to audit also all attributes crossed, as one more of them.
+        Whether to audit the combinations of all attributes too, as one more attribute.
     reference, adjust
-        What segments are compared with, of the same attribute, and how p-values are adjusted:
-        see `group_gaps`. A mapping as ``{"sex": "m", "age": 30}`` names for an attribute, crossed
-        ones too, the segment that stands for it, by its value or by its name in the result;
-        attributes that it does not name are compared with the rest. With ``cluster`` gaps are
-        measured but not tested; intervals of gaps, rates and calibration take rows as independent.
+        What each segment of an attribute is compared with, and how p-values are adjusted: see
+        `group_gaps`. A mapping such as ``{"sex": "m", "age": 30}`` gives the reference segment of
+        an attribute, crossed ones too, by its value or by its name in the result; attributes that
+        are not in it use ``"rest"``. With ``cluster`` gaps are measured but not tested, and
+        intervals of gaps, rates and calibration treat rows as independent.
     min_rows
-        A segment with fewer rows in a class is measured and marked as small. No number is tested,
-        compared in the fairness metrics or taken for the best that has fewer rows behind it: of
-        each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a ppv.
-        A row with a frequency is as many rows as that says.
+        A segment with fewer rows in a class is measured and marked as ``small``. An estimate
+        based on fewer rows is not tested, not compared in the fairness metrics and not chosen as
+        the best: rows of each class for an AUC, positives for a tpr, negatives for an fpr,
+        selected rows for a ppv. A row with a frequency weight counts that many times.
     bins, tolerance
-        Measure rows in bins of scores, in one pass and little memory, or in three passes so many
-        that AUCs are as sure as that: see `summary`. Segments then have ``auc_low, auc_high``.
+        Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
+        three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
+        have ``auc_low, auc_high``.
 
     Returns
     -------
     Audit
-        The tables, a chart and ``save``.
+        The result tables, with the methods ``chart``, ``save`` and ``to_json``.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also where nothing is left to audit, and for two segments that would
-        have the same name, as ``"a, b"`` with ``"c"`` and ``"a"`` with ``"b, c"`` crossed, or a
-        null and ``"(missing)"``.
+        As for `summary`; also if there is no row to audit, or if two segments would have the
+        same name: ``"a, b"`` crossed with ``"c"`` and ``"a"`` with ``"b, c"``, or null and
+        ``"(missing)"``.
 
     Examples
     --------
@@ -150,7 +152,7 @@ def audit(
     divided = _groupings(rows, intersections=intersections)
     references = read_references(reference, divided, rows.frame.collect_schema())
     binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
-    # Counts are passed by the methods of `Counts`.
+    # The methods of `Counts` pass counts instead of a frame.
     counts = frame if isinstance(frame, RowSource) else None
     scores = [] if counts else list(named_columns("score", score, frame.lazy()))
     plan = AuditPlan(divided, references, choice, options, metrics, tests, binning, scores)
@@ -187,7 +189,7 @@ def audit(
 def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
     attributes = rows.group_names
     if OVERALL in attributes:
-        msg = f"`by` must not name an attribute {OVERALL!r}, which is what all rows are called"
+        msg = f"`by` must not name an attribute {OVERALL!r}, the name of all rows in the result"
         raise ValueError(msg)
     arguments.flag("intersections", intersections)
     if intersections and len(attributes) == 1:
@@ -197,18 +199,18 @@ def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:
-    """Whether rows have a weight other than 1: sums of weights alone may be numbers of rows."""
-    apart = [
+    """Whether rows have a weight other than 1; sums of weights alone may equal row counts."""
+    differences = [
         pl.col(f"{number}_{side}") - pl.col(f"n_{side}")
         for number in ("w", "n_eff")
         for side in CLASSES
     ]
-    weighted = pl.any_horizontal(difference.abs() > _ROUNDING for difference in apart)
+    weighted = pl.any_horizontal(difference.abs() > _ROUNDING for difference in differences)
     return bool(segments.select(weighted.any()).item())
 
 
 def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
-    """Name the scores that were audited."""
+    """List the names of the audited scores."""
     if MODEL in segments.columns:
         names: list[str] = segments[MODEL].unique(maintain_order=True).to_list()
         return names

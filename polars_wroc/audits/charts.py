@@ -1,4 +1,4 @@
-"""Charts of the segments of one attribute, from the tables of an audit."""
+"""ROC charts of the segments of one attribute, from the tables of an audit."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def segments_threshold_chart(
     *,
     weighted: bool | None = None,
 ) -> Chart | None:
-    """Draw the ROC curve of each segment with a slider, which starts where decisions are made.
+    """Draw the ROC curve of each segment with a slider that starts at the audit's threshold.
 
-    None where no score is finite, so that there is nothing to slide along.
+    None if no score is finite: the slider would have no range.
     """
     if not curves.filter(attribute=attribute)["threshold"].is_finite().any():
         return None
@@ -53,7 +53,7 @@ def segments_threshold_chart(
 def largest_segments(
     segments: pl.DataFrame, most: int, first: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """Name so many segments of each attribute: those that come ``first``, then by their rows."""
+    """Name at most so many segments of each attribute: those in ``first``, then the largest."""
     named = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(pl.col("n").max())
     chosen = segments.clear() if first is None else first
     chosen = chosen.select(AUDIT_KEYS).unique().with_columns(preferred=1)
@@ -64,11 +64,11 @@ def largest_segments(
 
 
 def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
-    """Add the points where decisions are made to curves that may have been thinned."""
+    """Add the points at the audit's threshold to the curves, which may have been thinned."""
     decided = segments.filter(pl.col("threshold").is_finite())
     points = pl.concat([curves, decided.select(*_keys(segments), *ROC_COLUMNS)], how="diagonal")
     place = pl.int_range(pl.len()).min().over(_keys(segments))
-    # Along a curve more and more is selected.
+    # The number of selected rows grows along a curve.
     return points.sort(place, pl.col("tp") + pl.col("fp"), maintain_order=True)
 
 
@@ -77,7 +77,7 @@ def _keys(segments: pl.DataFrame) -> list[str]:
 
 
 def _unlike_columns(attribute: str, *tables: pl.DataFrame) -> str:
-    """Add what nobody sees to the name of an attribute that is one of a column as well."""
+    """Append invisible characters to an attribute that has the name of a column."""
     columns = {column for table in tables for column in table.columns}
     while attribute in columns:
         attribute += UNSEEN
@@ -85,7 +85,7 @@ def _unlike_columns(attribute: str, *tables: pl.DataFrame) -> str:
 
 
 def _of_attribute(table: pl.DataFrame, attribute: str, name: str) -> pl.DataFrame:
-    """Take the rows of one attribute, with its segments under its name."""
+    """Select the rows of one attribute; the segment column gets its name."""
     rows = table.filter(attribute=attribute).drop("attribute")
     return rows.drop("segment") if attribute == OVERALL else rows.rename({"segment": name})
 

@@ -1,4 +1,4 @@
-"""All that an audit says in words, for the page, a notebook and a terminal."""
+"""The findings of an audit as sentences, for the report, notebooks and the terminal."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Findings(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """All of them, in the order in which they are read."""
+        """All sentences, in reading order."""
         gaps = [finding.text for finding in self.gaps]
         return [self.verdict, *gaps, *self.untested, *self.scores]
 
 
 def findings_of(audit: AuditTables) -> Findings:
-    """Say what an audit found, in sentences that are made of its numbers."""
+    """Write the findings of an audit as sentences."""
     segments, settings = audit.segments, audit.asked
     missing = missing_finding(audit.missing)
     return Findings(

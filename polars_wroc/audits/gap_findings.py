@@ -1,4 +1,4 @@
-"""How many gaps of an audit are more than chance, and which are the largest, in sentences."""
+"""Sentences about gaps: how many are significant, and which are the largest."""
 
 from __future__ import annotations
 
@@ -13,35 +13,39 @@ from polars_wroc.charts.labels import NAMES
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.stats.multiple_tests import is_significant
 
-_REFERENCES = {"rest": "the rest", "overall": "everybody", "best": "the best segment"}
+_REFERENCES = {
+    "rest": "the other segments",
+    "overall": "the overall sample",
+    "best": "the best segment",
+}
 ADJUSTED = {
     "holm": "p-values adjusted for their number by Holm's method",
     "bh": "p-values adjusted for their number by Benjamini and Hochberg's method",
     "none": "p-values not adjusted for their number",
 }
 _PARTS = ("gap", "gap_low", "gap_high", "gap_p_value", "gap_p_adjusted")
-# So many sentences are read at a glance, and so many names in one of them.
+# Most sentences about gaps: more are not read at a glance.
 _SENTENCES = 8
 
-# Below this a p-value is not written out.
+# Smaller p-values are written as "below 0.001".
 LEAST_P = 0.001
 _ROWS = "__rows"
 
 
 class Finding(NamedTuple):
-    """A sentence about a gap, and whether the gap is more than chance."""
+    """A sentence about a gap, and whether the gap is significant."""
 
     text: str
     found: bool
 
 
 def verdict(gaps: pl.DataFrame, settings: AuditSettings) -> str:
-    """Say how many gaps are more than chance, of how many there were to look at."""
+    """Say how many of the tested gaps are significant."""
     if (cluster := settings.cluster) is not None:
         return (
-            f"Gaps are measured but not tested: rows of one {cluster} belong together, and the "
-            "intervals of gaps, rates and calibration take rows as independent, so that they are "
-            "too narrow."
+            f"Gaps are measured but not tested: rows of one {cluster} belong together, but "
+            "the confidence intervals of gaps, rates and calibration treat rows as independent and "
+            "are too narrow."
         )
     tested = _tested(gaps, settings)
     if tested.is_empty():
@@ -49,28 +53,28 @@ def verdict(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     reference = settings.reference
     compared_with = "its reference" if reference.named else _REFERENCES[reference.kind]
     several = tested.height > 1
-    looked = f"{many(tested.height, 'comparison')} of a segment with {compared_with}"
+    compared = f"{many(tested.height, 'comparison')} of a segment with {compared_with}"
     how = f"at a level of {1 - settings.level:.2g}, with {ADJUSTED[settings.adjust]}"
-    found = tested["found"].sum()
-    if not found:
-        none = f"none of {looked} is" if several else f"the one {looked[2:]} is not"
+    significant = tested["significant"].sum()
+    if not significant:
+        none = f"None of {compared} is" if several else f"The one {compared[2:]} is not"
         return (
-            f"No gap is more than chance: {none} significant {how}. That does not show that there "
-            "is none: each interval says how large a gap may be."
+            f"{none} significant {how}. That does not show that there is no gap: each confidence "
+            "interval shows how large a gap may be."
         )
-    finds = "finds" if found == 1 else "find"
-    return f"{found:,} of {looked} {finds} a gap that is more than chance, {how}."
+    are = "is" if significant == 1 else "are"
+    return f"{significant:,} of {compared} {are} significant {how}."
 
 
 def _what_a_test_needs(gaps: pl.DataFrame, settings: AuditSettings) -> str:
-    needs = ["enough rows on both of its sides, in a segment and in what that is compared with"]
+    needs = ["enough rows in both the segment and its reference"]
     if gaps["auc"].null_count():
-        needs[0] += ", for an AUC of both classes"
+        needs[0] += " (for an AUC, of both classes)"
     compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     if not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
         needs.append("two AUCs with a variance")
     if settings.bins or settings.tolerance:
-        needs.append("a sign that is certain in spite of the bins of scores")
+        needs.append("a sign that binning the scores leaves certain")
     return " and ".join(needs) + (", to be tested" if len(needs) == 1 else ", as a test needs")
 
 
@@ -81,36 +85,37 @@ def reference_of(settings: AuditSettings, attribute: str) -> str:
 
 
 def gap_findings(gaps: pl.DataFrame, settings: AuditSettings) -> list[Finding]:
-    """Say of each attribute (and score) where it has its largest gaps: in AUC, and in decisions.
+    """Describe the largest gap in AUC and in decisions of each attribute (and score).
 
-    Gaps that are more than chance come before larger ones that may be chance; what could not be
-    tested is left out. Of many sentences the first few such are kept, and the others counted.
+    A significant gap takes precedence over a larger one that is not; gaps without a test are left
+    out. Of many such gaps the first few are described, and the others counted.
     """
     ranked = (
         _tested(gaps, settings)
         .with_columns(decides=pl.col("rate") != "auc", size=pl.col("gap").abs())
-        .sort("found", "size", descending=True, maintain_order=True)
+        .sort("significant", "size", descending=True, maintain_order=True)
     )
     kind = [name for name in ("attribute", MODEL) if name in ranked.columns]
-    # Those that are found first, and else in the order in which the page has its sections.
+    # Significant gaps first, then in the order of the page's sections.
     places = gaps.select(kind).unique(maintain_order=True).with_row_index("place")
     largest = ranked.unique([*kind, "decides"], keep="first", maintain_order=True)
     kept = largest.head(_SENTENCES).join(places, on=kind, how="left")
-    kept = kept.sort(~pl.col("found"), "place", "decides")
+    kept = kept.sort(~pl.col("significant"), "place", "decides")
     findings = [
-        Finding(_sentence(one, settings), found=one["found"]) for one in kept.iter_rows(named=True)
+        Finding(_sentence(one, settings), found=one["significant"])
+        for one in kept.iter_rows(named=True)
     ]
     more = largest[_SENTENCES:]
     if not more.is_empty():
-        # Those that are found come first, so that none of the others hides one.
-        found = f", {more['found'].sum():,} of them more than chance" if more["found"].any() else ""
-        left_out = f"The tables have {many(more.height, 'more such gap')}{found}."
+        count = more["significant"].sum()
+        significant = f", {count:,} of them significant" if count else ""
+        left_out = f"The tables have {many(more.height, 'more such gap')}{significant}."
         findings.append(Finding(left_out, found=False))
     return findings
 
 
 def untested_attributes(gaps: pl.DataFrame) -> list[str]:
-    """Name the attributes without any test, if others have one."""
+    """List the attributes without any test, unless no attribute has one."""
     tests = _tests(gaps).group_by("attribute", maintain_order=True)
     count = tests.agg(pl.col("gap_p_value").count())
     untested: list[str] = count.filter(gap_p_value=0)["attribute"].to_list()
@@ -118,7 +123,7 @@ def untested_attributes(gaps: pl.DataFrame) -> list[str]:
 
 
 def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
-    """One row per gap of the table, tested or not."""
+    """Lay out one row per gap, tested or not."""
     keys = segment_keys(gaps)
     rows = pl.sum_horizontal("n_pos", "n_neg").alias(_ROWS)
     return pl.concat(
@@ -129,39 +134,39 @@ def _tests(gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tested(gaps: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """One row per test, with whether it is ``found``."""
+    """Lay out one row per test, with whether it is ``significant``."""
     tests = _tests(gaps).filter(pl.col(_ROWS) > 0)
     reference = settings.reference
     if reference.is_mutual:
-        # Of two segments each is the rest of the other: one test.
-        apart = [name for name in ("attribute", MODEL, "rate") if name in tests.columns]
-        place = pl.int_range(pl.len()).over(apart)
+        # Each of two segments is the complement of the other: one test.
+        family = [name for name in ("attribute", MODEL, "rate") if name in tests.columns]
+        place = pl.int_range(pl.len()).over(family)
         tests = tests.filter(
             (place == 0)
-            | (pl.len().over(apart) != 2)  # noqa: PLR2004
+            | (pl.len().over(family) != 2)  # noqa: PLR2004
             | pl.col("attribute").is_in(list(reference.named))
         )
-    found = is_significant(pl.col("gap_p_adjusted"), settings.level).fill_null(value=False)
-    return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(found=found)
+    significant = is_significant(pl.col("gap_p_adjusted"), settings.level).fill_null(value=False)
+    return tests.filter(pl.col("gap_p_value").is_not_null()).with_columns(significant=significant)
 
 
 def _sentence(test: dict[str, Any], settings: AuditSettings) -> str:
     model = f", with the score{quoted(test[MODEL])}" if MODEL in test else ""
-    found = " that is more than chance" if test["found"] else ""
+    largest = "largest significant" if test["significant"] else "largest"
     what = (
-        f"gap in decisions{found} is in the {NAMES[test['rate']]} of"
+        f"gap in decisions is in the {NAMES[test['rate']]} of"
         if test["decides"]
-        else f"gap in AUC{found} is in"
+        else "gap in AUC is in"
     )
     ends = " to ".join(_side(test[end]) for end in ("gap_low", "gap_high"))
     p = test["gap_p_adjusted"]
     p_value = "p" if settings.adjust == "none" else "adjusted p"
     return (
-        f"By {test['attribute']}{model}, the largest {what} {name_of(test['segment'])}: "
+        f"By {test['attribute']}{model}, the {largest} {what} {name_of(test['segment'])}: "
         f"{_side(test['gap'])} than in {reference_of(settings, test['attribute'])} "
-        f"({100 * settings.level:g}% interval: {ends}; "
+        f"({100 * settings.level:g}% confidence interval: {ends}; "
         f"{p_value} {f'below {LEAST_P}' if p < LEAST_P else f'= {p:.3f}'})."
-        f"{'' if test['found'] else ' It may be chance.'}"
+        f"{'' if test['significant'] else ' It is not significant.'}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Limits that an audit must keep, for pipelines: ``auc_gap>0.05`` is one that fails it."""
+"""Conditions that fail an audit in a pipeline, such as ``auc_gap>0.05``."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-# What is a number between segments, not a count of rows.
+# Columns of gaps in AUC, without the counts of rows.
 _AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
-# What has to have enough rows where a column is judged: a metric, or the test of its gap.
+# What needs enough rows for a column to be judged: a metric, or the test of its gap.
 _ENOUGH = {
     name: metric if name == metric else f"{metric}_gap"
     for metric, names in {"auc": _AREA_GAPS, **RATE_GAPS}.items()
@@ -40,13 +40,13 @@ _FAIRNESS = {
     if metric != ABROCA
     for ending, column in {"": "value", **_LIMITS}.items()
 }
-# What is taken without its sign.
+# Columns that are judged by their absolute value.
 _UNSIGNED = "_gap"
 _GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 
 
 class Judgement(NamedTuple):
-    """Where an audit meets a condition, and where that could not be asked, in words."""
+    """Where an audit meets a condition, and where that is unknown, in words."""
 
     failures: list[str]
     not_judged: list[str]
@@ -54,7 +54,7 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition on a column of the gaps, gaps without their signs, or on a fairness metric."""
+    """A condition on a column of the gaps, absolute for a gap itself, or on a fairness metric."""
 
     name: str
     sign: str
@@ -64,17 +64,21 @@ class Gate:
         return f"{self.name}{self.sign}{self.limit:g}"
 
     def judge(self, audit: AuditTables) -> Judgement:
-        """Say where an audit meets the condition, which it must not.
+        """Say where an audit meets the condition, which makes it fail.
 
-        What has too few rows behind it, or is compared with too few, is not judged. An audit in
-        which nothing can be judged is an error: a gate that could not close was not passed.
+        An estimate based on too few rows, or compared with such a one, is not judged.
+
+        Raises
+        ------
+        ValueError
+            If the condition cannot be judged anywhere in the audit.
         """
         table = self._values(audit)
         judged = table.drop_nulls("value")
         if judged.is_empty():
             msg = (
                 f"`--fail-if` must name a number of the audit; found {self}, which is not known "
-                "of any segment: it has too few rows behind it, is undefined or not tested"
+                "of any segment: it is based on too few rows, undefined or not tested"
             )
             raise ValueError(msg)
         failures = [
@@ -88,7 +92,7 @@ class Gate:
 
     def _values(self, audit: AuditTables) -> pl.DataFrame:
         if self.name in _FAIRNESS:
-            # Without a threshold there are no decisions, and so no such gate.
+            # `read_gate` refuses such a gate without a threshold.
             assert audit.fairness is not None
             metric, column = _FAIRNESS[self.name]
             table, value = audit.fairness.filter(metric=metric), pl.col(column)
@@ -104,24 +108,24 @@ class Gate:
         return table.with_columns(shown=value, value=size)
 
     def _left_out(self, audit: AuditTables) -> pl.DataFrame:
-        """Lay out the segments that a fairness metric does not compare, with a null value."""
+        """Lay out the segments; null where the fairness metric does not compare them."""
         metric, _ = _FAIRNESS[self.name]
         compared = audit.enough_rows.where(METRICS[metric].compares)
         return compared.with_columns(value=pl.when("enough").then(0.0))
 
 
 def _place(row: dict[str, Any]) -> str:
-    """Name the segment, or what was compared in an attribute."""
+    """Name the segment, or the attribute and the two segments compared."""
     place = ", ".join(name_of(row[key]) for key in (*AUDIT_KEYS, MODEL) if key in row)
     ends = [row[end] for end in ("group_min", "group_max") if row.get(end) is not None]
     return f"{place} ({' and '.join(ends)})" if ends else place
 
 
 def read_gate(text: str, *, decides: bool) -> Gate:
-    """Read a condition such as ``auc_gap>0.05``; of decisions only if the audit ``decides``."""
-    found = _GATE.fullmatch(text)
+    """Read a condition such as ``auc_gap>0.05``; on decisions only if there is a threshold."""
+    parts = _GATE.fullmatch(text)
     try:
-        gate = None if found is None else Gate(found[1], found[2], float(found[3]))
+        gate = None if parts is None else Gate(parts[1], parts[2], float(parts[3]))
     except ValueError:
         gate = None
     if gate is None:
@@ -130,13 +134,13 @@ def read_gate(text: str, *, decides: bool) -> Gate:
     of_decisions = (*RATE_GAP_COLUMNS, *_FAIRNESS)
     known = [*_AREA_GAPS, *(of_decisions if decides else ())]
     if gate.name not in known:
-        beside = " (it needs a threshold)" if gate.name in of_decisions else ""
-        msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{beside}"
+        why = " (it needs a threshold)" if gate.name in of_decisions else ""
+        msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{why}"
         raise ValueError(msg)
     if gate.name.endswith(_UNSIGNED) and gate.limit < 0:
         msg = (
-            f"`--fail-if` takes {gate.name} without its sign, so that its limit must not be "
-            f"negative; found {gate}: {gate.name}_low and {gate.name}_high have signs"
+            f"`--fail-if` must not have a negative limit for {gate.name}, which is compared "
+            f"without its sign; found {gate}: {gate.name}_low and {gate.name}_high have signs"
         )
         raise ValueError(msg)
     return gate

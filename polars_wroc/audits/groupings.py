@@ -1,4 +1,4 @@
-"""The ways to divide rows into segments: by each attribute, by all crossed, or not at all."""
+"""Divisions of the rows into segments: overall, by each attribute, and by all crossed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from polars_wroc.inputs.rows import Rows
 
 @dataclass(frozen=True)
 class Grouping:
-    """A way to divide rows: its name and the columns that are the same in a segment."""
+    """A division of rows into segments: the columns that define them, with the caller's names."""
 
     keys: tuple[str, ...] = ()
-    # What the caller calls them.
+    # The caller's names of these columns.
     names: tuple[str, ...] = ()
 
     @property
     def attribute(self) -> str:
-        """Its name in results."""
+        """The name of this division in results."""
         return " \N{MULTIPLICATION SIGN} ".join(self.names) if self.keys else OVERALL
 
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
-        """Put an ``attribute`` and a ``segment`` in the place of the keys."""
+        """Replace the keys by ``attribute`` and ``segment``."""
         texts = [pl.col(key).cast(pl.String) for key in self.keys]
         if len(texts) > 1:
             texts = [text.fill_null(MISSING) for text in texts]
@@ -34,7 +34,7 @@ class Grouping:
         return table.select(*names, pl.exclude(self.keys))
 
     def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
-        """Check that named segments, one row per segment and model, have a name each."""
+        """Check that segments, one row per segment and model, have different names."""
         named = segments.with_columns(pl.col("segment").fill_null(MISSING))
         repeated = named.filter(pl.struct("segment", *models).is_duplicated())["segment"]
         if not repeated.is_empty():
@@ -46,7 +46,7 @@ class Grouping:
 
 
 def groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
-    """Everybody, each attribute, and if wanted all attributes crossed."""
+    """List the divisions: overall, each attribute and, if wanted, all attributes crossed."""
     keys, names = tuple(rows.group_keys), tuple(rows.group_names)
     each = [Grouping((key,), (name,)) for key, name in zip(keys, names, strict=True)]
     crossed = [Grouping(keys, names)] if intersections and len(keys) > 1 else []
@@ -54,15 +54,15 @@ def groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
 
 
 def segment_keys(table: pl.DataFrame) -> list[str]:
-    """Name the columns of a table of an audit that say of which segment and model a row is."""
+    """List the columns of an audit's table that identify segment and model."""
     return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
 
 
 def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Keep the rows of a table with these keys, of which a null is one too."""
+    """Keep the rows of a table with these keys; null equals null."""
     return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def name_of(segment: str | None) -> str:
-    """Name a segment; a null is one too."""
+    """Name a segment, also that of null."""
     return MISSING if segment is None else segment

@@ -1,11 +1,11 @@
-"""All that an audit measures, in phases; each hands on a table that is in memory.
+"""Measurement of an audit in phases; each returns a table in memory.
 
-1. `sort_rows` reads the source, once: the rows in descending order of the score, with what the
-   other phases need, placed among all rows; and how many lack a value.
-2. `count_decisions` counts the cells at the threshold in each segment, where there is one.
-3. `sum_segments` places the rows in the segments of each attribute, and reduces each segment to
-   its sums and the points of its curve.
-4. `lay_out` makes the tables of the segments, which are few and small, from those.
+1. `sort_rows` reads the source once: it sorts the rows by descending score, adds their placement
+   values among all rows, keeps what the other phases need, and counts missing values.
+2. `count_decisions` counts the confusion matrix of each segment if there is a threshold.
+3. `sum_segments` computes placement values within the segments of each attribute, and aggregates
+   each segment to its sums and a thinned curve.
+4. `lay_out` computes the tables of the result from these sums, one row per segment.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARK
 
 
 class Measured(NamedTuple):
-    """The tables of the segments, and which have enough rows; missing values if rows tell them."""
+    """The tables of the result, which segments have enough rows, and missing values."""
 
     segments: pl.DataFrame
     curves: pl.DataFrame
@@ -68,7 +68,7 @@ class Measured(NamedTuple):
 
 
 def measure(rows: Rows, plan: AuditPlan) -> Measured:
-    """Measure checked rows, whose keys are the attributes and perhaps the model."""
+    """Measure checked rows; their keys are the attributes and, for several scores, the model."""
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
     interval = plan.interval.for_rows(rows)
     reference = read_reference(
@@ -78,7 +78,7 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     cells = count_decisions(sorted_rows, plan)
     sums, points = sum_segments(sorted_rows, plan, reference, interval)
     plan.references.check(sums)
-    # Measured once for two tables.
+    # Computed once for two tables.
     at_threshold = None if cells is None else collect(in_columns(cells, plan.metrics.steps)).lazy()
     segments = Segments(sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, interval)
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
@@ -86,21 +86,21 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
 
 
 def sort_rows(rows: Rows, plan: AuditPlan, reference: Reference) -> tuple[Rows, MissingRows]:
-    """Sort the rows once, with only what the other phases need; count missing values."""
+    """Sort the rows once, with the columns that the other phases need; count missing values."""
     schema = rows.frame.collect_schema()
-    # A text takes its place in every window and group: a number does that faster.
+    # Categories are faster than texts in windows and groups.
     texts = [key for key in rows.keys if schema[key] == pl.String]
     carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
     if rows.binned:
-        # A bin of one score in each group may have several in a segment of them.
+        # A bin with one score in each group may have several scores in a segment.
         carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
     compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
         *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
     )
     table = collect(reference.place_among_all(by_descending_score(Rows(compact, rows.keys))))
     if table[WEIGHT].null_count() == table.height:
-        lacking = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
-        why = f": {lacking:,} rows lack a label, score or weight" if lacking else ""
+        left_out = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
+        why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
         msg = f"`frame` must have rows to audit; found none{why}"
         raise ValueError(msg)
     missing = MissingRows(groups={})
@@ -112,13 +112,13 @@ def sort_rows(rows: Rows, plan: AuditPlan, reference: Reference) -> tuple[Rows, 
 
 
 def count_decisions(sorted_rows: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
-    """Count the decisions in each segment, from those in the smallest ones that there are."""
+    """Count the decisions in each segment by adding up those of the smallest segments."""
     if plan.choice is None:
         return None
     thresholds = collect(common_threshold(sorted_rows, plan.choice)).lazy()
     smallest = collect(confusion_at(sorted_rows, thresholds)).lazy()
     sums: dict[str, pl.Expr] = {
-        # Null without a threshold, and where one is more than a number.
+        # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
         for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
     }
@@ -133,21 +133,21 @@ def count_decisions(sorted_rows: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
 def sum_segments(
     sorted_rows: Rows, plan: AuditPlan, reference: Reference, interval: Interval
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Place the rows in the segments of each grouping; all that follows from the sums is small."""
+    """Aggregate the segments of each grouping to their sums and the points of their curves."""
     of_segment = summary_sums(sorted_rows, interval)
     if not sorted_rows.binned:
         of_segment |= calibration_sums(sorted_rows, plan.tests.weight_type)
         of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
     aggregates = of_segment | reference.aggregates
     known = set(sorted_rows.frame.collect_schema())
-    # What does not depend on a row's place in its segment adds up over smaller segments.
+    # Sums that need no placement within a segment add up over the smallest segments.
     of_smallest = {name: value for name, value in aggregates.items() if _roots(value) <= known}
     smallest = collect(sorted_rows.aggregate(sorted_rows.frame, of_smallest)).lazy()
     added = {name: pl.col(name).sum() for name in of_smallest}
     tables = []
     for grouping in plan.groupings:
         rows = sorted_rows.regrouped(grouping.keys)
-        # All rows together are compared with nothing.
+        # The overall sample is compared with nothing.
         wanted = aggregates if grouping.keys else of_segment
         placed = {name: value for name, value in wanted.items() if name not in of_smallest}
         own, points = _place_segments(rows, placed, interval)
@@ -165,14 +165,14 @@ def sum_segments(
 def _place_segments(
     rows: Rows, aggregates: dict[str, pl.Expr], interval: Interval
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Place the rows in their segments; reduce each to the sums and to the points of a curve."""
+    """Aggregate segments to the sums that need placements within them, and to their curves."""
     used = {CLUSTER}.union(*(_roots(value) for value in aggregates.values()))
     stacked = make_contiguous(rows, [name for name in rows.frame.collect_schema() if name in used])
     placed = with_rank_weights(placements_in_contiguous_groups(stacked.rows))
     placed = with_own_cluster_sums(placed, stacked.rows.keys, interval)
     own_sums = stacked.rows.aggregate(placed, aggregates)
     points = thin_placements(stacked.rows, placed, _CURVE_POINTS)
-    # One after the other: the little that they share costs less than to keep it for both.
+    # One after the other: to keep what they share for both would cost more than it saves.
     return collect(stacked.named(own_sums)), collect(stacked.named(points))
 
 
@@ -183,7 +183,7 @@ def _roots(value: pl.Expr) -> set[str]:
 def lay_out(
     segments: Segments, plan: AuditPlan, missing: MissingRows, *, calibrated: bool
 ) -> Measured:
-    """Lay out the tables of the segments, all at once."""
+    """Compute the tables of the result in one collect."""
     plans = {
         "segments": segments.table(plan),
         "curves": segments.curves(),

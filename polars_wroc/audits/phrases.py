@@ -1,4 +1,4 @@
-"""Phrases that the findings of an audit share."""
+"""Phrases shared by the findings of an audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def many(count: int, thing: str) -> str:
 
 
 def first_few(names: list[str]) -> str:
-    """Write names, or the first few of them and the number of the others."""
+    """Write the first few names and the number of the others."""
     more = len(names) - _NAMES
     return f"{', '.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
 
@@ -29,11 +29,11 @@ def sized(segment: dict[str, Any]) -> str:
 
 
 def of_models(table: pl.DataFrame) -> list[pl.DataFrame]:
-    """Take the rows of each score by itself."""
+    """Split a table by score."""
     return table.partition_by(MODEL, maintain_order=True) if MODEL in table.columns else [table]
 
 
 def quoted(model: str | None) -> str:
-    """Quote the name of a score, if it has one, after a blank."""
+    """Quote the name of a score after a space; empty without a name."""
     left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
     return "" if model is None else f" {left}{model}{right}"

@@ -1,4 +1,4 @@
-"""What an audit measures, and how: its arguments, checked."""
+"""The checked arguments of an audit."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class AuditPlan:
     metrics: ThresholdMetrics
     tests: GapTests
     binning: Binning
-    # What is missing is counted by these names.
+    # Names under which missing scores are counted.
     scores: Sequence[str]

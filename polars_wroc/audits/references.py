@@ -1,4 +1,4 @@
-"""What an audit compares the segments of each attribute with."""
+"""References: what an audit compares the segments of each attribute with."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class AuditReferences:
-    """A kind of reference, and the segments that stand in its place for some attributes."""
+    """A kind of reference, and the reference segments named for some attributes."""
 
     kind: ReferenceKind = "rest"
     named: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> str | dict[str, str]:
-        """What was asked for, with the names of segments."""
+        """The argument, with the names of segments."""
         return dict(self.named) if self.named else self.kind
 
     @property
     def is_mutual(self) -> bool:
-        """Whether each of two segments that are not named is what the other is compared with."""
+        """Whether each of two segments is the reference of the other, unless one is named."""
         return self.kind == "rest"
 
     def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
-        """Leave out the segments that others are compared with, which have no gap to themselves."""
+        """Drop the reference segments, which have no gap to themselves."""
         if self.kind == "best":
             gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
         for attribute, segment in self.named.items():
@@ -47,7 +47,7 @@ class AuditReferences:
         return gaps
 
     def check(self, segments: pl.DataFrame) -> None:
-        """Refuse a segment that no row is in."""
+        """Check that the named segments have rows."""
         for attribute, segment in self.named.items():
             known = segments.filter(attribute=attribute)["segment"].unique(maintain_order=True)
             if segment not in known:
@@ -60,7 +60,7 @@ class AuditReferences:
     def of(
         self, segments: Rows, weight_type: WeightType, min_rows: int
     ) -> list[tuple[pl.Expr, Reference]]:
-        """Say which segments are compared with what; those named hold sums that any kind has."""
+        """Pair each reference with the condition on the segments that it applies to."""
         kind = read_reference(self.kind, segments, weight_type, min_rows)
         if not self.named:
             return [(pl.lit(value=True), kind)]
@@ -103,7 +103,7 @@ def read_references(
 
 
 def _name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
-    """Name the segment of a value; a text is its name already."""
+    """Name the segment of a value; a text is taken as the name."""
     if isinstance(value, str):
         return value
     held = values.exact(value, types[0]) if len(types) == 1 else None

@@ -1,4 +1,4 @@
-"""What an audit found, and the ways to show and to keep it."""
+"""`Audit`: the result of an audit, which displays, draws and saves itself."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import altair as alt
 
 SUFFIXES = (".html", ".json", ".parquet", ".csv")
-# Panels that one chart is still looked at with.
+# Most panels of a chart.
 _PANELS = 50
-# What a notebook shows of the segments.
+# Columns of the segments that a notebook shows.
 SHOWN = (
     *("attribute", "segment", "model", "n", "n_pos", "small"),
     *(metric.column for metric in SUMMARY_METRICS if metric.in_short),
@@ -35,36 +35,37 @@ SHOWN = (
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(AuditTables):
-    """What `audit` found.
+    """The result of `audit`.
 
     Attributes
     ----------
     segments
-        One row per attribute and segment (and model), everybody first: ``attribute,
+        DataFrame with one row per attribute and segment (and model), overall first: ``attribute,
         segment`` and the columns of `summary`; ``small``, whether a class has too few rows for
-        tests; with a threshold also ``n_selected``, the rows that are predicted positive, and the
-        columns of `threshold_metrics` there, with intervals.
+        tests; with a threshold also ``n_selected``, the number of rows predicted positive, and the
+        columns of `threshold_metrics`, with confidence intervals.
     curves
-        The ROC curve of each of them, thinned to at most 200 points, with ``auc_change``.
+        DataFrame with the ROC curve of each segment, thinned to at most 200 points, and
+        ``auc_change``.
     gaps
-        How far each segment is from the reference, as `group_gaps` says; p-values are adjusted
-        for all attributes and segments together.
+        DataFrame with the gap of each segment to its reference, in the columns of `group_gaps`;
+        p-values are adjusted for all attributes and segments together.
     calibration
-        The calibration in the large of each segment, as `calibration_error` says it; only of
-        scores that are all from 0 to 1, and None where none is or rows were counted in bins.
+        DataFrame with the calibration in the large of each segment, as in `calibration_error`;
+        only of scores with all values from 0 to 1. None if there is no such score, or with bins.
     fairness
-        The metrics of `fairness` for each attribute, but for ABROCA, over the segments with rows
-        enough for each of them; None without a threshold.
+        DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
+        the segments with enough rows for it. None without a threshold.
     missing
-        ``column`` and ``n_missing``: the rows that lack a label, score, weight or attribute. All
-        but those that lack only an attribute are left out; a missing attribute is a segment.
+        DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
+        attribute. A missing attribute is a segment; the other rows are left out.
     settings
-        What was asked for; the command line adds the ``files``.
+        Dictionary of the arguments; the command line adds the ``files``.
     """
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was asked for, as a dictionary."""
+        """The arguments of the audit, as a dictionary."""
         return self.asked.as_dict()
 
     def __repr__(self) -> str:
@@ -78,10 +79,10 @@ class Audit(AuditTables):
         return f"<ul>{items}</ul>{table._repr_html_()}"
 
     def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
-        """Draw the ROC curves of one attribute's segments; None draws everybody's.
+        """Draw the ROC curves of an attribute's segments; None draws the overall curve.
 
-        Intersections are an attribute too, under the name that they have in ``segments``.
-        Of more than 50 segments those with the most rows are drawn.
+        Crossed attributes are drawn by the name that they have in ``segments``. Of more than 50
+        segments those with the most rows are drawn.
         """
         # Only a chart should cost the import of Altair.
         from polars_wroc.audits.charts import (  # noqa: PLC0415
@@ -98,11 +99,11 @@ class Audit(AuditTables):
         return segments_chart(curves, segments, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
-        """Write the audit as its suffix says.
+        """Write the audit in the format of the path's suffix.
 
-        ``.html`` is one file that opens without a network, with tables and charts;
-        ``.json`` holds the settings and all tables but the curves; ``.parquet`` and ``.csv``
-        the segments. The file is written whole or not at all.
+        ``.html`` is one file with tables and charts that opens without a network; ``.json`` has
+        the settings and all tables except ``curves``; ``.parquet`` and ``.csv`` have the
+        ``segments``. The file is written whole or not at all.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == ".html":
@@ -117,9 +118,9 @@ class Audit(AuditTables):
             outputs.save_table(self.segments, path)
 
     def to_json(self) -> str:
-        """Write settings and tables, but for the curves, as JSON.
+        """Return the settings and all tables except ``curves`` as JSON.
 
-        A threshold that selects nobody is ``"Infinity"``, as JSON has no number for it.
+        A threshold that selects no row is ``"Infinity"``, for which JSON has no number.
         """
         result: dict[str, Any] = {
             "settings": {name: outputs.in_json(value) for name, value in self.settings.items()},

@@ -1,4 +1,4 @@
-"""What an audit found of its scores and segments, in sentences that are made of its numbers."""
+"""Sentences about scores and segments: AUCs, calibration, missing values, what is untested."""
 
 from __future__ import annotations
 
@@ -13,40 +13,39 @@ from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
-# Of more attributes than this only the one with the widest range of AUCs is named.
+# Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
-# A share that differs so little from all is all.
-_NOTHING = 1e-12
+# Tolerance for a proportion of 0 or 1.
+_TOLERANCE = 1e-12
 _NO_VARIANCE = (
-    "{} {} an untested gap in AUC, as one of its AUCs has no variance, which a perfect ranking or "
-    "a class of one row has not"
+    "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
+    "a class has one row"
 )
 _BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
 _ANY = pl.max_horizontal("n_pos", "n_neg") > 0
 
 
 def decision_findings(segments: pl.DataFrame) -> list[str]:
-    """Say where a threshold selects nobody or everybody, so that nothing is decided."""
+    """Name the thresholds that select no row or every row."""
     if "selection_rate" not in segments.columns:
         return []
-    found = []
-    for everybody in segments.filter(attribute=OVERALL).iter_rows(named=True):
-        share = everybody["selection_rate"]
-        if share is None or _NOTHING < share < 1 - _NOTHING:
+    sentences = []
+    for overall in segments.filter(attribute=OVERALL).iter_rows(named=True):
+        share = overall["selection_rate"]
+        if share is None or _TOLERANCE < share < 1 - _TOLERANCE:
             continue
-        whom = "nobody" if share <= _NOTHING else "everybody"
-        score = f" of the score{quoted(everybody[MODEL])}" if MODEL in everybody else ""
-        found.append(
-            f"The threshold{score} selects {whom}, so that the decisions there tell no rows apart "
-            "and no gap in them can be seen."
+        selected = "no row" if share <= _TOLERANCE else "every row"
+        score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
+        sentences.append(
+            f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
-    return found
+    return sentences
 
 
 def untested_findings(
     segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> list[str]:
-    """Say which segments were measured but not tested, and which attributes have no test."""
+    """Name the segments that were measured but not tested, and the attributes without a test."""
     least = settings.min_rows
     said = [
         (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
@@ -55,7 +54,7 @@ def untested_findings(
             "{} {} no row that could be measured, as each lacks a label, score or weight",
         ),
     ]
-    # Where nothing is tested the verdict says so, and why.
+    # With clusters nothing is tested; the verdict says why.
     tests = settings.cluster is None
     if tests:
         said = [
@@ -69,37 +68,39 @@ def untested_findings(
             ),
             *said,
         ]
-    found = [
+    sentences = [
         f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
         f"{_listed(one)}"
         for one, text in said
         if not one.is_empty()
     ]
     if tests and (untested := untested_attributes(gaps)):
-        found.append(f"Nothing could be tested by {', '.join(untested)}.")
-    return found
+        sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
+    return sentences
 
 
 def score_findings(segments: pl.DataFrame) -> list[str]:
-    """Say how well each score ranks everybody, and how far its segments are apart.
+    """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
-    The range of AUCs is that of the segments with rows enough in both classes.
+    The range is that of the segments with enough rows in both classes.
     """
-    found = []
+    sentences = []
     for of_model in of_models(segments):
-        everybody = of_model.row(0, named=True)
-        name = f"The score{quoted(everybody.get(MODEL))}"
-        if everybody["auc"] is None:
-            found.append(f"{name} has no AUC: {_why_no_auc(everybody)}.")
+        overall = of_model.row(0, named=True)
+        name = f"The score{quoted(overall.get(MODEL))}"
+        if overall["auc"] is None:
+            sentences.append(f"{name} has no AUC: {_why_no_auc(overall)}.")
             continue
-        weighted = any(everybody[f"n_{side}"] != everybody[f"w_{side}"] for side in ("pos", "neg"))
-        share = f"{everybody['auc']:.1%}{' of the weight' * weighted}"
-        found.append(
-            f"{name} has an AUC of {_auc(everybody)}: of the pairs of a positive and a negative, "
-            f"it ranks {share} correctly, a tie as half."
+        weighted = any(overall[f"n_{side}"] != overall[f"w_{side}"] for side in ("pos", "neg"))
+        share = f"{overall['auc']:.1%}{' of the weight' * weighted}"
+        sentences.append(
+            f"{name} has an overall AUC of {_auc(overall)}: it ranks {share} of the pairs of a "
+            "positive and a negative row correctly, where a tie counts half."
         )
-        if everybody["inverted"]:
-            found.append(f"{name} ranks the wrong way around: its whole interval is below 0.5.")
+        if overall["inverted"]:
+            sentences.append(
+                f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
+            )
         large = of_model.filter(~pl.col("small"))
         ranges = [
             one
@@ -108,20 +109,20 @@ def score_findings(segments: pl.DataFrame) -> list[str]:
         ]
         if len(ranges) > _RANGES:
             ranges = [max(ranges, key=lambda one: one.width)]
-        found += [one.text for one in ranges]
-    return found
+        sentences += [one.text for one in ranges]
+    return sentences
 
 
-def _why_no_auc(everybody: dict[str, Any]) -> str:
-    if not everybody["n"]:
+def _why_no_auc(overall: dict[str, Any]) -> str:
+    if not overall["n"]:
         return "no row could be measured, as each lacks a label, score or weight"
-    if everybody["n_pos"] and everybody["n_neg"]:
-        return "the weights are too small or too large to be added up"
+    if overall["n_pos"] and overall["n_neg"]:
+        return "the sums of weights overflow or underflow"
     return "the rows are all of one class"
 
 
 def missing_finding(missing: pl.DataFrame) -> str | None:
-    """Say in which columns values are missing, and in how many rows."""
+    """Name the columns with missing values, and the number of rows."""
     some = missing.filter(pl.col("n_missing") > 0)
     if some.is_empty():
         return None
@@ -130,24 +131,24 @@ def missing_finding(missing: pl.DataFrame) -> str | None:
 
 
 def small_segments(segments: pl.DataFrame) -> pl.DataFrame:
-    """Segments, but for everybody, with both classes and too few rows in one, for some score."""
+    """Segments with both classes, but too few rows in one of them, for some score."""
     return _distinct(segments.filter(pl.col("small"), _BOTH))
 
 
 def one_class_segments(segments: pl.DataFrame) -> pl.DataFrame:
-    """Segments, but for everybody, that have rows and lack a class, for some score."""
+    """Segments with rows of one class only, for some score."""
     return _distinct(segments.filter(_ANY, ~_BOTH))
 
 
 def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
-    """Segments, but for everybody, without a row that could be measured, for some score."""
+    """Segments without a row that could be measured, for some score."""
     return _distinct(segments.filter(~_ANY))
 
 
 def without_variance(
     segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
-    """Segments with rows enough whose gap in AUC has no variance to test it by."""
+    """Segments with enough rows whose gap in AUC has no variance to test it by."""
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
     unknown = enough.filter(known, pl.col("auc_gap").is_null())
@@ -189,9 +190,9 @@ def _auc(segment: dict[str, Any]) -> str:
 
 
 def calibration_findings(calibration: pl.DataFrame | None, settings: AuditSettings) -> list[str]:
-    """Say how far the mean of each score is from the share of positives, and where most.
+    """Compare the mean of each score with the proportion of positives, overall and by segment.
 
-    Where most is asked of the segments with rows enough only.
+    The range over segments leaves out those with too few rows.
     """
     if calibration is None:
         return []
@@ -203,28 +204,28 @@ def calibration_findings(calibration: pl.DataFrame | None, settings: AuditSettin
 
 
 def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
-    everybody = calibration.row(0, named=True)
-    if everybody[IN_THE_LARGE] is None:
+    overall = calibration.row(0, named=True)
+    if overall[IN_THE_LARGE] is None:
         return []
     share = "share" if settings.weight is None else "weighted share"
-    of_everybody = (
-        f"Read as a probability, the score{quoted(everybody.get(MODEL))} is "
-        f"{everybody['mean_score']:.3f} on average, and the {share} of positives is "
-        f"{everybody['observed_rate']:.3f}: {_difference(everybody)}."
+    of_all = (
+        f"Read as a probability, the score{quoted(overall.get(MODEL))} is "
+        f"{overall['mean_score']:.3f} on average, and the {share} of positives is "
+        f"{overall['observed_rate']:.3f}: {_difference(overall)}."
     )
-    # A row with a frequency is as many rows as that says.
-    behind = "weight" if settings.weight_type == "frequency" else "n"
+    # A row with a frequency weight counts that many times.
+    count = "weight" if settings.weight_type == "frequency" else "n"
     enough = calibration.drop_nulls(IN_THE_LARGE).filter(
-        pl.col("attribute") != OVERALL, pl.col(behind) >= settings.min_rows
+        pl.col("attribute") != OVERALL, pl.col(count) >= settings.min_rows
     )
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
-        return [of_everybody]
+        return [of_all]
     ordered = enough.sort(IN_THE_LARGE).to_dicts()
     low, high = (
         f"{_difference(one)} in {one['attribute']} {sized(one)}"
         for one in (ordered[0], ordered[-1])
     )
-    return [of_everybody, f"In the segments it is from {low}, to {high}; this is not tested."]
+    return [of_all, f"Over the segments it ranges from {low}, to {high}; this is not tested."]
 
 
 def _difference(one: dict[str, Any]) -> str:

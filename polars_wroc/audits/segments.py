@@ -1,4 +1,4 @@
-"""The segments of an audit, each reduced to its sums, and the tables that are made of these."""
+"""Result tables of an audit, computed from the sums of each segment."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ from polars_wroc.thresholds.search import ROWS_SELECTED
 
 _PLACE = "__place"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
-# In how many of the smallest segments a score is no probability.
+# In how many of the smallest segments a score is not from 0 to 1.
 NO_PROBABILITIES = "__no_probabilities"
 CALIBRATION_COLUMNS = calibration_columns(IN_THE_LARGE)
 
 
 class Segments(NamedTuple):
-    """The segments of all groupings, each come down to its sums, its cells and a few points."""
+    """The segments of all groupings: sums, confusion matrices and points of thinned curves."""
 
     sums: pl.LazyFrame
     points: pl.LazyFrame
     cells: pl.LazyFrame | None
-    # The cells with all that follows from them.
+    # The cells with the metrics computed from them.
     at_threshold: pl.LazyFrame | None
     models: Sequence[str]
     interval: Interval
 
     @property
     def keys(self) -> list[str]:
-        """Columns that tell the segments apart."""
+        """Columns that identify a segment."""
         return ["attribute", "segment", *self.models]
 
     @property
     def partition_keys(self) -> list[str]:
-        """Columns that tell apart what is never compared."""
+        """Columns within which segments are compared."""
         return ["attribute", *self.models]
 
     @property
     def calibrated(self) -> pl.Expr:
-        """Whether all scores may be probabilities."""
+        """Whether all values of a score are from 0 to 1."""
         return over(pl.col(NO_PROBABILITIES).sum(), self.models) == 0
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Lay out the summary of each segment and its decisions."""
+        """Compute the summary of each segment and its metrics at the threshold."""
         enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
         table = summary_of(self.sums, self.interval).with_columns(small=~enough)
         columns = [*summary_columns(self.sums), "small"]
@@ -71,7 +71,7 @@ class Segments(NamedTuple):
         return self._with_names(table, columns)
 
     def curves(self) -> pl.LazyFrame:
-        """Lay out the thinned curves."""
+        """Compute the thinned ROC curves, each with its origin."""
         infinity, zero = pl.lit(float("inf")), pl.lit(0.0)
         classes = {"fn": cell(pl.col("w_pos")), "tn": cell(pl.col("w_neg"))}
         cells = {"threshold": infinity, "tp": zero, "fp": zero} | classes
@@ -84,13 +84,13 @@ class Segments(NamedTuple):
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 
     def calibration(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Lay out what those scores promise that may be probabilities, and what comes true."""
+        """Compute mean scores and observed rates of the scores that are from 0 to 1."""
         steps = calibration_steps(IN_THE_LARGE, plan.tests.level)
         measured = in_columns(self.sums.filter(self.calibrated), steps)
         return self._with_names(measured, CALIBRATION_COLUMNS)
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Compare the segments of each attribute with each other; all tests are one family."""
+        """Compare each segment with its reference; p-values are adjusted for all tests together."""
         tests = plan.tests
         groups = Rows(self.sums, self.keys, self.partition_keys)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
@@ -104,7 +104,7 @@ class Segments(NamedTuple):
         return self._with_names(adjusted, [*columns, ENOUGH_ROWS])
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Lay out the fairness metrics of each attribute, as `fairness` does."""
+        """Compute the fairness metrics of each attribute, as `fairness` does."""
         assert self.at_threshold is not None
         sums = self.sums.filter(_ATTRIBUTES)
         rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)

@@ -1,4 +1,4 @@
-"""What an audit was asked for."""
+"""The arguments of an audit, as they are shown and saved."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from polars_wroc.stats.multiple_tests import Adjust
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """The arguments of an audit, by the names of columns; in the order in which they are shown."""
+    """The arguments of an audit, columns by their names; in the order in which they are shown."""
 
-    # Counts do not tell what their label was called.
+    # None for counts, which do not have the name of their label.
     label: str | None
     pos_label: object
     score: list[str]
@@ -35,11 +35,11 @@ class AuditSettings:
     bins: int | None
     tolerance: float | None
     polars_wroc: str
-    # Of a command only: a frame does not say what it was read from.
+    # Only of the command line: a frame does not know its files.
     files: Sequence[str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Lay out the settings for users and files."""
+        """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         files = values.pop("files")
         values["reference"] = self.reference.settings

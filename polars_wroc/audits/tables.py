@@ -1,4 +1,4 @@
-"""The tables of an audit, which its findings, its gates and its report are made of."""
+"""The tables of an audit, from which findings, gates and the report are made."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from polars_wroc.audits.settings import AuditSettings
 
 @dataclass(frozen=True)
 class EnoughRows:
-    """Which segments have enough rows for a metric and, as ``auc_gap``, for a test of it."""
+    """Which segments have enough rows for a metric and, under ``auc_gap``, for a test of it."""
 
     table: pl.DataFrame
 
     def where(self, names: Sequence[str]) -> pl.DataFrame:
-        """Name all segments, and say which have ``enough`` rows for all of these."""
+        """List all segments; ``enough`` is whether they have enough rows for all these names."""
         enough = pl.all_horizontal(names).alias("enough")
         return self.table.select(*segment_keys(self.table), enough)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AuditTables:
-    """The tables of an audit; None stands for one that its scores or options do not allow."""
+    """The tables of an audit; None if its scores or options do not allow a table."""
 
     segments: pl.DataFrame
     curves: pl.DataFrame

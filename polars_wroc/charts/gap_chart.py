@@ -39,7 +39,8 @@ _COUNTS = ("n_pos", "n_neg")
 # Columns of the drawn rows, whatever the gap is of: charts of two metrics differ in titles only.
 _GAP, _LOW, _HIGH, _P_ADJUSTED = "__gap", "__low", "__high", "__p_adjusted"
 _VERDICT = "__verdict"
-_FOUND, _CHANCE, _UNTESTED = "more than chance", "may be chance", "not tested"
+_SIGNIFICANT, _NOT_SIGNIFICANT = "significant", "not significant"
+_UNTESTED = "not tested"
 
 
 def gap_chart(
@@ -72,9 +73,9 @@ def gap_chart(
     -------
     altair.LayerChart or altair.VConcatChart
         One row per segment, with its number of rows, and a line at no gap. A significant gap has
-        a filled point on a thick line and the text "more than chance", any other a hollow point
-        on a thin line and "may be chance" or "not tested". A segment without a gap has a label
-        but no marks. At most 5,000 rows.
+        a filled point on a thick line and the text "significant", any other a hollow point on a
+        thin line and the text "not significant" or "not tested". A segment without a gap has a
+        label but no marks. At most 5,000 rows.
 
     Raises
     ------
@@ -142,8 +143,9 @@ def chart_spec(
     )
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
-    found = is_significant(pl.col(_P_ADJUSTED), level)
-    verdict = pl.when(found).then(pl.lit(_FOUND)).when(~found).then(pl.lit(_CHANCE))
+    significant = is_significant(pl.col(_P_ADJUSTED), level)
+    tested = pl.when(significant).then(pl.lit(_SIGNIFICANT))
+    verdict = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT))
     table = table.with_columns(
         pl.when(pl.col(_GAP).is_not_null())
         .then(verdict.otherwise(pl.lit(_UNTESTED)))
@@ -185,12 +187,12 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     ]
     y = rows_of(table, color)
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    found = f"datum.{_VERDICT} === '{_FOUND}'"
+    significant = f"datum.{_VERDICT} === '{_SIGNIFICANT}'"
     marks = [
-        interval.transform_filter(found).mark_rule(strokeWidth=3.5),
-        interval.transform_filter(f"!({found})").mark_rule(strokeWidth=1.5),
-        point.transform_filter(found).mark_point(filled=True, size=120, opacity=1),
-        point.transform_filter(f"!({found})").mark_point(
+        interval.transform_filter(significant).mark_rule(strokeWidth=3.5),
+        interval.transform_filter(f"!({significant})").mark_rule(strokeWidth=1.5),
+        point.transform_filter(significant).mark_point(filled=True, size=120, opacity=1),
+        point.transform_filter(f"!({significant})").mark_point(
             filled=False, fill="white", size=70, opacity=1, strokeWidth=2
         ),
     ]

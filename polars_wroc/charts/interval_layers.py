@@ -217,4 +217,4 @@ def panels_of(
 
 def with_level(title: str, level: float | None) -> str:
     """Add the confidence level to a title, if it is known."""
-    return f"{title} with its {'' if level is None else f'{100 * level:g}% '}interval"
+    return f"{title} with its {'' if level is None else f'{100 * level:g}% '}confidence interval"

@@ -1,4 +1,4 @@
-"""What each command does once its words are read."""
+"""The commands `audit`, `auc`, `curve`, `counts` and `merge`, run with parsed options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from polars_wroc.inputs.names import MISSING
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.plans.collect import collect, collect_all
 
-# What a terminal has room for.
+# Columns of the segments that a terminal shows.
 _SHOWN = {*SHOWN, "n_missing", *AUC_BOUNDS}
 _THRESHOLD = (
     "threshold",
@@ -37,11 +37,11 @@ _COMPARED = ("intersections", "min_rows", "adjust")
 
 
 class GateError(Exception):
-    """An audit meets a condition of --fail-if."""
+    """An audit met a condition of --fail-if."""
 
 
 def run_audit(options: argparse.Namespace) -> None:
-    """Audit segments, and fail where a gate says so."""
+    """Audit segments; raise if a gate fails."""
     _check_output(options, SUFFIXES)
     if not options.by:
         msg = "audit needs at least one --by"
@@ -59,7 +59,7 @@ def run_audit(options: argparse.Namespace) -> None:
     try:
         _show(result, options)
     except (Exception, pl.exceptions.PanicException) as error:
-        # Whatever becomes of the output, the gates are what the exit code tells of.
+        # The exit code of a failed gate takes precedence over that of failed output.
         if problem:
             raise problem from error
         raise
@@ -71,7 +71,7 @@ def run_audit(options: argparse.Namespace) -> None:
 
 
 def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[Exception | None, list[str]]:
-    """Say which gates fail or cannot be judged at all, and where others are not judged."""
+    """Return the error of gates that fail or cannot be judged, and where others are not judged."""
     failures, unknown, not_judged = list[str](), list[str](), list[str]()
     for gate in gates:
         try:
@@ -90,7 +90,7 @@ def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[Exception | None, list
 
 
 def run_auc(options: argparse.Namespace) -> None:
-    """Print or write a line of numbers per group."""
+    """Print or write the summary of each group."""
     _check_output(options, outputs.TABLE_SUFFIXES)
     summary = sources.functions_of(options)("summary")
     table = collect(summary(by=options.by or None, **_uncertainty(options)))
@@ -105,12 +105,12 @@ def run_auc(options: argparse.Namespace) -> None:
 
 
 def run_curve(options: argparse.Namespace) -> None:
-    """Write curves as a table or a chart."""
+    """Write ROC curves as a table or a chart."""
     suffix = _check_output(options, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES))
     by = {"by": options.by or None}
     level = {"level": options.level, "weight_type": options.weight_type}
     if options.cluster and (options.band or suffix in outputs.TABLE_SUFFIXES):
-        msg = "--cluster is for the AUCs in a chart; a table and a --band do not know clusters"
+        msg = "--cluster applies to the AUCs in a chart, not to a table or a --band"
         raise UsageError(msg)
     functions = sources.functions_of(options)
     curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
@@ -124,10 +124,10 @@ def run_curve(options: argparse.Namespace) -> None:
     from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
 
     summary = functions("summary")
-    table, sure = collect_all([curves, summary(**by, **_uncertainty(options))])
-    check_positives(options.pos_label, found=bool(sure["n_pos"].sum()))
+    table, aucs = collect_all([curves, summary(**by, **_uncertainty(options))])
+    check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
     facet = options.by[0] if options.by else None
-    save_chart(roc_chart(table, facet=facet, summary=sure), options.output)
+    save_chart(roc_chart(table, facet=facet, summary=aucs), options.output)
     _say_written(options)
 
 
@@ -138,7 +138,7 @@ def run_counts(options: argparse.Namespace) -> None:
 
 
 def run_merge(options: argparse.Namespace) -> None:
-    """Write the counts of all files together."""
+    """Write the sum of the counts in all files."""
     _check_output(options, outputs.TABLE_SUFFIXES)
     _write_counts(sources.merged(options).table(), options)
 
@@ -152,16 +152,16 @@ def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
 
 
 def _reference(given: Sequence[str]) -> str | dict[str, str]:
-    """Read one kind of reference, or segments by the names of their attributes."""
+    """Read --reference: one kind, or segments by their attributes."""
     kinds = [text for text in given if "=" not in text]
     if kinds and len(given) > 1:
-        msg = f"--reference must be one kind, or only as sex=m; found {' and '.join(given)}"
+        msg = f"--reference must be one kind, or only such as sex=m; found {' and '.join(given)}"
         raise UsageError(msg)
     if kinds or not given:
         return kinds[0] if kinds else "rest"
     named = [text.partition("=")[::2] for text in given]
     if len(dict(named)) < len(named):
-        msg = f"--reference must name one segment of an attribute; found {' and '.join(given)}"
+        msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
         raise UsageError(msg)
     return dict(named)
 
@@ -175,8 +175,8 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
     shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
     _print(shown.with_columns(pl.col("segment").fill_null(MISSING)), options)
     findings = findings_of(result)
-    found = [finding.text for finding in findings.gaps if finding.found]
-    _say("\n".join([findings.verdict, *found, *findings.untested, ""]), options)
+    significant = [finding.text for finding in findings.gaps if finding.found]
+    _say("\n".join([findings.verdict, *significant, *findings.untested, ""]), options)
     if options.output:
         _say_written(options)
 
@@ -214,7 +214,7 @@ def _print(table: pl.DataFrame, options: argparse.Namespace) -> None:
 
 
 def _say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
-    """Print on standard output, which may be the terminal that progress is drawn on."""
+    """Print on standard output, after removing the progress line."""
     if options.progress:
         options.progress.stop()
     streams.say(text, json=json)

@@ -1,4 +1,4 @@
-"""Told to stop, the command ends at once, in the middle of a query too, and cleans up first."""
+"""Signals that stop the command: it cleans up and exits at once, also during a query."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 
 
 def run_stoppable(work: Callable[[], Result], clean: Callable[[], None]) -> Result:
-    """Run ``clean`` and exit with 128 and the number of the signal when the process is to stop.
+    """Run ``work``; on a signal run ``clean`` and exit with 128 plus the signal's number.
 
-    What is ignored, as in a background job, stays so.
+    Signals that are ignored, as in a background job, stay ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
@@ -39,10 +39,10 @@ def run_stoppable(work: Callable[[], Result], clean: Callable[[], None]) -> Resu
     for number in taken:
         signal.signal(number, stop)
     try:
-        # Python handles signals in this thread, which must not wait for a query of Polars.
+        # Python handles signals in this thread, which a query of Polars would block.
         with ThreadPoolExecutor(1) as other_thread:
             future = other_thread.submit(work)
-            # On Windows a wait without a limit cannot be interrupted.
+            # On Windows a wait without a timeout cannot be interrupted.
             while wait([future], timeout=_INTERVAL).not_done:
                 pass
             return future.result()

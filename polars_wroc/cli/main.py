@@ -14,7 +14,7 @@ from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
 from polars_wroc.files import outputs
 from polars_wroc.files.messages import first_line
 
-# Nothing but a gate may end with its code.
+# Exit code 1 is only for a failed gate.
 DONE, GATE_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -33,11 +33,11 @@ def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
     try:
         return _main(arguments, ends_here=ends_here)
     except BrokenPipeError:
-        # Whoever read the output has seen enough.
+        # The reader of the output closed it, as `head` does.
         return DONE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception)
+    except BaseException as error:  # noqa: BLE001  (a panic of Polars is no Exception)
         return _complain(_unexpected(error))
 
 
@@ -67,7 +67,7 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
         name_spill_folder()
         code = _run(options)
         if ends_here:
-            # Polars needs the folder as long as the process goes on.
+            # Until the process ends, Polars may need the folder.
             remove_spilled()
         return code
 
@@ -105,7 +105,7 @@ def _described(error: BaseException, options: argparse.Namespace) -> str:
         return _unexpected(error)
     try:
         return sources.describe(error, options)
-    except Exception:  # noqa: BLE001  (what went wrong first is what counts)
+    except Exception:  # noqa: BLE001  (the first error matters)
         return first_line(error)
 
 
@@ -118,7 +118,7 @@ def _unexpected(error: BaseException) -> str:
 def _clean(progress: Progress | None) -> None:
     if progress:
         progress.stop()
-    # Polars goes on until the very end, and would complain of the files that it misses.
+    # Polars still runs, and would report the removed files on standard error.
     streams.silence(sys.stderr)
     outputs.discard_partial()
     remove_spilled()

@@ -1,4 +1,4 @@
-"""What may stand on the command line."""
+"""Argument parser of the `polars-wroc` command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UsageError(Exception):
 
 class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
-        # A short form that is clear today may not be so with the next option.
+        # An abbreviation may become ambiguous with a new option.
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
@@ -31,21 +31,21 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(msg)
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
-        # Help and the version: what cannot be printed is an error for these as well.
+        # Help and version use the same error as other output if they cannot be printed.
         streams.say(message)
 
 
 def build_parser(
     runs: Mapping[str, Callable[[argparse.Namespace], None]],
 ) -> argparse.ArgumentParser:
-    """Describe the commands, each of which runs what is named after it."""
+    """Build the parser; ``runs`` maps the name of each command to its function."""
     parser = _Parser(
         prog="polars-wroc", description="Weighted ROC curves and AUCs of scored rows, per segment."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('polars-wroc')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    audited = _command(commands, "audit", runs, "each segment of each attribute, as a report")
+    audited = _command(commands, "audit", runs, "AUCs, decisions and gaps of segments, as a report")
     _add_columns(audited)
     _add_counts(audited)
     _add_by(audited, "an attribute")
@@ -53,7 +53,7 @@ def build_parser(
     audited.add_argument(
         "--intersections",
         action="store_true",
-        help="audit also all attributes crossed",
+        help="also audit the combinations of all attributes",
     )
     audited.add_argument(
         "--reference",
@@ -61,35 +61,35 @@ def build_parser(
         metavar="R",
         default=[],
         help=f"what segments are compared with: one of {', '.join(get_args(ReferenceKind))}; or "
-        "as sex=m a segment of an attribute, repeatable; the rest unless something else is said",
+        "such as sex=m, the reference segment of an attribute, repeatable; default rest",
     )
     audited.add_argument(
         "--min-rows",
         type=int,
         default=30,
         metavar="N",
-        help="rows of each class that a segment needs to be tested; 30",
+        help="rows of each class that a segment needs to be tested; default 30",
     )
     audited.add_argument(
         "--adjust",
         choices=get_args(Adjust),
         default="holm",
-        help="how p-values allow for the number of all tests of the audit; holm",
+        help="how p-values are adjusted for the number of tests in the audit; default holm",
     )
     audited.add_argument(
         "--fail-if",
         action="append",
         metavar="LIMIT",
         default=[],
-        help="exit with 1 if it holds in any segment with rows enough, as auc_gap>0.05 (gaps are "
-        "taken without their sign, *_gap_low and *_gap_high with it) or, with a threshold, "
-        "tpr_gap>0.1, demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8; signs are "
+        help="exit with 1 if it holds in any segment with enough rows: auc_gap>0.05 (gaps without "
+        "their sign, *_gap_low and *_gap_high with it) or, with a threshold, tpr_gap>0.1, "
+        "demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8; comparisons are "
         "> >= < <=; repeatable",
     )
     _add_uncertainty(audited)
     _add_output(audited, SUFFIXES, prints_json=True)
 
-    measured = _command(commands, "auc", runs, "one line of numbers per group")
+    measured = _command(commands, "auc", runs, "the AUC and other metrics of each group")
     _add_columns(measured)
     _add_counts(measured)
     _add_by(measured, "a group column")
@@ -100,23 +100,25 @@ def build_parser(
     _add_columns(drawn)
     _add_counts(drawn)
     _add_by(drawn, "a group column")
-    drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points a curve")
-    drawn.add_argument("--band", choices=get_args(BandKind), help="limits around the curve")
+    drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points per curve")
+    drawn.add_argument(
+        "--band", choices=get_args(BandKind), help="confidence band around the curve"
+    )
     _add_uncertainty(drawn)
     _add_output(drawn, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES), prints_json=False)
 
     counted = _command(
-        commands, "counts", runs, "counts of rows by score, which add up and stand for the rows"
+        commands, "counts", runs, "counts of rows by score, which add up and can replace the rows"
     )
     counted.set_defaults(counts=False)
     _add_columns(counted)
     _add_by(counted, "a group column")
-    _add_bins(counted, "of about N bins of scores instead of each score")
+    _add_bins(counted, "count in about N bins of scores instead of by score")
     _add_output(counted, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
 
-    merged = _command(commands, "merge", runs, "counts of several files added up")
+    merged = _command(commands, "merge", runs, "the sum of the counts in several files")
     merged.set_defaults(counts=True)
-    _add_bins(merged, "in about N bins of scores, if they are not in wider ones")
+    _add_bins(merged, "use about N bins of scores, unless the counts have wider ones")
     _add_output(merged, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
     return parser
 
@@ -135,30 +137,30 @@ def _command(
         "--no-progress",
         dest="progress",
         action="store_false",
-        help="no line about rows and time, which a terminal shows while work takes long",
+        help="do not show time and rows on the terminal during long work",
     )
     return parser
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--label", metavar="L", help="column of the outcomes")
+    parser.add_argument("--label", metavar="L", help="column of the labels")
     parser.add_argument(
         "--score",
         action="append",
         metavar="S",
-        help="column of a score, higher meaning more positive; repeatable",
+        help="column of a score; higher means more positive; repeatable",
     )
     parser.add_argument("--weight", metavar="W", help="column of the row weights")
-    parser.add_argument("--pos-label", metavar="X", help="the label's positive value")
+    parser.add_argument("--pos-label", metavar="X", help="positive value of the label")
 
 
 def _add_counts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--counts",
         action="store_true",
-        help="the files are counts, not rows: they are added up, and name label and score already",
+        help="the files are counts, not rows: they are added up and need no --label and --score",
     )
-    _add_bins(parser, "work with about N bins of scores: fast and small, with bounds of each AUC")
+    _add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
 
 
 def _add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
@@ -173,40 +175,51 @@ def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _add_threshold(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "threshold", "where to measure decisions: a threshold, or the rule that chooses it"
-    )
-    group.add_argument("--threshold", type=float, metavar="T", help="scores from here on")
-    group.add_argument("--criterion", choices=get_args(Criterion), help="what is best")
-    group.add_argument("--cost-fn", type=float, metavar="C", help="of a false negative")
-    group.add_argument("--cost-fp", type=float, metavar="C", help="of a false positive")
-    group.add_argument(
-        "--prevalence", type=float, metavar="P", help="in the population that the cost is for"
-    )
-    group.add_argument("--max-fpr", type=float, metavar="R", help="most tpr with at most this fpr")
-    group.add_argument(
-        "--min-tpr", type=float, metavar="R", help="least fpr with at least this tpr"
+        "threshold", "where to measure decisions: a threshold, or a rule that chooses it"
     )
     group.add_argument(
-        "--max-selection-rate", type=float, metavar="R", help="highest selection rate up to this"
+        "--threshold", type=float, metavar="T", help="scores of at least T are positive"
+    )
+    group.add_argument(
+        "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
+    )
+    group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
+    group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
+    group.add_argument(
+        "--prevalence",
+        type=float,
+        metavar="P",
+        help="prevalence in the population that the cost is for",
+    )
+    group.add_argument(
+        "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
+    )
+    group.add_argument(
+        "--min-tpr", type=float, metavar="R", help="lowest fpr with a tpr of at least R"
+    )
+    group.add_argument(
+        "--max-selection-rate", type=float, metavar="R", help="highest selection rate of at most R"
     )
 
 
 def _add_level(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--level", type=float, default=0.95, metavar="P", help="of the intervals; 0.95"
+        "--level", type=float, default=0.95, metavar="P", help="confidence level; default 0.95"
     )
     parser.add_argument(
         "--weight-type",
         choices=get_args(WeightType),
         default="probability",
-        help="what a weight is: how much a row stands for, or how many rows it is",
+        help="what a weight is: how much of a population a row represents, or how many rows",
     )
 
 
 def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
     _add_level(parser)
     parser.add_argument(
-        "--cluster", metavar="C", help="column that is equal in rows that belong together"
+        "--cluster",
+        metavar="C",
+        help="column of clusters: rows with the same value belong together",
     )
 
 

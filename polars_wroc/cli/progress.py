@@ -1,4 +1,4 @@
-"""One line on a terminal that says how long the work takes, and on how many rows."""
+"""The progress line on a terminal: how long the work has taken, and on how many rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TextIO
 
 import polars as pl
 
-# Seconds: what takes less is not worth a word, and how often the line is drawn.
+# Seconds before the line appears, and between its updates.
 _PATIENCE, _INTERVAL = 0.5, 0.5
 _CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
-    """Draws the time that has passed until it is stopped; the queries are not touched."""
+    """Draws the time that has passed until it is stopped, without changing the queries."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._terminal = terminal
@@ -29,7 +29,7 @@ class Progress:
         threading.Thread(target=self._draw_on, daemon=True).start()
 
     def add(self, frame: pl.LazyFrame | None) -> None:
-        """Tell of a frame that is read, if its files say how many rows they have, else of None."""
+        """Add a frame that is read; None if its files do not store their number of rows."""
         self._not_counted.append(frame)
 
     def stop(self) -> None:
@@ -63,10 +63,10 @@ class Progress:
 
 
 def sentence(rows: int | None, seconds: float) -> str:
-    """Say how long the work takes, and on how many rows if that is known."""
-    minutes, rest = divmod(int(seconds), 60)
+    """Say how long the work has taken, and on how many rows if that is known."""
+    minutes, left = divmod(int(seconds), 60)
     work = f"working on {rows:,} rows" if rows else "working"
-    return f"{work}, {minutes}:{rest:02}"
+    return f"{work}, {minutes}:{left:02}"
 
 
 def _rows_of(frame: pl.LazyFrame | None) -> int | None:
@@ -75,5 +75,5 @@ def _rows_of(frame: pl.LazyFrame | None) -> int | None:
     try:
         return int(frame.select(pl.len()).collect().item())
     except (OSError, pl.exceptions.PolarsError):
-        # Of a file that cannot be read another sentence speaks.
+        # The query itself reports a file that cannot be read.
         return None

@@ -1,4 +1,4 @@
-"""From the files of a command to the functions of what they hold: rows, or counts of rows."""
+"""The files of a command as rows or counts, and the functions that are applied to them."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "summary": summary,
     "roc_curve": roc_curve,
 }
-# What names columns of rows.
+# Options that name columns of rows.
 _COLUMNS = ("label", "score", "weight", "pos_label", "cluster")
-# What a file may be to blame for.
+# Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
 
 
 def check_columns(options: argparse.Namespace) -> None:
-    """Check that columns are named for rows, and for rows only."""
+    """Check that columns are named if, and only if, the files hold rows."""
     given = [name for name in _COLUMNS if getattr(options, name, None)]
-    lacking = [name for name in ("label", "score") if name not in given]
-    if not options.counts and lacking:
-        flags = ", ".join(f"--{name}" for name in lacking)
+    required = [name for name in ("label", "score") if name not in given]
+    if not options.counts and required:
+        flags = ", ".join(f"--{name}" for name in required)
         msg = f"the following arguments are required: {flags}; without them only with --counts"
         raise UsageError(msg)
     if options.counts and given:
@@ -62,7 +62,7 @@ def check_columns(options: argparse.Namespace) -> None:
 
 
 def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
-    """Find functions of this package by their names, applied to what the files hold."""
+    """Return a function that looks up `audit` etc. by name, applied to what the files hold."""
     if options.counts:
         return partial(getattr, Counts(merged(options), eager=False))
     arguments = _rows(options)
@@ -74,7 +74,7 @@ def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., 
 
 
 def _known_rows(options: argparse.Namespace) -> int:
-    """Count the rows of files that say how many they have."""
+    """Count the rows if the files store their number; otherwise 0."""
     if not sources.say_rows(options.files):
         return 0
     return int(collect(sources.scan(options.files).select(pl.len())).item())
@@ -83,7 +83,7 @@ def _known_rows(options: argparse.Namespace) -> int:
 def _without_spilling(
     name: Name, rows: int, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Summarise one range of scores after another, and refuse what cannot be done so."""
+    """Summarise one range of scores after another; refuse functions other than `summary`."""
     if name != "summary" or options.cluster is not None:
         msg = (
             f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
@@ -115,7 +115,7 @@ def merged(options: argparse.Namespace) -> CountTable:
 
 
 def describe(error: Exception, options: argparse.Namespace) -> str:
-    """Say what went wrong, and which of several files is to blame if one is."""
+    """Describe an error, and name the one of several files that caused it, if any."""
     said = message_of(error) or first_line(error)
     try:
         files = sources.each_file(options.files)
@@ -123,16 +123,16 @@ def describe(error: Exception, options: argparse.Namespace) -> str:
             sources.format_of(files)
         return (_blame(files, options, error) if len(files) > 1 else None) or said
     except ERRORS:
-        # The files as such are at fault, or not what they were.
+        # The list of files itself is at fault, or files have changed.
         return said
 
 
 @contextmanager
 def without_hints() -> Iterator[None]:
-    """Keep the engine from hints on standard error about how to set up a cloud."""
+    """Suppress hints of Polars about cloud settings, and warnings about spilling."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
-        # Where the rows are too many, no such query is made.
+        # With too many rows no such query is run.
         warnings.filterwarnings("ignore", category=SpillWarning)
         yield
 
@@ -172,7 +172,7 @@ def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
 
 
 def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
-    """Look for the file with a fault that others do not have."""
+    """Find the one file with a fault that the others do not have."""
     thorough = isinstance(error, pl.exceptions.PolarsError)
     first_fault: str | None = None
     for number, file in enumerate(files):
@@ -187,7 +187,7 @@ def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) 
 
 
 def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | None:
-    """Say what is wrong with one file, down to its last row if that is asked for."""
+    """Describe what is wrong with one file; ``thorough`` reads all its rows."""
     try:
         frame = sources.scan([file])
         checked = _checked(frame, options, once=not sources.is_address(file))
@@ -205,7 +205,7 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
 
 
 def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) -> pl.LazyFrame:
-    """Plan to look at every value that matters."""
+    """Plan a query that reads every value used."""
     if options.counts:
         return read_count_table("files", frame, once=once).frame.select(pl.all().count())
     given = _columns(options, frame)
@@ -218,7 +218,7 @@ def _total(*names: str) -> pl.Expr:
 
 
 def _difference(files: Sequence[str]) -> str | None:
-    """Say which file has other columns than the first."""
+    """Describe the first difference between the columns of the first and another file."""
     schemas = {file: dict(sources.scan([file]).collect_schema()) for file in files}
     first = files[0]
     for file, schema in schemas.items():

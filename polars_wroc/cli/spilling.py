@@ -1,4 +1,4 @@
-"""The folder that Polars spills to when memory is short: one that is known, so that it can go."""
+"""The folder that Polars spills to when memory is short, named so that it can be removed."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from pathlib import Path
 
 from polars_wroc.files.ownership import remove_abandoned, temporary
 
-# Where Polars makes a folder with the number of the process.
+# Polars makes a folder named after the process number here.
 _VARIABLE = "POLARS_OOC_SPILL_DIR"
-# On disk, where /tmp may be in memory.
+# On disk; /tmp may be in memory.
 _LASTING = Path("/var/tmp")  # noqa: S108  (whose folder it is gets checked)
 _ATTEMPTS = 100
 
-# The folder of this process, not of one that it comes from, and what holds it until the end.
+# Folders by process number, as a fork must not take its parent's, and what keeps them open.
 _own: dict[int, Path] = {}
 _held = ExitStack()
 
 
 def name_spill_folder() -> None:
-    """Let Polars spill to a folder of this process, below the one that the user named, if any."""
+    """Let Polars spill to a folder of this process, inside the one that the user set, if any."""
     if os.getpid() in _own:
         return
     chosen = os.environ.get(_VARIABLE)
     for _ in range(_ATTEMPTS):
-        # Whoever was last there may remove the folder just now.
+        # Another process may be removing the parent folder.
         with contextlib.suppress(FileNotFoundError):
             _make_own(Path(chosen) if chosen else _folder(), is_ours=not chosen)
             return
 
 
 def remove_spilled() -> None:
-    """Remove what this process spilled, also while Polars goes on; the last one out the folder."""
+    """Remove what this process spilled, even while Polars runs, and the parent if it is empty."""
     own = _own.get(os.getpid())
     if own is None:
         return
@@ -53,15 +53,15 @@ def remove_spilled() -> None:
 def _make_own(parent: Path, *, is_ours: bool) -> None:
     try:
         parent.mkdir(mode=0o700, parents=not is_ours, exist_ok=True)
-        found = parent.lstat()
-        if is_ours and not (stat.S_ISDIR(found.st_mode) and found.st_uid == _user()):
+        status = parent.lstat()
+        if is_ours and not (stat.S_ISDIR(status.st_mode) and status.st_uid == _user()):
             return
         remove_abandoned(parent)
         own = _held.enter_context(temporary(parent, folder=True))
     except FileNotFoundError:
         raise
     except OSError:
-        # Polars says what is wrong with it, should it be needed.
+        # Polars reports what is wrong with the folder if it needs it.
         return
     _own[os.getpid()] = own
     os.environ[_VARIABLE] = str(own)

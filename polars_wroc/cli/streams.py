@@ -1,4 +1,4 @@
-"""Standard output and error of the command, which may be closed, full, gone or not in Unicode."""
+"""Output of the command to streams that may be closed, full or not in Unicode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STANDARD = range(3)
 
 
 def say(text: str, *, json: bool = False) -> None:
-    """Print on standard output now; what its encoding lacks is written as an escape."""
+    """Print on standard output and flush; characters outside its encoding are escaped."""
     try:
         if sys.stdout is None:
             msg = "that it is closed"
@@ -32,7 +32,7 @@ def say(text: str, *, json: bool = False) -> None:
 
 
 def complain(message: str) -> None:
-    """Print a line on standard error, if anybody can read it."""
+    """Print a line on standard error, if it is writable."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         line = f"polars-wroc: {one_line(message)}\n"
         sys.stderr.write(_encodable(line, sys.stderr, _in_python))
@@ -40,9 +40,9 @@ def complain(message: str) -> None:
 
 
 def reserve_numbers() -> None:
-    """Open what is closed of the standard files, so that no other file gets its number.
+    """Open standard streams that are closed, so that no other file gets their numbers.
 
-    What is printed by the system on standard error would be written into that file.
+    Otherwise messages of the system for standard error would be written into that file.
     """
     with contextlib.suppress(OSError):
         number = os.open(os.devnull, os.O_RDWR)
@@ -52,7 +52,7 @@ def reserve_numbers() -> None:
 
 
 def finish() -> None:
-    """Print what is left; what cannot be printed is dropped, not tried again when Python ends."""
+    """Flush the standard streams; drop what cannot be written, so that Python does not retry."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or stream.closed:
             continue
@@ -63,7 +63,7 @@ def finish() -> None:
 
 
 def silence(stream: TextIO | None) -> None:
-    """Drop what is still printed on a stream."""
+    """Discard all further output to a stream."""
     if stream is not None:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -72,7 +72,7 @@ def silence(stream: TextIO | None) -> None:
 def _encodable(text: str, stream: TextIO, escape: Callable[[str], str]) -> str:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if escape is _in_json and codecs.lookup(encoding).name != "utf-8":
-        # Whoever reads JSON takes it for UTF-8, which ASCII is as well.
+        # JSON is read as UTF-8, of which ASCII is a subset.
         encoding = "ascii"
     if _fits(text, encoding):
         return text
@@ -94,6 +94,6 @@ def _in_python(sign: str) -> str:
 
 
 def _in_json(sign: str) -> str:
-    """Escape what can only be part of a string, as JSON has it."""
+    """Escape a character of a JSON string."""
     units = sign.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

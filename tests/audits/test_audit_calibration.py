@@ -118,7 +118,7 @@ def test_a_mean_that_is_the_share_is_right() -> None:
     assert " of positives is 0.500: about right (" in text
 
 
-def test_nothing_is_said_of_everybody_where_nothing_is_known() -> None:
+def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     rows = {"g": ["a"] * 80 + ["b"] * 80, "y": [0, 1] * 80, "p": [0.25, 0.5, 0.5, 0.75] * 40}
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
     result = wroc.audit(frame, "y", "p", by="g", weight="w")
@@ -126,7 +126,7 @@ def test_nothing_is_said_of_everybody_where_nothing_is_known() -> None:
     assert result.calibration[LARGE].null_count() == 2
     assert calibration_findings(result.calibration, result.asked) == []
     (text,) = score_findings(result.segments)
-    assert text == ("The score has no AUC: the weights are too small or too large to be added up.")
+    assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
 
 
 def test_segments_without_rows_are_null() -> None:

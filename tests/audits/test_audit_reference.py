@@ -108,11 +108,17 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
     sentences = [one.text for one in gap_findings(found.gaps, found.asked)]
     assert [" than in m (" in text for text in sentences] == [True, True, False, False]
-    assert [" than in the rest (" in text for text in sentences] == [False, False, True, True]
+    others = " than in the other segments ("
+    assert [others in text for text in sentences] == [False, False, True, True]
     assert not untested_findings(found.segments, found.gaps, found.asked)
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for said in ("Gaps to m, with", "Gaps to the rest, with", "by sex to m.", "is than that of m;"):
+    for said in (
+        "Gaps to m, with",
+        "Gaps to the other segments, with",
+        "by sex to m.",
+        "is than that of m;",
+    ):
         assert said in page
 
 
@@ -192,8 +198,8 @@ def test_command_line_names_segments(
     for wrong, found in (
         (["--reference", "sex=x"], "`reference` must name a segment by 'sex'"),
         (["--reference", "male"], "`reference` must be one of 'rest', 'overall', 'best'"),
-        ([*named, "--reference", "rest"], "--reference must be one kind, or only as sex=m;"),
-        ([*named, "--reference", "sex=f"], "--reference must name one segment of an attribute;"),
+        ([*named, "--reference", "rest"], "--reference must be one kind, or only such as sex=m;"),
+        ([*named, "--reference", "sex=f"], "--reference must name one segment per attribute;"),
     ):
         assert main([*command, *wrong]) == BAD_INPUT
         assert found in capsys.readouterr().err

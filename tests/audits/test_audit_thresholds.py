@@ -32,13 +32,13 @@ RULES: dict[str, dict[str, Any]] = {
 CHOICES = RULES | {"threshold": {"threshold": 0.5}}
 # What the page says of each of them.
 WORDS = {
-    "youden": "the threshold with the largest difference of true and false positive rate, chosen",
-    "closest_topleft": "the threshold with the point closest to a perfect one, chosen for each",
+    "youden": "the largest difference between true and false positive rate, chosen",
+    "closest_topleft": "the point of the ROC curve closest to the top left, chosen for each",
     "accuracy": "the threshold with the fewest errors, chosen for each score on all rows",
     "cost": "the least expected cost (cost 3 of a false negative, cost 1 of a false positive, "
     "prevalence 0.2), chosen for each",
-    "max_fpr": "the most positives found with a false positive rate of at most 0.2, chosen",
-    "min_tpr": "the fewest false positives with a true positive rate of at least 0.8, chosen",
+    "max_fpr": "the highest true positive rate with a false positive rate of at most 0.2, chosen",
+    "min_tpr": "the lowest false positive rate with a true positive rate of at least 0.8, chosen",
     "max_selection_rate": "the highest selection rate that is at most 0.3, chosen for each",
     "threshold": "at the given threshold of 0.5:",
 }
@@ -185,7 +185,7 @@ def test_page_says_which_threshold_and_why(
             for rate in ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
         ]
         assert [
-            (one["segment"] or "(missing)") + " (few rows: AUC not tested)" * one["small"],
+            (one["segment"] or "(missing)") + " (too few rows: AUC not tested)" * one["small"],
             f"{one['threshold']:.4g}",
             *limits,
         ] in cells_of(page)

@@ -63,11 +63,11 @@ def test_sentences_are_about_the_largest_gaps(data: pl.DataFrame) -> None:
     names |= {"fpr": "false positive rate", "selection_rate": "selection rate", "auc": "AUC"}
     for finding, (attribute, rates) in zip(findings, asked, strict=True):
         segment, rate, size = largest(result, attribute, rates)
-        assert finding.text.startswith(f"By {attribute}, the largest gap in ")
+        assert re.match(f"By {attribute}, the largest (significant )?gap in ", finding.text)
         assert re.search(rf" (in|of) {segment}: {size:.3f} ", finding.text)
         assert names[rate] in finding.text
-        assert finding.found == ("that is more than chance" in finding.text)
-        assert finding.found != finding.text.endswith("It may be chance.")
+        assert finding.found == ("the largest significant gap" in finding.text)
+        assert finding.found != finding.text.endswith("It is not significant.")
     assert findings[0].found
     assert not findings[2].found
 
@@ -82,7 +82,8 @@ def test_verdict_counts_what_is_found(data: pl.DataFrame) -> None:
     ]
     found = sum(p <= 0.05 for p in adjusted)
     text = verdict(result.gaps, result.asked)
-    assert text.startswith(f"{found} of {len(adjusted)} comparisons of a segment with the rest ")
+    compared = f"{found} of {len(adjusted)} comparisons of a segment with the other segments "
+    assert text.startswith(compared)
     assert "at a level of 0.05, with p-values adjusted for their number by Holm's method." in text
 
 
@@ -101,11 +102,11 @@ def test_sentences_say_how_p_values_are_adjusted(
     result = wroc.audit(data, "y", "s", by="g", adjust=adjust, reference="overall", level=0.9)
     text = verdict(result.gaps, result.asked)
     assert how in text
-    assert "with everybody" in text
+    assert "with the overall sample" in text
     assert "at a level of 0.1" in text
     (finding,) = gap_findings(result.gaps, result.asked)
     assert name in finding.text
-    assert "(90% interval: " in finding.text
+    assert "(90% confidence interval: " in finding.text
 
 
 def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
@@ -133,9 +134,10 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     ]
     found = sum(p <= 0.05 for p in p_values)
     text = verdict(result.gaps, result.asked)
-    assert text.startswith(f"{found} of 6 comparisons of a segment with the rest ")
+    assert text.startswith(f"{found} of 6 comparisons of a segment with the other segments ")
     one = wroc.audit(two, "y", "s", by="g", reference="overall", threshold=0.5)
-    assert " of 12 comparisons of a segment with everybody" in verdict(one.gaps, one.asked)
+    compared = " of 12 comparisons of a segment with the overall sample "
+    assert compared in verdict(one.gaps, one.asked)
     counts = pl.col("n_pos", "n_neg") * 0
     beside = pl.concat([result.gaps.head(1).with_columns(counts, segment=pl.lit("0")), result.gaps])
     assert verdict(beside, result.asked) == text
@@ -161,7 +163,7 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(data.with_columns(s=score), "y", "s", by="g", reference=reference)
     found = untested_findings(result.segments, result.gaps, result.asked)
-    assert " an untested gap in AUC, as one of its AUCs has no variance, which a " in found[0]
+    assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
     assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
 
 
@@ -172,7 +174,7 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     assert set(result.segments["small"].to_list()) == {False}
     assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
     (text, *_) = untested_findings(result.segments, result.gaps, result.asked)
-    assert text.endswith("a perfect ranking or a class of one row has not: g a, g b.")
+    assert text.endswith("its ranking is perfect, or a class has one row: g a, g b.")
     needed = verdict(result.gaps, result.asked)
     assert needed.endswith(" and two AUCs with a variance, as a test needs.")
 
@@ -191,15 +193,15 @@ def test_coarse_bins_are_why_nothing_is_tested() -> None:
     close = rows.with_columns(s=0.5 + pl.col("s") / 1e9)
     result = wroc.audit(close, "y", "s", by="g", bins=16)
     assert result.gaps["auc_gap_p_value"].null_count() == 2
-    reason = " and a sign that is certain in spite of the bins of scores, as a test needs."
+    reason = " and a sign that binning the scores leaves certain, as a test needs."
     assert verdict(result.gaps, result.asked).endswith(reason)
 
 
-@pytest.mark.parametrize(("threshold", "whom"), sweep([(99.0, "nobody"), (-99.0, "everybody")]))
-def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, whom: str) -> None:
+@pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
+def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
     result = wroc.audit(data, "y", "s", by="g", threshold=threshold)
     (text,) = decision_findings(result.segments)
-    assert text.startswith(f"The threshold selects {whom}, ")
+    assert text.startswith(f"The threshold selects {which}, ")
     assert text in result._repr_html_()
     assert decision_findings(wroc.audit(data, "y", "s", by="g").segments) == []
     assert decision_findings(wroc.audit(data, "y", "s", by="g", threshold=0.5).segments) == []
@@ -215,7 +217,7 @@ def test_sentences_that_are_left_out_are_counted(data: pl.DataFrame) -> None:
     assert last.text == "The tables have 2 more such gaps."
     every = replace(result, gaps=result.gaps.with_columns(auc_gap_p_adjusted=pl.lit(0.01)))
     *_, last = gap_findings(every.gaps, every.asked)
-    assert last.text == "The tables have 2 more such gaps, 2 of them more than chance."
+    assert last.text == "The tables have 2 more such gaps, 2 of them significant."
 
 
 def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
@@ -243,9 +245,10 @@ def test_many_names_are_counted() -> None:
 def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:
     turned = data.with_columns(t=-pl.col("s"))
     texts = score_findings(wroc.audit(turned, "y", ["s", "t"], by="g").segments)
-    assert texts[0].startswith("The score “s” has an AUC of ")
-    assert texts[2].startswith("The score “t” has an AUC of ")
-    assert texts[3] == "The score “t” ranks the wrong way around: its whole interval is below 0.5."
+    assert texts[0].startswith("The score “s” has an overall AUC of ")
+    assert texts[2].startswith("The score “t” has an overall AUC of ")
+    why = "its confidence interval lies below 0.5."
+    assert texts[3] == f"The score “t” ranks the wrong way around: {why}"
     assert texts[1].startswith("By g, its AUC runs from ")
 
 

@@ -97,29 +97,31 @@ def test_gates_on_the_command_line(
     assert main([*command, "--fail-if", "auc_gap"]) == 2
 
 
-def test_finding_names_what_is_more_than_chance(audit: wroc.Audit) -> None:
+def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
     text = verdict(audit.gaps, audit.asked)
-    assert " of 18 comparisons of a segment with the rest find a gap that is more than" in text
+    assert (
+        " of 18 comparisons of a segment with the other segments are significant at a level" in text
+    )
     (auc, decisions) = gap_findings(audit.gaps, audit.asked)
     assert auc.found
     assert decisions.found
-    assert auc.text.startswith("By g, the largest gap in AUC that is more than chance is in c: ")
-    assert "lower than in the rest (95% interval: " in auc.text
+    assert auc.text.startswith("By g, the largest significant gap in AUC is in c: ")
+    assert "lower than in the other segments (95% confidence interval: " in auc.text
     assert "; adjusted p " in auc.text
 
 
-def test_finding_where_there_is_only_chance() -> None:
+def test_finding_where_nothing_is_significant() -> None:
     rng = np.random.default_rng(0)
     rows = pl.DataFrame(
         {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
     )
     audit = wroc.audit(rows, "y", "s", by="g")
     text = verdict(audit.gaps, audit.asked)
-    none = "No gap is more than chance: the one comparison of a segment with the rest is not "
+    none = "The one comparison of a segment with the other segments is not significant "
     assert text.startswith(none)
     (finding,) = gap_findings(audit.gaps, audit.asked)
     assert not finding.found
-    assert finding.text.endswith("). It may be chance.")
+    assert finding.text.endswith("). It is not significant.")
 
 
 @pytest.mark.slow
@@ -168,7 +170,7 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
 
 def test_gate_without_a_sign_takes_no_negative_limit() -> None:
     with pytest.raises(
-        ValueError, match=r"^`--fail-if` takes auc_gap without its sign, so that its"
+        ValueError, match=r"^`--fail-if` must not have a negative limit for auc_gap"
     ):
         read_gate("auc_gap<-0.05", decides=False)
     assert read_gate("auc_gap_high<-0.05", decides=False).limit == -0.05
@@ -223,7 +225,7 @@ def test_the_command_line_says_what_no_gate_judges(
     report = tmp_path / "audit.html"
     gate = ["--fail-if", "auc_gap_p_adjusted<0.05", "--cluster", "y", "-o", str(report)]
     assert main([*command, *gate]) == 2
-    assert "it has too few rows behind it, is undefined or not tested" in capsys.readouterr().err
+    assert "it is based on too few rows, undefined or not tested" in capsys.readouterr().err
     assert report.exists()
 
 

@@ -15,7 +15,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 
 PARTS = {"": "__gap", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
-FOUND, CHANCE, UNTESTED = "more than chance", "may be chance", "not tested"
+SIGNIFICANT, OTHER, UNTESTED = "significant", "not significant", "not tested"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
 def test_verdict_is_that_of_the_adjusted_p_value(gaps: pl.DataFrame, level: float) -> None:
     found = drawn(wroc.gap_chart(gaps, metric="tpr", level=level))
     expected = [
-        None if gap is None else UNTESTED if p is None else FOUND if p <= 1 - level else CHANCE
+        None if gap is None else UNTESTED if p is None else SIGNIFICANT if p <= 1 - level else OTHER
         for gap, p in gaps.select("tpr_gap", "tpr_gap_p_adjusted").rows()
     ]
     assert found["__verdict"].to_list() == expected
@@ -78,7 +78,7 @@ def test_verdict_is_that_of_the_adjusted_p_value(gaps: pl.DataFrame, level: floa
 def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_path: Path) -> None:
     chart = wroc.gap_chart(gaps)
     layers = chart.to_dict()["layer"]
-    test = f"datum.__verdict === '{FOUND}'"
+    test = f"datum.__verdict === '{SIGNIFICANT}'"
     marks = {
         (layer["mark"]["type"], layer["transform"][0]["filter"] == test): layer["mark"]
         for layer in layers
@@ -88,9 +88,9 @@ def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_
     assert marks["point", True]["filled"]
     assert (marks["point", False]["filled"], marks["point", False]["fill"]) == (False, "white")
     texts = texts_of(chart, tmp_path)
-    words = [text for text in texts if text in (FOUND, CHANCE, UNTESTED)]
+    words = [text for text in texts if text in (SIGNIFICANT, OTHER, UNTESTED)]
     assert words == drawn(chart)["__verdict"].drop_nulls().to_list()
-    assert FOUND in words
+    assert SIGNIFICANT in words
     for low, high in gaps.select("auc_gap_low", "auc_gap_high").drop_nulls().rows():
         assert f"{low:+.3f} to {high:+.3f}".replace("-", "\N{MINUS SIGN}") in texts
 
@@ -145,16 +145,16 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     spec = wroc.gap_chart(gaps, metric="ppv", level=0.9).to_dict()
     assert spec["description"].startswith("Gap in precision of each segment")
     titles = {layer["encoding"].get("x", {}).get("title") for layer in spec["layer"]}
-    assert "Gap in precision with its 90% interval" in titles
+    assert "Gap in precision with its 90% confidence interval" in titles
     assert "title" not in spec
 
 
 def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
     summary = wroc.summary(rows, "y", "s", by="g", level=0.8)
-    for level, title in ((0.8, "AUC with its 80% interval"), (None, "AUC with its interval")):
+    for level, words in ((0.8, "80% confidence interval"), (None, "confidence interval")):
         spec = wroc.auc_chart(summary, level=level).to_dict()
         titles = {layer["encoding"]["x"].get("title") for layer in spec["layer"]}
-        assert title in titles
+        assert f"AUC with its {words}" in titles
     for level in (95, 0, 1):
         with pytest.raises(ValueError, match=f"`level` must lie between 0.001 .* found {level}"):
             wroc.auc_chart(summary, level=level)

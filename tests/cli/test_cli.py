@@ -377,4 +377,4 @@ def test_clusters_of_curves_are_for_charts_without_a_band(
     more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["curve", str(PATIENTS), *COLUMNS, "--cluster", "age", *more]) == 2
-    assert "--cluster is for the AUCs in a chart" in capsys.readouterr().err
+    assert "--cluster applies to the AUCs in a chart" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the report says of the audit itself: its facts, its rule, its terms and its sources."""
+"""Facts about the audit for the report: sizes, threshold rule, terms and methods."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 _RULES = {
-    "youden": "the largest difference of true and false positive rate",
-    "closest_topleft": "the point closest to a perfect one",
+    "youden": "the largest difference between true and false positive rate",
+    "closest_topleft": "the point of the ROC curve closest to the top left",
     "accuracy": "the fewest errors",
     "cost": "the least expected cost",
-    "max_fpr": "the most positives found with a false positive rate of at most {:g}",
-    "min_tpr": "the fewest false positives with a true positive rate of at least {:g}",
+    "max_fpr": "the highest true positive rate with a false positive rate of at most {:g}",
+    "min_tpr": "the lowest false positive rate with a true positive rate of at least {:g}",
     "max_selection_rate": "the highest selection rate that is at most {:g}",
 }
 _INTERVALS: dict[str, str] = {
@@ -30,11 +30,11 @@ _INTERVALS: dict[str, str] = {
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",
     "newcombe": "Newcombe's",
-    "conservative": "Student's t on the logit and Newcombe's, whichever limit is farther",
+    "conservative": "the wider of Student's t on the logit and Newcombe's at each limit",
 }
 _WEIGHTS = {
-    "probability": "a weight saying how much a row stands for",
-    "frequency": "a weight saying as how many rows a row counts",
+    "probability": "a weight is how much of the population a row represents",
+    "frequency": "a weight is the number of rows that a row represents",
 }
 _COSTS = {
     "cost_fn": "cost {:g} of a false negative",
@@ -44,7 +44,7 @@ _COSTS = {
 
 
 class Fact(NamedTuple):
-    """A number of the first screen: what it is, the number, and a note."""
+    """A number at the top of the page: its name, the number, and a note."""
 
     term: str
     value: str
@@ -52,14 +52,14 @@ class Fact(NamedTuple):
 
 
 def facts(audit: AuditTables) -> list[Fact]:
-    """Say what was audited: rows, positives, segments, threshold."""
+    """List what was audited: rows, positives, segments, threshold."""
     segments, settings = audit.segments, audit.asked
-    everybody = segments.filter(attribute=OVERALL)
-    one = everybody.row(0, named=True)
-    used, missing = max(everybody["n"].to_list()), max(everybody["n_missing"].to_list())
+    overall = segments.filter(attribute=OVERALL)
+    one = overall.row(0, named=True)
+    used, missing = max(overall["n"].to_list()), max(overall["n_missing"].to_list())
     read = one["n"] + one["n_missing"]
-    # Scores may lack different rows.
-    up_to = "" if everybody["n_missing"].n_unique() == 1 else "up to "
+    # Scores may be missing in different rows.
+    up_to = "" if overall["n_missing"].n_unique() == 1 else "up to "
     # Rows without weight are not counted at all.
     counted = "whose weight is not 0" if settings.weight else "read"
     left_out = (
@@ -69,16 +69,16 @@ def facts(audit: AuditTables) -> list[Fact]:
     )
     weight = one["w_pos"] + one["w_neg"]
     weighted = f"; {one['w_pos'] / weight:.1%} of the weight" if settings.weight and weight else ""
-    found = [Fact("Rows", f"{used:,}", left_out)]
+    listed = [Fact("Rows", f"{used:,}", left_out)]
     if one["n"]:
         share = f"{one['n_pos'] / one['n']:.1%}"
-        found.append(Fact("Positive", share, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
-    found.append(_segments_fact(segments))
+        listed.append(Fact("Positive", share, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
+    listed.append(_segments_fact(segments))
     if "threshold" in segments.columns:
-        found.append(_threshold_fact(everybody, settings))
+        listed.append(_threshold_fact(overall, settings))
     if set(AUC_BOUNDS) <= set(segments.columns):
-        found.append(_bounds_fact(segments))
-    return found
+        listed.append(_bounds_fact(segments))
+    return listed
 
 
 def _bounds_fact(segments: pl.DataFrame) -> Fact:
@@ -86,7 +86,7 @@ def _bounds_fact(segments: pl.DataFrame) -> Fact:
         (pl.col("auc") - pl.col(bound)).abs().max().fill_null(0.0) for bound in AUC_BOUNDS
     )
     most = segments.select(away).item()
-    note = "scores were counted in bins: no AUC of the rows is further from the one shown"
+    note = "scores were counted in bins: the exact AUCs are at most this far from those shown"
     return Fact("AUCs", f"± {most:.2g}" if most else "exact", note)
 
 
@@ -110,26 +110,26 @@ def _segments_fact(segments: pl.DataFrame) -> Fact:
     return Fact("Segments", f"{others.height:,}", "; ".join([f"by {by}", *untested]))
 
 
-def _threshold_fact(everybody: pl.DataFrame, settings: AuditSettings) -> Fact:
-    thresholds = [threshold_text(value) for value in everybody["threshold"]]
+def _threshold_fact(overall: pl.DataFrame, settings: AuditSettings) -> Fact:
+    thresholds = [threshold_text(value) for value in overall["threshold"]]
     note = "given" if settings.rule is None else rule_of(settings.rule)
     if thresholds == [DASH]:
         return Fact("Threshold", DASH, "none, as the rows are all of one class")
     if len(set(thresholds)) == 1:
         return Fact("Threshold", thresholds[0], note)
-    each = "; ".join(f"{m} {t}" for m, t in zip(everybody[MODEL], thresholds, strict=True))
+    each = "; ".join(f"{m} {t}" for m, t in zip(overall[MODEL], thresholds, strict=True))
     return Fact("Thresholds", each, note)
 
 
 def rule_of(rule: dict[str, Any]) -> str:
-    """Say which threshold a rule takes."""
+    """Describe the threshold that a rule chooses."""
     name = rule.get("criterion") or next(iter(rule))
-    beside = ", ".join(text.format(rule[cost]) for cost, text in _COSTS.items() if cost in rule)
-    return _RULES[name].format(rule.get(name)) + (f" ({beside})" if beside else "")
+    costs = ", ".join(text.format(rule[cost]) for cost, text in _COSTS.items() if cost in rule)
+    return _RULES[name].format(rule.get(name)) + (f" ({costs})" if costs else "")
 
 
 def decision(settings: AuditSettings) -> str | None:
-    """Say where decisions are measured, and why there."""
+    """Describe the threshold at which decisions are measured."""
     rule = settings.rule
     if rule is None:
         threshold = settings.threshold
@@ -138,27 +138,27 @@ def decision(settings: AuditSettings) -> str | None:
 
 
 def glossary(audit: AuditTables) -> list[Metric]:
-    """List the metrics that the tables of the page have."""
+    """List the metrics in the tables of the page."""
     metrics = [*SUMMARY_METRICS, *(GAP_RATES | RATES).values()]
     return [metric for metric in metrics if metric.column in audit.segments.columns]
 
 
 def intervals(audit: AuditTables) -> str:
-    """Say how the intervals of the AUCs were made, if there are any."""
+    """Name the method of the confidence intervals of AUCs; empty without intervals."""
     used, asked = set(audit.segments["ci_method"].drop_nulls()), audit.asked.method
     if not used:
         return ""
-    fallback = ", or Newcombe's where there is no variance to go by"
+    fallback = ", or Newcombe's where there is no variance"
     return _INTERVALS[asked] + (fallback if used - {asked} else "")
 
 
 def meaning_of_weight(settings: AuditSettings) -> str:
-    """Say what a weight stands for."""
+    """Describe what a weight represents."""
     return _WEIGHTS[settings.weight_type]
 
 
 def methods(audit: AuditTables) -> set[str]:
-    """Name the methods in use on this page, for which it names a source."""
+    """Name the methods used on this page, whose sources it lists."""
     settings, decided = audit.asked, "threshold" in audit.segments.columns
     used = {
         "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),

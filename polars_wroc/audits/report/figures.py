@@ -1,4 +1,4 @@
-"""The charts of the report: what is drawn, how it is described, and how it is put into the page."""
+"""The charts of the report: their specs, descriptions and captions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _INKS = {
     PALE: "var(--soft)",
     "white": "var(--page)",
 }
-# What is a colour in a spec, or says where colours come from.
+# Properties of a spec that are colours or say where colours come from.
 _COLOURED = ("color", "fill", "stroke", "background")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its place in the page, its caption, and what it says to who cannot see it."""
+    """A chart with its place in the page, its caption and, in the spec, its description."""
 
     name: str
     spec: dict[str, Any]
@@ -41,21 +41,21 @@ class Figure:
 
 
 def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
-    """Draw the AUCs of all segments, or of those that are kept of the ``whole``."""
+    """Draw the AUCs of all segments, or of those kept of the ``whole`` audit."""
     level = audit.asked.level
     some = audit.segments.select(AUDIT_KEYS).unique().height
     of_all = whole.segments.select(AUDIT_KEYS).unique().height
-    left_out = " Of each attribute a few segments are here; its own charts and tables have more."
+    left_out = " Only some segments of each attribute are shown; its charts and tables have more."
     chart = auc_chart(audit.segments, level=level)
     return Figure(
         "chart-auc",
         _spec(
             _drawn(chart),
-            "AUC of everybody and of each segment. The same numbers are in the tables.",
+            "Overall AUC and AUC of each segment. The same numbers are in the tables.",
         ),
-        f"The AUC of each segment with its {100 * level:g}% interval, and the number of its rows. "
-        "The dashed line is everybody's AUC; an arrow says that the interval of a segment with few "
-        f"rows goes on.{left_out if some < of_all else ''}",
+        f"The AUC of each segment with its {100 * level:g}% confidence interval, and the number of "
+        "its rows. The dashed line is the overall AUC; an arrow marks an interval of a small "
+        f"segment that continues.{left_out if some < of_all else ''}",
     )
 
 
@@ -75,7 +75,7 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
                 "The same numbers are in the table of gaps.",
             ),
             f"How much higher or lower the {NAMES[rate]} of each segment is than that of "
-            f"{reference}; the line is no gap. A filled point on a thick line is more than chance.",
+            f"{reference}; the line marks no gap. A filled point on a thick line is significant.",
         )
         for rate, spec in gap_specs(gaps, measured, audit.asked.level).items()
     ]
@@ -87,14 +87,14 @@ def curves_figure(audit: AuditTables, attribute: str, place: int) -> Figure:
     return Figure(
         f"chart-{place}",
         _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
-        "ROC curves: the share of positives selected against the share of negatives selected, as "
-        "the threshold falls. The thin straight line is a score that knows nothing. Point at a "
-        "curve for thresholds and counts.",
+        "ROC curves: the true positive rate against the false positive rate, as the threshold "
+        "falls. The thin straight line is the curve of a random score. Point at a curve for "
+        "thresholds and counts.",
     )
 
 
 def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str) -> list[Figure]:
-    """Draw the ROC curves of each score with a slider of its own: scores share no scale."""
+    """Draw the ROC curves of each score with its own slider: scores may differ in scale."""
     weighted = audit.asked.weight is not None
     named = MODEL in audit.segments.columns
     models = audit.segments[MODEL].unique(maintain_order=True).to_list() if named else [None]
@@ -121,11 +121,11 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
 
 
 def _by(attribute: str) -> str:
-    return " of everybody" if attribute == OVERALL else f" of the segments by {attribute}"
+    return " of all rows" if attribute == OVERALL else f" of the segments by {attribute}"
 
 
 def _drawn(chart: Any) -> dict[str, Any]:
-    # Checked by the tests of the charts; for a page it would take most of the time.
+    # The tests of the charts validate specs; here it would take most of the time.
     spec: dict[str, Any] = chart.to_dict(validate=False)
     return spec
 
@@ -135,14 +135,14 @@ def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
     names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
     data = {names[name]: rounded_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
     spec = _named(spec, names)
-    # The page reads its own colours; a spec names the version of its grammar, which is no address.
+    # A spec names the URL of its schema, which a page without a network does not need.
     spec = _in_inks(spec)
     spec.pop("$schema", None)
     return spec | {"description": description, "datasets": data}
 
 
 def _named(spec: Any, names: dict[str, str]) -> Any:
-    """Call the rows by other names, and write the ends of scales with the digits of the rows."""
+    """Rename the data sets, and round the ends of scales as the rows are."""
     if isinstance(spec, list):
         return [_named(part, names) for part in spec]
     if not isinstance(spec, dict):
@@ -158,7 +158,7 @@ def _named(spec: Any, names: dict[str, str]) -> Any:
 
 
 def _in_inks(spec: Any) -> Any:
-    """Give what is a colour that of the page, but no name that happens to be one."""
+    """Replace colours by those of the page, but not texts that happen to be a colour."""
     if isinstance(spec, list):
         return [_in_inks(part) for part in spec]
     if not isinstance(spec, dict):
@@ -169,7 +169,7 @@ def _in_inks(spec: Any) -> Any:
 
 
 def _ink(colour: Any) -> Any:
-    """Do so for a colour, or for the channel, the scale or the range that gives one."""
+    """Replace a colour, or those in a channel, a scale or a range."""
     if isinstance(colour, str):
         return _INKS.get(colour, colour)
     if isinstance(colour, list):
@@ -183,14 +183,14 @@ def _ink(colour: Any) -> Any:
 def gap_specs(
     gaps: pl.DataFrame, metrics: Sequence[GapMetric], level: float
 ) -> dict[GapMetric, dict[str, Any]]:
-    """Give the spec of `gap_chart` for each metric of one attribute of an audit."""
+    """Make the spec of `gap_chart` for each metric of one attribute."""
     drawings = [chart_spec(gaps, metric, None, None, level) for metric in metrics]
     spec: dict[str, Any] = draw(drawings[0]).to_dict(validate=False)
     return {metric: _of_gap(spec, each) for metric, each in zip(metrics, drawings, strict=True)}
 
 
 def _of_gap(spec: dict[str, Any], drawing: ChartSpec) -> dict[str, Any]:
-    """Give the spec of one gap the rows and titles of another: Altair takes far longer to draw."""
+    """Put rows and titles of another gap into a spec, which is much faster than Altair."""
     (panel,), (name,) = spec["vconcat"], spec["datasets"]
     layers = [_with_x_of(layer, drawing.shown) for layer in panel["layer"]]
     panel = panel | {"description": drawing.shown.description, "layer": layers}
@@ -199,7 +199,7 @@ def _of_gap(spec: dict[str, Any], drawing: ChartSpec) -> dict[str, Any]:
 
 
 def _with_x_of(layer: dict[str, Any], shown: Estimate) -> dict[str, Any]:
-    """Give the axis of a layer, if it has one, a title and a scale."""
+    """Set title and scale of the axis of a layer, if it has one."""
     x = layer["encoding"]["x"]
     if "title" not in x:
         return layer

@@ -1,4 +1,4 @@
-"""Charts as data of a page: with the digits that a chart shows, and compressed."""
+"""Chart specs as compressed data of a page, rounded to what a chart shows."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import gzip
 import json
 from typing import Any
 
-# Columns that decide what is shown; the others are drawn or written with fewer digits.
+# Columns that select what is shown; all others may be rounded.
 _EXACT = ("threshold", "__from")
 _DIGITS, _DECIMALS = 7, 5
 _RATES = ("fpr", "tpr")
 
 
 def packed(value: Any) -> str:
-    """Write data as compressed JSON, which is the same each time, in signs that any page takes."""
+    """Encode data as compressed JSON in base64, always with the same bytes."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def rounded_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write the numbers of rows with as many digits as a chart shows."""
+    """Round the numbers of rows to the digits that a chart shows."""
     return [
         {
             name: value if name in _EXACT else rounded(value, rate=name in _RATES)
@@ -31,7 +31,7 @@ def rounded_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def rounded(value: Any, *, rate: bool = False) -> Any:
-    """Write a number with as many digits as a chart shows."""
+    """Round a number to the digits that a chart shows."""
     if not isinstance(value, float):
         return value
     short = round(value, _DECIMALS) if rate else float(f"{value:.{_DIGITS}g}")

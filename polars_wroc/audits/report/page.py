@@ -46,14 +46,14 @@ from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.ranking.thinning import AUC_CHANGE
 
-# What rounding alone may do to an AUC.
-_NOTHING = 1e-12
-# Rows of the chart of all AUCs.
+# Rounding error of an AUC.
+_ROUNDING = 1e-12
+# Most rows of the chart of all AUCs.
 _FEW_ROWS = 60
 
 
 class Section(NamedTuple):
-    """What the page has of an attribute; ``left_out`` says in words what it has not."""
+    """The part of the page about an attribute; ``left_out`` describes what is not shown."""
 
     attribute: str
     tables: list[Table]
@@ -81,7 +81,7 @@ def render(audit: AuditTables) -> str:
     charted = with_models(listed)
     drawn, points = with_points(with_segments(charted, PANEL_SEGMENTS))
     moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
-    slider = _slider_caption(points, moved=moved > _NOTHING)
+    slider = _slider_caption(points, moved=moved > _ROUNDING)
     attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
     sections = [
         Section(
@@ -117,7 +117,7 @@ def render(audit: AuditTables) -> str:
         sections=sections,
         specs=packed({figure.name: figure.spec for figure in figures}),
         points=points,
-        moved=moved if moved > _NOTHING else None,
+        moved=moved if moved > _ROUNDING else None,
         glossary=glossary(audit),
         methods=methods(audit),
         intervals=intervals(audit),
@@ -128,7 +128,7 @@ def render(audit: AuditTables) -> str:
 
 
 def today() -> date:
-    """Give the date of the page in UTC; `SOURCE_DATE_EPOCH` sets it, as for all that is built."""
+    """Return the date of the page in UTC; the variable `SOURCE_DATE_EPOCH` sets it."""
     name = "SOURCE_DATE_EPOCH"
     if not (given := os.environ.get(name)):
         return datetime.now(UTC).date()
@@ -145,19 +145,19 @@ def _scores(audit: AuditTables) -> int:
 
 def _slider_caption(points: int, *, moved: bool) -> str:
     thinned = (
-        f" Where a curve has more than {points} points, they are those of the next higher "
-        "threshold that is drawn; the tables leave none out."
+        f" On a curve of more than {points} points they are those of the next higher "
+        "threshold that is drawn; the tables use all rows."
     )
     return (
-        "Move the slider: the points and the numbers are those of the rows that score at least the "
-        f"threshold.{thinned if moved else ''}"
+        "Move the slider: the points and the numbers are those of the rows whose score is at least "
+        f"the threshold.{thinned if moved else ''}"
     )
 
 
 def _left_out(
     audit: AuditTables, listed: AuditTables, drawn: AuditTables, attribute: str
 ) -> list[str]:
-    """Say what a large audit has that is not on the page."""
+    """Describe what of a large audit is not on the page."""
 
     def count(table: pl.DataFrame, name: str) -> int:
         return table.filter(attribute=attribute)[name].n_unique()
@@ -165,9 +165,9 @@ def _left_out(
     segments, sentences = count(audit.segments, "segment"), []
     if (shown := count(listed.segments, "segment")) < segments:
         sentences.append(
-            f"The tables show {shown} of {segments:,} segments: those with gaps that are more "
-            "than chance, then those with the most rows. All of them are in the audit as JSON, and "
-            "their measures as CSV or Parquet."
+            f"The tables show {shown} of {segments:,} segments: those with significant "
+            "gaps, then those with the most rows. The audit as JSON has all tables in full, as CSV "
+            "or Parquet the metrics of all segments."
         )
     if (shown := count(drawn.segments, "segment")) < segments:
         sentences.append(
@@ -177,8 +177,8 @@ def _left_out(
         models = _scores(audit)
         if (shown := _scores(drawn)) < models:
             sentences.append(
-                f"The charts show the first {shown} of {models} scores, as more could not be told "
-                "apart; the tables have all."
+                f"The charts show the first {shown} of {models} scores, as a chart has no more "
+                "colours; the tables have all."
             )
     return sentences if attribute != OVERALL else sentences[-1:]
 
@@ -188,7 +188,7 @@ def _script(environment: jinja2.Environment) -> str:
 
 
 def _bundle() -> str:
-    """Give the code that draws charts, which is made once: it is the same on every page."""
+    """Return the code that draws charts; the same on every page, it is made once."""
     try:
         import vl_convert  # noqa: PLC0415  (an extra)
     except ImportError as error:
@@ -204,12 +204,11 @@ def _made(bundle: Callable[..., str]) -> str:
 
 
 def in_script(code: str) -> str:
-    """Write code so that it cannot close the script element around it."""
+    """Escape code so that it cannot close the script element around it."""
     # Only where a tag would begin: "</" may also be the end of a pattern.
     return re.sub(r"<(?=/script|!--)", r"\\x3c", code, flags=re.IGNORECASE)
 
 
 def _hash(script: str) -> str:
-    """Name a script by what it says, so that the page runs no other."""
-    # A page is read with its line ends made one.
+    """Hash a script, so that the page runs no other."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""What of a large audit fits on a page that is read: the largest segments, the first scores."""
+"""What of a large audit is shown: segments with significant gaps, the largest, few scores."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from polars_wroc.charts.style import COLOURS
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.stats.multiple_tests import is_significant
 
-# Segments of an attribute that are in its tables, and that have a panel of their own.
+# Most segments of an attribute in its tables, and in its panels of curves.
 TABLE_SEGMENTS, PANEL_SEGMENTS = 50, 9
-# Points of all the curves of a page.
+# Points of all curves of a page, and limits for one curve.
 _POINTS, _MOST, _FEWEST = 6_000, 200, 20
 
 
 def with_segments(audit: AuditTables, most: int) -> AuditTables:
-    """Keep so many segments of each attribute: those with gaps that are found, then the largest."""
-    found = [
+    """Keep so many segments of each attribute: those with significant gaps, then the largest."""
+    significant = [
         is_significant(pl.col(name), audit.asked.level)
         for name in audit.gaps.columns
         if name.endswith("_p_adjusted")
     ]
-    first = audit.gaps.filter(pl.any_horizontal(found)) if found else audit.gaps.clear()
+    first = audit.gaps.filter(pl.any_horizontal(significant)) if significant else audit.gaps.clear()
     kept = largest_segments(audit.segments, most, first)
     return _of(audit, kept)
 
 
 def with_models(audit: AuditTables) -> AuditTables:
-    """Keep as many scores as a chart can tell apart."""
+    """Keep as many scores as a chart has colours."""
     if MODEL not in audit.segments.columns:
         return audit
     kept = audit.segments.select(MODEL).unique(maintain_order=True).head(len(COLOURS))
@@ -42,7 +42,7 @@ def with_models(audit: AuditTables) -> AuditTables:
 
 
 def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
-    """Thin the curves until all of them fit on the page; say through how many points they go."""
+    """Thin the curves to fit on the page; also return the number of points of each."""
     keys = audit.curves.columns[: audit.curves.columns.index("threshold")]
     curves = max(1, audit.curves.select(keys).n_unique())
     points = max(_FEWEST, min(_MOST, _POINTS // (2 * curves)))

@@ -1,4 +1,4 @@
-"""Numbers without their last digits, which depend on the order in which rows are added up."""
+"""Rounding that removes the last digits, which depend on the order of the rows in sums."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from polars import selectors
 
 from polars_wroc.audits.tables import AuditTables
 
-# More digits than a page shows: what is halfway between two shown numbers is so on every machine.
+# More digits than a page shows, so that its own rounding is the same on every machine.
 _DIGITS = 12
 _TABLES = ("segments", "curves", "gaps", "calibration", "fairness")
-# A score that a row has, which is no sum.
+# A score of a row, not a sum.
 _EXACT = "threshold"
 
 
@@ -26,7 +26,7 @@ def steady(audit: AuditTables) -> AuditTables:
 
 
 def _rounded(table: pl.DataFrame) -> pl.DataFrame:
-    """Round all numbers of a table but thresholds."""
+    """Round all numbers of a table except thresholds."""
     numbers = selectors.float() - selectors.by_name(_EXACT, require_all=False)
     kept = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(_DIGITS)).otherwise(numbers)
     return table.with_columns(kept)

@@ -18,7 +18,7 @@ from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 DASH = "\N{EN DASH}"
-# The threshold of a curve's origin, which selects nobody.
+# The threshold of a curve's origin, which selects no row.
 ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",
@@ -60,7 +60,7 @@ _FAIRNESS = {
 }
 _TEXTS = ("segment", "model", "metric", "group_max", "group_min")
 _WEIGHTS = ("w_pos", "w_neg", "weight")
-# Differences, which are written with their sign.
+# Differences are written with their sign.
 _SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
 # The US agencies' rule of thumb for the ratio of the selection rates.
 FOUR_FIFTHS = 0.8
@@ -68,10 +68,10 @@ FOUR_FIFTHS = 0.8
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell says: a value, in smaller letters what belongs to it, and whether it matters."""
+    """A value, notes in smaller letters, and whether it is marked as significant."""
 
     text: str
-    beside: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     marked: bool = False
 
 
@@ -86,8 +86,8 @@ class Table:
 
 
 def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Table]:
-    """Lay out what is known of an attribute's segments, as far as they are shown."""
-    intervals = f"{100 * audit.asked.level:g}% intervals"
+    """Lay out the tables of an attribute, with those of its segments that are shown."""
+    intervals = f"{100 * audit.asked.level:g}% confidence intervals"
 
     def of_attribute(table: pl.DataFrame | None) -> pl.DataFrame:
         if table is None:
@@ -102,22 +102,22 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
         rates = {name: name for name in _DECISIONS if f"{name}_low" in segments.columns}
         title = f"Decisions at the threshold, with {intervals}"
         tables.append(_table(segments, title, _DECISIONS, rates))
-    title = f"Calibration, the mean score and what came true, with {intervals}"
+    title = f"Calibration, mean score and observed rate, with {intervals}"
     limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
     title = f"Gaps to {reference_of(audit.asked, attribute)}, with {intervals}"
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
-    tables.append(_table(_with_found(of_attribute(shown.gaps), audit), title, _GAPS, limits))
+    tables.append(_table(_with_significant(of_attribute(shown.gaps), audit), title, _GAPS, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
     tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
     return [table for table in tables if table.rows]
 
 
-def _with_found(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
+def _with_significant(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
     tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
     level = audit.asked.level
-    found = {f"{gap}_found": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
-    return gaps.with_columns(**found)
+    marks = {f"{gap}_marked": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
+    return gaps.with_columns(**marks)
 
 
 def _table(
@@ -149,14 +149,14 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     if isinstance(value, str | int):
         return Cell(f"{value:,}" if isinstance(value, int) else value)
     signed = name in _SIGNED
-    beside = [] if limits is None else _limits(row, limits, signed=signed)
+    notes = [] if limits is None else _limits(row, limits, signed=signed)
     p_value = row.get(f"{name}_p_adjusted")
     if name.endswith("_gap"):
-        beside.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
-    marked = bool(row.get(f"{name}_found"))
+        notes.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
+    marked = bool(row.get(f"{name}_marked"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
-        beside.append("below four fifths")
-    return Cell(_number(name, value, signed=signed), tuple(beside), marked)
+        notes.append("below four fifths")
+    return Cell(_number(name, value, signed=signed), tuple(notes), marked)
 
 
 def _mark(row: dict[str, Any]) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def _mark(row: dict[str, Any]) -> tuple[str, ...]:
         return ()
     if not row["n"]:
         return ("no rows",)
-    return ("few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only",)
+    return ("too few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only",)
 
 
 def _limits(row: dict[str, Any], name: str, *, signed: bool) -> list[str]:
@@ -180,12 +180,12 @@ def _number(name: str, value: float, *, signed: bool = False) -> str:
         return threshold_text(value)
     if name in _WEIGHTS:
         return f"{value:,.1f}"
-    # No zero has a sign.
+    # Adding 0 removes the sign of zero.
     return f"{round(value, 3) + 0.0:{'+' if signed else ''}.3f}".replace("-", MINUS)
 
 
 def threshold_text(value: float | None) -> str:
-    """Write a threshold with four digits, or all of its whole part."""
+    """Write a threshold with four digits, or all digits before the decimal point."""
     if value is None:
         return DASH
     if value == float("inf"):

@@ -348,9 +348,9 @@ def test_first_screen_says_what_was_found(
     )
     for expected in (
         "3,000",
-        "more than chance",
+        "significant at a level of 0.05",
         "p-values adjusted for their number by Holm's method",
-        ", the largest gap in AUC that is more than chance is in c: ",
+        ", the largest significant gap in AUC is in c: ",
         "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
         "rows of one class only, so that there is no AUC: g e.",
         "false positive rate of at most 0.2",

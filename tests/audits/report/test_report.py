@@ -69,7 +69,7 @@ def test_segments_are_the_summary_of_each_attribute(result: wroc.Audit) -> None:
         assert_frame_equal(found, expected, abs_tol=1e-12)
 
 
-def test_everybody_comes_first(result: wroc.Audit) -> None:
+def test_overall_comes_first(result: wroc.Audit) -> None:
     assert result.segments["attribute"].unique(maintain_order=True).to_list() == [
         "overall",
         "sex",
@@ -94,7 +94,7 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     assert page.loads == []
     for auc in result.segments["auc"]:
         assert f"{auc:.3f}" in page.cells
-    # Two tables and a chart of curves for everybody and each attribute, and the chart of all AUCs;
+    # Two tables and a chart of curves overall and for each attribute, and the chart of all AUCs;
     # a table and a chart of gaps for each attribute; a slider for each score.
     assert page.tags.count("table") == 2 * 3 + 2
     named = re.findall('class="chart" id="([a-z]*)-', text)
@@ -231,7 +231,7 @@ def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> 
     """A page draws one of them and says the same of the other rates."""
     rates: list[GapMetric] = ["selection_rate", "auc", "tpr", "fpr", "ppv", "npv"]
     # A score that is called like a column or a title stays what it is.
-    scores = ["selection_rate_gap", "Gap in selection rate with its 90% interval"]
+    scores = ["selection_rate_gap", "Gap in selection rate with its 90% confidence interval"]
     other = wroc.audit(
         pl.read_parquet(PATIENTS).rename(dict(zip(("score", "score_b"), scores, strict=True))),
         "progressed",

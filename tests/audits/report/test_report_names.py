@@ -160,7 +160,7 @@ def test_page_says_what_a_weight_means(
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert said in text
     assert ("Kish" in text) == kish
-    assert "Its interval is the normal approximation." in text
+    assert "Its confidence interval is the normal approximation." in text
     assert "all whose weight is not 0" in text
 
 
@@ -176,7 +176,7 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
     assert "<h1>Audit of s and t by g</h1>" in text
     (first,) = re.findall('<p class="soft">(.*?)</p>', text, re.DOTALL)[:1]
     assert "made of counts, which say how many rows are positive" in first
-    assert "rows are weighted, a weight saying" in " ".join(first.split())
+    assert "rows are weighted (a weight is" in " ".join(first.split())
     assert "<code>" not in first
 
 
