@@ -160,7 +160,7 @@ def audit(
     check_positives(pos_label, found=bool(measured.segments["n_pos"].sum()))
     if counts and not _is_weighted(measured.segments):
         weight = None
-    asked = AuditSettings(
+    parameters = AuditSettings(
         label=None if counts else _shown(label),
         pos_label=pos_label,
         score=_scores(measured.segments, score),
@@ -182,8 +182,8 @@ def audit(
     )
     missing = missing_in_counts(counts, by) if counts else measured.missing
     tables = measured._asdict()
-    tables["missing"] = missing.table(asked.label, asked.weight)
-    return Audit(**tables, asked=asked)
+    tables["missing"] = missing.table(parameters.label, parameters.weight)
+    return Audit(**tables, parameters=parameters)
 
 
 def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:

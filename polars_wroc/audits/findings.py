@@ -32,7 +32,7 @@ class Findings(NamedTuple):
 
 def findings_of(audit: AuditTables) -> Findings:
     """Write the findings of an audit as sentences."""
-    segments, settings = audit.segments, audit.asked
+    segments, settings = audit.segments, audit.parameters
     missing = missing_finding(audit.missing)
     return Findings(
         verdict(audit.gaps, settings),

@@ -103,7 +103,7 @@ class Gate:
             )
             value = pl.when("enough").then(self.name)
             if self.name not in GAP_METRICS:
-                table = audit.asked.reference.without_references(table)
+                table = audit.parameters.reference.without_references(table)
         size = value.abs() if self.name.endswith(_UNSIGNED) else value
         return table.with_columns(shown=value, value=size)
 

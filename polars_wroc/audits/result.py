@@ -66,10 +66,10 @@ class Audit(AuditTables):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the audit, as a dictionary."""
-        return self.asked.as_dict()
+        return self.parameters.as_dict()
 
     def __repr__(self) -> str:
-        return f"Audit of {self.asked.score} by {self.asked.by}\n{self.segments}"
+        return f"Audit of {self.parameters.score} by {self.parameters.by}\n{self.segments}"
 
     def _repr_html_(self) -> str:
         sentences = findings_of(self).sentences

@@ -34,4 +34,4 @@ class AuditTables:
     fairness: pl.DataFrame | None
     missing: pl.DataFrame
     enough_rows: EnoughRows
-    asked: AuditSettings
+    parameters: AuditSettings

@@ -54,7 +54,7 @@ def run_audit(options: argparse.Namespace) -> None:
     audit = sources.functions_of(options)("audit")
     result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
     files = [without_credentials(source) for source in options.files]
-    result = replace(result, asked=replace(result.asked, files=files))
+    result = replace(result, parameters=replace(result.parameters, files=files))
     problem, not_judged = _judge(result, gates)
     try:
         _show(result, options)

@@ -97,7 +97,7 @@ def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
     for value, adjusted in zip(values, found.gaps["auc_gap_p_adjusted"], strict=True):
         assert adjusted == (None if value is None else pytest.approx(holm[value], rel=1e-9))
     assert f"{len(ordered)} comparisons of a segment with its reference" in verdict(
-        found.gaps, found.asked
+        found.gaps, found.parameters
     )
 
 
@@ -106,11 +106,11 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
     found = wroc.audit(rows, "y", "s", by=["sex", "site"], reference={"sex": "m"}, threshold=0.7)
     assert found.settings["reference"] == {"sex": "m"}
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
-    sentences = [one.text for one in gap_findings(found.gaps, found.asked)]
+    sentences = [one.text for one in gap_findings(found.gaps, found.parameters)]
     assert [" than in m (" in text for text in sentences] == [True, True, False, False]
     others = " than in the other segments ("
     assert [others in text for text in sentences] == [False, False, True, True]
-    assert not untested_findings(found.segments, found.gaps, found.asked)
+    assert not untested_findings(found.segments, found.gaps, found.parameters)
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in (

@@ -53,7 +53,7 @@ def largest(result: wroc.Audit, attribute: str, rates: list[str]) -> tuple[str, 
 
 def test_sentences_are_about_the_largest_gaps(data: pl.DataFrame) -> None:
     result = wroc.audit(data, "y", "s", by=["g", "h"], threshold=0.5)
-    findings = gap_findings(result.gaps, result.asked)
+    findings = gap_findings(result.gaps, result.parameters)
     asked = [
         (attribute, rates)
         for attribute in ("g", "h")
@@ -81,7 +81,7 @@ def test_verdict_counts_what_is_found(data: pl.DataFrame) -> None:
         for p in result.gaps[name].drop_nulls()
     ]
     found = sum(p <= 0.05 for p in adjusted)
-    text = verdict(result.gaps, result.asked)
+    text = verdict(result.gaps, result.parameters)
     compared = f"{found} of {len(adjusted)} comparisons of a segment with the other segments "
     assert text.startswith(compared)
     assert "at a level of 0.05, with p-values adjusted for their number by Holm's method." in text
@@ -100,11 +100,11 @@ def test_sentences_say_how_p_values_are_adjusted(
     data: pl.DataFrame, adjust: Any, how: str, name: str
 ) -> None:
     result = wroc.audit(data, "y", "s", by="g", adjust=adjust, reference="overall", level=0.9)
-    text = verdict(result.gaps, result.asked)
+    text = verdict(result.gaps, result.parameters)
     assert how in text
     assert "with the overall sample" in text
     assert "at a level of 0.1" in text
-    (finding,) = gap_findings(result.gaps, result.asked)
+    (finding,) = gap_findings(result.gaps, result.parameters)
     assert name in finding.text
     assert "(90% confidence interval: " in finding.text
 
@@ -114,7 +114,7 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     one = data.filter("y").head(40).with_columns(g=pl.lit(None))
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
-    small, one_class, nothing = untested_findings(result.segments, result.gaps, result.asked)
+    small, one_class, nothing = untested_findings(result.segments, result.gaps, result.parameters)
     assert small == (
         "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g few."
     )
@@ -133,16 +133,16 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
         result.gaps[name][0] for name in result.gaps.columns if name.endswith("_gap_p_adjusted")
     ]
     found = sum(p <= 0.05 for p in p_values)
-    text = verdict(result.gaps, result.asked)
+    text = verdict(result.gaps, result.parameters)
     assert text.startswith(f"{found} of 6 comparisons of a segment with the other segments ")
     one = wroc.audit(two, "y", "s", by="g", reference="overall", threshold=0.5)
     compared = " of 12 comparisons of a segment with the overall sample "
-    assert compared in verdict(one.gaps, one.asked)
+    assert compared in verdict(one.gaps, one.parameters)
     counts = pl.col("n_pos", "n_neg") * 0
     beside = pl.concat([result.gaps.head(1).with_columns(counts, segment=pl.lit("0")), result.gaps])
-    assert verdict(beside, result.asked) == text
+    assert verdict(beside, result.parameters) == text
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
-    *_, nothing = untested_findings(audited.segments, audited.gaps, audited.asked)
+    *_, nothing = untested_findings(audited.segments, audited.gaps, audited.parameters)
     assert nothing == (
         "1 segment has no row that could be measured, as each lacks a label, score or weight: g 0."
     )
@@ -151,18 +151,18 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
 def test_verdict_of_clusters_says_why_nothing_is_tested(data: pl.DataFrame) -> None:
     rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
     result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
-    text = verdict(result.gaps, result.asked)
+    text = verdict(result.gaps, result.parameters)
     assert text.startswith("Gaps are measured but not tested: rows of one patient belong together")
-    assert untested_findings(result.segments, result.gaps, result.asked) == []
+    assert untested_findings(result.segments, result.gaps, result.parameters) == []
 
 
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     result = wroc.audit(data, "y", "s", by="g", reference=reference)
-    assert untested_findings(result.segments, result.gaps, result.asked) == []
+    assert untested_findings(result.segments, result.gaps, result.parameters) == []
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(data.with_columns(s=score), "y", "s", by="g", reference=reference)
-    found = untested_findings(result.segments, result.gaps, result.asked)
+    found = untested_findings(result.segments, result.gaps, result.parameters)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
     assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
 
@@ -173,9 +173,9 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     result = wroc.audit(frame, "y", "s", by="g", min_rows=1)
     assert set(result.segments["small"].to_list()) == {False}
     assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
-    (text, *_) = untested_findings(result.segments, result.gaps, result.asked)
+    (text, *_) = untested_findings(result.segments, result.gaps, result.parameters)
     assert text.endswith("its ranking is perfect, or a class has one row: g a, g b.")
-    needed = verdict(result.gaps, result.asked)
+    needed = verdict(result.gaps, result.parameters)
     assert needed.endswith(" and two AUCs with a variance, as a test needs.")
 
 
@@ -184,7 +184,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
     rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
     result = wroc.audit(rows, "y", "s", by="g", weight="times", weight_type="frequency")
-    found = untested_findings(result.segments, result.gaps, result.asked)
+    found = untested_findings(result.segments, result.gaps, result.parameters)
     assert [text for text in found if "no variance" in text and text.endswith(": g p.")]
 
 
@@ -194,7 +194,7 @@ def test_coarse_bins_are_why_nothing_is_tested() -> None:
     result = wroc.audit(close, "y", "s", by="g", bins=16)
     assert result.gaps["auc_gap_p_value"].null_count() == 2
     reason = " and a sign that binning the scores leaves certain, as a test needs."
-    assert verdict(result.gaps, result.asked).endswith(reason)
+    assert verdict(result.gaps, result.parameters).endswith(reason)
 
 
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
@@ -212,11 +212,11 @@ def test_sentences_that_are_left_out_are_counted(data: pl.DataFrame) -> None:
     names = [f"h{number}" for number in range(10)]
     others = [((pl.int_range(pl.len()) // 10 + n) % 3).alias(name) for n, name in enumerate(names)]
     result = wroc.audit(data.with_columns(others), "y", "s", by=names)
-    *kept, last = gap_findings(result.gaps, result.asked)
+    *kept, last = gap_findings(result.gaps, result.parameters)
     assert len(kept) == 8
     assert last.text == "The tables have 2 more such gaps."
     every = replace(result, gaps=result.gaps.with_columns(auc_gap_p_adjusted=pl.lit(0.01)))
-    *_, last = gap_findings(every.gaps, every.asked)
+    *_, last = gap_findings(every.gaps, every.parameters)
     assert last.text == "The tables have 2 more such gaps, 2 of them significant."
 
 
@@ -236,10 +236,10 @@ def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
 def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
     result = wroc.audit(rows, "y", "s", by="g")
-    (small,) = untested_findings(result.segments, result.gaps, result.asked)
+    (small,) = untested_findings(result.segments, result.gaps, result.parameters)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
-    assert verdict(result.gaps, result.asked).startswith("Nothing could be compared")
+    assert verdict(result.gaps, result.parameters).startswith("Nothing could be compared")
 
 
 def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:

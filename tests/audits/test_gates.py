@@ -98,11 +98,11 @@ def test_gates_on_the_command_line(
 
 
 def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
-    text = verdict(audit.gaps, audit.asked)
+    text = verdict(audit.gaps, audit.parameters)
     assert (
         " of 18 comparisons of a segment with the other segments are significant at a level" in text
     )
-    (auc, decisions) = gap_findings(audit.gaps, audit.asked)
+    (auc, decisions) = gap_findings(audit.gaps, audit.parameters)
     assert auc.found
     assert decisions.found
     assert auc.text.startswith("By g, the largest significant gap in AUC is in c: ")
@@ -116,10 +116,10 @@ def test_finding_where_nothing_is_significant() -> None:
         {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
     )
     audit = wroc.audit(rows, "y", "s", by="g")
-    text = verdict(audit.gaps, audit.asked)
+    text = verdict(audit.gaps, audit.parameters)
     none = "The one comparison of a segment with the other segments is not significant "
     assert text.startswith(none)
-    (finding,) = gap_findings(audit.gaps, audit.asked)
+    (finding,) = gap_findings(audit.gaps, audit.parameters)
     assert not finding.found
     assert finding.text.endswith("). It is not significant.")
 
@@ -140,8 +140,8 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     tested = wroc.audit(rows, "y", "s", by="g", min_rows=5).gaps.filter(segment="few")
     assert tested["auc_gap_p_value"].item() is not None
     nobody = wroc.audit(rows, "y", "s", by="g", min_rows=5000)
-    assert verdict(nobody.gaps, nobody.asked).startswith("Nothing could be compared: ")
-    assert gap_findings(nobody.gaps, nobody.asked) == []
+    assert verdict(nobody.gaps, nobody.parameters).startswith("Nothing could be compared: ")
+    assert gap_findings(nobody.gaps, nobody.parameters) == []
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ class Fact(NamedTuple):
 
 def facts(audit: AuditTables) -> list[Fact]:
     """List what was audited: rows, positives, segments, threshold."""
-    segments, settings = audit.segments, audit.asked
+    segments, settings = audit.segments, audit.parameters
     overall = segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
     used, missing = max(overall["n"].to_list()), max(overall["n_missing"].to_list())
@@ -145,11 +145,11 @@ def glossary(audit: AuditTables) -> list[Metric]:
 
 def intervals(audit: AuditTables) -> str:
     """Name the method of the confidence intervals of AUCs; empty without intervals."""
-    used, asked = set(audit.segments["ci_method"].drop_nulls()), audit.asked.method
+    used, method = set(audit.segments["ci_method"].drop_nulls()), audit.parameters.method
     if not used:
         return ""
     fallback = ", or Newcombe's where there is no variance"
-    return _INTERVALS[asked] + (fallback if used - {asked} else "")
+    return _INTERVALS[method] + (fallback if used - {method} else "")
 
 
 def meaning_of_weight(settings: AuditSettings) -> str:
@@ -159,7 +159,7 @@ def meaning_of_weight(settings: AuditSettings) -> str:
 
 def methods(audit: AuditTables) -> set[str]:
     """Name the methods used on this page, whose sources it lists."""
-    settings, decided = audit.asked, "threshold" in audit.segments.columns
+    settings, decided = audit.parameters, "threshold" in audit.segments.columns
     used = {
         "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
         "kish": settings.weight is not None and settings.weight_type == "probability",

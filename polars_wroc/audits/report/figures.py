@@ -42,7 +42,7 @@ class Figure:
 
 def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     """Draw the AUCs of all segments, or of those kept of the ``whole`` audit."""
-    level = audit.asked.level
+    level = audit.parameters.level
     some = audit.segments.select(AUDIT_KEYS).unique().height
     of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Only some segments of each attribute are shown; its charts and tables have more."
@@ -64,7 +64,7 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     gaps = audit.gaps.filter(attribute=attribute)
     if gaps.is_empty():
         return []
-    reference = reference_of(audit.asked, attribute)
+    reference = reference_of(audit.parameters, attribute)
     measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
     return [
         Figure(
@@ -77,7 +77,7 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
             f"How much higher or lower the {NAMES[rate]} of each segment is than that of "
             f"{reference}; the line marks no gap. A filled point on a thick line is significant.",
         )
-        for rate, spec in gap_specs(gaps, measured, audit.asked.level).items()
+        for rate, spec in gap_specs(gaps, measured, audit.parameters.level).items()
     ]
 
 
@@ -95,7 +95,7 @@ def curves_figure(audit: AuditTables, attribute: str, place: int) -> Figure:
 
 def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str) -> list[Figure]:
     """Draw the ROC curves of each score with its own slider: scores may differ in scale."""
-    weighted = audit.asked.weight is not None
+    weighted = audit.parameters.weight is not None
     named = MODEL in audit.segments.columns
     models = audit.segments[MODEL].unique(maintain_order=True).to_list() if named else [None]
     figures = []

@@ -104,7 +104,7 @@ def render(audit: AuditTables) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    settings = audit.asked
+    settings = audit.parameters
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
     return environment.get_template("report.html").render(
         settings=settings,

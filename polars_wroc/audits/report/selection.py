@@ -24,7 +24,7 @@ _POINTS, _MOST, _FEWEST = 6_000, 200, 20
 def with_segments(audit: AuditTables, most: int) -> AuditTables:
     """Keep so many segments of each attribute: those with significant gaps, then the largest."""
     significant = [
-        is_significant(pl.col(name), audit.asked.level)
+        is_significant(pl.col(name), audit.parameters.level)
         for name in audit.gaps.columns
         if name.endswith("_p_adjusted")
     ]

@@ -87,12 +87,12 @@ class Table:
 
 def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Table]:
     """Lay out the tables of an attribute, with those of its segments that are shown."""
-    intervals = f"{100 * audit.asked.level:g}% confidence intervals"
+    intervals = f"{100 * audit.parameters.level:g}% confidence intervals"
 
     def of_attribute(table: pl.DataFrame | None) -> pl.DataFrame:
         if table is None:
             return pl.DataFrame()
-        weighted = audit.asked.weight is not None
+        weighted = audit.parameters.weight is not None
         rows = table.filter(attribute=attribute)
         return rows if weighted else rows.drop(_WEIGHTS, strict=False)
 
@@ -105,7 +105,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     title = f"Calibration, mean score and observed rate, with {intervals}"
     limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
-    title = f"Gaps to {reference_of(audit.asked, attribute)}, with {intervals}"
+    title = f"Gaps to {reference_of(audit.parameters, attribute)}, with {intervals}"
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
     tables.append(_table(_with_significant(of_attribute(shown.gaps), audit), title, _GAPS, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
@@ -115,7 +115,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
 
 def _with_significant(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
     tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
-    level = audit.asked.level
+    level = audit.parameters.level
     marks = {f"{gap}_marked": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
     return gaps.with_columns(**marks)
 

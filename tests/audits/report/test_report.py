@@ -131,7 +131,7 @@ def test_page_names_the_files(
     result: wroc.Audit, tmp_path: Path, files: list[str], said: str
 ) -> None:
     path = tmp_path / "report.html"
-    replace(result, asked=replace(result.asked, files=files)).save(path)
+    replace(result, parameters=replace(result.parameters, files=files)).save(path)
     assert f">Read from {said}</p>" in path.read_text(encoding="utf-8")
 
 
