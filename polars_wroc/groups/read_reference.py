@@ -17,6 +17,9 @@ from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.checks import require_at_collect
 
+# AUCs that differ by less are equal: sums of other rows round differently.
+_SAME_AUC = 1e-12
+
 
 def read_reference(
     reference: object, rows: Rows, weight_type: WeightType, min_rows: int
@@ -40,7 +43,8 @@ def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int)
             return highest & (highest.cum_sum() == 1)
 
         candidate = enough.then(auc)
-        best = first((candidate == candidate.max()).fill_null(value=False))
+        is_highest = candidate >= candidate.max() - _SAME_AUC
+        best = first(is_highest.fill_null(value=False))
         return over(best, partition_keys)
 
     return is_best

@@ -165,7 +165,7 @@ def definition(
     known = {key: one.auc for key, one in samples.items() if one}
     chosen = reference if isinstance(reference, tuple) else (reference,)
     if reference == "best":
-        chosen = max(known, key=lambda key: known[key])
+        chosen = max(known, key=lambda key: round(known[key], 12))
     gaps = []
     for key, rows in masks.items():
         if reference in {"rest", "overall"}:
