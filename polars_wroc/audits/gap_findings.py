@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     """A sentence about a gap, and whether the gap is significant."""
 
     text: str
-    found: bool
+    significant: bool
 
 
 def verdict(gaps: pl.DataFrame, settings: AuditSettings) -> str:
@@ -102,7 +102,7 @@ def gap_findings(gaps: pl.DataFrame, settings: AuditSettings) -> list[Finding]:
     kept = largest.head(_SENTENCES).join(places, on=kind, how="left")
     kept = kept.sort(~pl.col("significant"), "place", "decides")
     findings = [
-        Finding(_sentence(one, settings), found=one["significant"])
+        Finding(_sentence(one, settings), significant=one["significant"])
         for one in kept.iter_rows(named=True)
     ]
     more = largest[_SENTENCES:]
@@ -110,7 +110,7 @@ def gap_findings(gaps: pl.DataFrame, settings: AuditSettings) -> list[Finding]:
         count = more["significant"].sum()
         significant = f", {count:,} of them significant" if count else ""
         left_out = f"The tables have {many(more.height, 'more such gap')}{significant}."
-        findings.append(Finding(left_out, found=False))
+        findings.append(Finding(left_out, significant=False))
     return findings
 
 

@@ -23,7 +23,7 @@ from polars_wroc.charts.interval_layers import (
     panels_of,
     rows_of,
     segment_of,
-    text_beside,
+    text_column,
     with_level,
     with_texts,
 )
@@ -198,5 +198,5 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     ]
     zero = base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(0))
     defined = base.transform_filter(f"isValid(datum.{_VERDICT})")
-    verdict = text_beside(defined, REMARK, alt.Text(f"{_VERDICT}:N"), y)
+    verdict = text_column(defined, REMARK, alt.Text(f"{_VERDICT}:N"), y)
     return as_panel([zero, *marks, *texts, verdict], table, color, shown, heading)

@@ -132,8 +132,8 @@ def layers_of(
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
     number = alt.Text(f"{shown.value}:Q", format=shown.number)
     texts = [
-        text_beside(base.transform_filter(is_defined(shown.value)), _NUMBER, number, y),
-        text_beside(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
+        text_column(base.transform_filter(is_defined(shown.value)), _NUMBER, number, y),
+        text_column(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts
 
@@ -165,7 +165,7 @@ def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
     return place
 
 
-def text_beside(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
+def text_column(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
     """Write a text for each row right of the panel, where no line can cross it."""
     # No description for screen readers, since the marks have one.
     written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)

@@ -175,7 +175,7 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
     shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
     _print(shown.with_columns(pl.col("segment").fill_null(MISSING)), options)
     findings = findings_of(result)
-    significant = [finding.text for finding in findings.gaps if finding.found]
+    significant = [finding.text for finding in findings.gaps if finding.significant]
     _say("\n".join([findings.verdict, *significant, *findings.untested, ""]), options)
     if options.output:
         _say_written(options)

@@ -63,7 +63,7 @@ def frames_alike(
     return [frame.with_columns(exprs) for frame, exprs in zip(frames, cast, strict=True)]
 
 
-def beside_thresholds(score: Typed) -> pl.Expr:
+def cast_like_thresholds(score: Typed) -> pl.Expr:
     """Cast a score to the type of thresholds, and raise at collect for one that this changes."""
     if score.dtype.is_decimal():
         return score.column.cast(pl.Float64)

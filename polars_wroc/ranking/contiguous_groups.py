@@ -36,14 +36,14 @@ class ContiguousGroups(NamedTuple):
         return join_on_keys(table, self.keys, self.rows.keys).drop(self.rows.keys)
 
 
-def make_contiguous(rows: Rows, beside_weights: Sequence[str]) -> ContiguousGroups:
+def make_contiguous(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:
     """Make the rows of each group contiguous, in their order.
 
-    The rows have their scores, weights, the columns ``beside_weights``, and the cumulative weights
+    They have their scores and weights, the other ``columns``, and the cumulative weights
     of each class along the group, row by row: ties are not pooled yet.
     """
-    there = list(dict.fromkeys([SCORE, WEIGHT, *beside_weights]))
-    return _stack_groups(rows, there) if rows.keys else _stack_one_group(rows, there)
+    names = list(dict.fromkeys([SCORE, WEIGHT, *columns]))
+    return _stack_groups(rows, names) if rows.keys else _stack_one_group(rows, names)
 
 
 def _stack_one_group(rows: Rows, columns: Sequence[str]) -> ContiguousGroups:

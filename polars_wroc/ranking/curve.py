@@ -19,7 +19,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.inputs.score_types import beside_thresholds, is_moved, precision_of
+from polars_wroc.inputs.score_types import cast_like_thresholds, is_moved, precision_of
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.cumulative_sums import (
@@ -180,7 +180,7 @@ def curve_frame(
     frame = rows.frame
     if thresholds:
         score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
-        frame = frame.with_columns(beside_thresholds(score).alias(SCORE))
+        frame = frame.with_columns(cast_like_thresholds(score).alias(SCORE))
     scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
     marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
         pl.lit(0, pl.Int8).alias(WEIGHT)

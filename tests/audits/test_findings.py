@@ -66,10 +66,10 @@ def test_sentences_are_about_the_largest_gaps(data: pl.DataFrame) -> None:
         assert re.match(f"By {attribute}, the largest (significant )?gap in ", finding.text)
         assert re.search(rf" (in|of) {segment}: {size:.3f} ", finding.text)
         assert names[rate] in finding.text
-        assert finding.found == ("the largest significant gap" in finding.text)
-        assert finding.found != finding.text.endswith("It is not significant.")
-    assert findings[0].found
-    assert not findings[2].found
+        assert finding.significant == ("the largest significant gap" in finding.text)
+        assert finding.significant != finding.text.endswith("It is not significant.")
+    assert findings[0].significant
+    assert not findings[2].significant
 
 
 def test_verdict_counts_what_is_found(data: pl.DataFrame) -> None:

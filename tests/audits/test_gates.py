@@ -103,8 +103,8 @@ def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
         " of 18 comparisons of a segment with the other segments are significant at a level" in text
     )
     (auc, decisions) = gap_findings(audit.gaps, audit.parameters)
-    assert auc.found
-    assert decisions.found
+    assert auc.significant
+    assert decisions.significant
     assert auc.text.startswith("By g, the largest significant gap in AUC is in c: ")
     assert "lower than in the other segments (95% confidence interval: " in auc.text
     assert "; adjusted p " in auc.text
@@ -120,7 +120,7 @@ def test_finding_where_nothing_is_significant() -> None:
     none = "The one comparison of a segment with the other segments is not significant "
     assert text.startswith(none)
     (finding,) = gap_findings(audit.gaps, audit.parameters)
-    assert not finding.found
+    assert not finding.significant
     assert finding.text.endswith("). It is not significant.")
 
 
