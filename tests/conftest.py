@@ -28,6 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("thorough" if _asks_for_slow(config) else "quick")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let a worker without tests take some of another, since a few tests take most of the time."""
+    from xdist.scheduler import WorkStealingScheduling  # noqa: PLC0415  (pytest runs without it)
+
+    return WorkStealingScheduling(config, log)
+
+
 def _asks_for_slow(config: pytest.Config) -> bool:
     return bool(config.option.markexpr == "slow")
 
