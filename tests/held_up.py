@@ -7,6 +7,7 @@ test does meanwhile does not depend on how fast anything is.
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -61,7 +62,15 @@ def hold_up(point: str, folder: Path) -> None:
         setattr(sources, "scan", lambda _: rows)  # noqa: B010
 
 
+def heed_signals() -> None:
+    """Undo what a shell may have done for a job in the background, which is to ignore signals."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 if __name__ == "__main__":
+    heed_signals()
     hold_up(sys.argv[1], Path(sys.argv[2]))
     del sys.argv[1:3]
     sys.exit(main())

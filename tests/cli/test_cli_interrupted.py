@@ -16,6 +16,8 @@ from sweeps import sweep
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 ENTRIES = ["module", "script"]
+# What does not end by then never will.
+SECONDS = 120
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def test_stopped_while_writing(
         wait_for(process)
         assert len(names(tmp_path / "out")) == 2
         process.send_signal(number)
-        assert process.communicate() == (b"", b"")
+        assert process.communicate(timeout=SECONDS) == (b"", b"")
     assert process.returncode == code
     assert (tmp_path / "out" / "x.parquet").read_bytes() == b"of yesterday"
     assert names(tmp_path) == ["out/x.parquet"]
@@ -84,7 +86,7 @@ def test_stopped_while_memory_is_short(
         wait_for(process)
         assert any((tmp_path / ("chosen" if own else "spilled")).rglob("*.ipc"))
         process.send_signal(number)
-        assert process.communicate() == (b"", b"")
+        assert process.communicate(timeout=SECONDS) == (b"", b"")
     assert process.returncode == code
     assert names(tmp_path) == ["out/x.parquet"]
     assert list((tmp_path / "spilled").iterdir()) == []
@@ -94,7 +96,7 @@ def test_stopped_while_memory_is_short(
 
 def test_nothing_spilled_stays_after_the_end(rows: Path, tmp_path: Path) -> None:
     with counting("spilled once", rows, tmp_path) as process:
-        output, errors = process.communicate()
+        output, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, errors) == (0, b"")
     counts = pl.read_parquet(tmp_path / "out" / "x.parquet")
     total = counts.select(pl.col("n_pos").sum() + pl.col("n_neg").sum()).item()
@@ -165,7 +167,7 @@ def test_stopped_while_importing(
     ) as process:
         wait_for(process)
         process.send_signal(number)
-        assert process.communicate() == (b"", b"")
+        assert process.communicate(timeout=SECONDS) == (b"", b"")
     assert process.returncode == code
 
 
