@@ -12,6 +12,7 @@ import pytest
 from conftest import Engine
 from polars.testing import assert_frame_equal
 from queries import TABLES
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
@@ -79,7 +80,7 @@ def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> Non
     assert [line for line in steps if re.search(r'"(\w+_)?CALLED"', line)] == []
 
 
-@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.parametrize("name", sweep(GROUPED, GROUPED[::5]))
 def test_groups_called_like_columns_of_plans(name: str, engine: Engine) -> None:
     table = TABLES[name]
     expected = table(rows()).collect(engine=engine)
@@ -158,7 +159,9 @@ def test_messages_have_the_names_that_were_given() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("auc", "segment"), ("attribute", "model"), ("__key_1", "__key_0"), ("n_pos", "threshold")],
+    sweep(
+        [("auc", "segment"), ("attribute", "model"), ("__key_1", "__key_0"), ("n_pos", "threshold")]
+    ),
 )
 def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
     frame = rows().collect().with_columns(h=pl.col("w") > 2)
