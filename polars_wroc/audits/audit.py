@@ -86,7 +86,8 @@ def audit(
         A segment with fewer rows in a class is measured and marked as ``small``. An estimate
         based on fewer rows is not tested, not compared in the fairness metrics and not chosen as
         the best: rows of each class for an AUC, positives for a tpr, negatives for an fpr,
-        selected rows for a ppv. A row with a frequency weight counts that many times.
+        selected rows for a ppv, the others for an npv, all rows for a selection rate. A row
+        with a frequency weight counts that many times.
     bins, tolerance
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then

@@ -39,7 +39,7 @@ def findings_of(audit: AuditTables) -> Findings:
         gap_findings(audit.gaps, settings),
         [*decision_findings(segments), *untested_findings(segments, audit.gaps, settings)],
         [
-            *score_findings(segments),
+            *score_findings(audit),
             *calibration_findings(audit.calibration, settings),
             *([] if missing is None else [missing]),
         ],

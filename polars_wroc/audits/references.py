@@ -69,7 +69,7 @@ class AuditReferences:
         is_reference = (segment == attribute.replace_strict(self.named, default=None)).fill_null(
             value=False
         )
-        units = units_of(weight_type, clustered=False)
+        units = units_of(weight_type)
         return [
             (is_named, ReferenceGroup(segments.model_keys, units, lambda _: is_reference)),
             (~is_named, kind),

@@ -10,6 +10,7 @@ from polars_wroc.audits.gap_findings import untested_attributes
 from polars_wroc.audits.groupings import name_of, rows_with, segment_keys
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
 from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
@@ -79,20 +80,19 @@ def untested_findings(
     return sentences
 
 
-def score_findings(segments: pl.DataFrame) -> list[str]:
+def score_findings(audit: AuditTables) -> list[str]:
     """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
     The range is that of the segments with enough rows in both classes.
     """
     sentences = []
-    for of_model in of_models(segments):
+    for of_model in of_models(audit.segments):
         overall = of_model.row(0, named=True)
         name = f"The score{quoted(overall.get(MODEL))}"
         if overall["auc"] is None:
             sentences.append(f"{name} has no AUC: {_why_no_auc(overall)}.")
             continue
-        weighted = any(overall[f"n_{side}"] != overall[f"w_{side}"] for side in ("pos", "neg"))
-        share = f"{overall['auc']:.1%}{' of the weight' * weighted}"
+        share = f"{overall['auc']:.1%}{' of the weight' * (audit.parameters.weight is not None)}"
         sentences.append(
             f"{name} has an overall AUC of {_auc(overall)}: it ranks {share} of the pairs of a "
             "positive and a negative row correctly, where a tie counts half."

@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "summary": summary,
     "roc_curve": roc_curve,
 }
-# Options that name columns of rows.
+# Options about columns of rows.
 _COLUMNS = ("label", "score", "weight", "pos_label", "cluster")
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
@@ -57,7 +57,7 @@ def check_columns(options: argparse.Namespace) -> None:
         raise UsageError(msg)
     if options.counts and given:
         flag = f"--{given[0].replace('_', '-')}"
-        msg = f"{flag} names a column of rows; with --counts there are none, only counts"
+        msg = f"{flag} is about columns of rows; with --counts there are none, only counts"
         raise UsageError(msg)
 
 

@@ -21,22 +21,21 @@ def check_options(level: float, adjust: Adjust) -> None:
     arguments.option("adjust", adjust, get_args(Adjust))
 
 
-def adjusted(table: pl.LazyFrame, method: Adjust, p_value: str = "p_value") -> pl.LazyFrame:
+def adjusted(table: pl.LazyFrame, method: Adjust) -> pl.LazyFrame:
     """Add p-values adjusted for all tests of the table, and sort the rows by p-value.
 
     ``"holm"`` controls the family-wise error rate, ``"bh"`` (Benjamini and Hochberg) the false
     discovery rate. Null p-values do not count as tests.
     """
-    p = pl.col(p_value)
+    p = pl.col("p_value")
     tests, rank = p.count(), pl.int_range(1, pl.len() + 1)
     values = {
         "holm": ((tests - rank + 1) * p).cum_max(),
         "bh": (tests / rank * p).cum_min(reverse=True),
         "none": p,
     }
-    name = p_value.removesuffix("value") + "adjusted"
     return table.sort(p, nulls_last=True).with_columns(
-        pl.when(p.is_not_null()).then(values[method].clip(upper_bound=1.0)).alias(name)
+        pl.when(p.is_not_null()).then(values[method].clip(upper_bound=1.0)).alias("p_adjusted")
     )
 
 

@@ -125,7 +125,7 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     assert result.calibration is not None
     assert result.calibration[LARGE].null_count() == 2
     assert calibration_findings(result.calibration, result.parameters) == []
-    (text,) = score_findings(result.segments)
+    (text,) = score_findings(result)
     assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
 
 

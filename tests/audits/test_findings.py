@@ -223,12 +223,12 @@ def test_sentences_that_are_left_out_are_counted(data: pl.DataFrame) -> None:
 def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
     few = data.head(9).with_columns(g=pl.lit("few"), s=pl.lit(0.0))
     result = wroc.audit(pl.concat([data, few]), "y", "s", by="g")
-    assert "few" not in " ".join(score_findings(result.segments))
+    assert "few" not in " ".join(score_findings(result))
 
 
 def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
     lacking = data.with_columns(t=pl.lit(None, pl.Float64))
-    texts = score_findings(wroc.audit(lacking, "y", ["s", "t"], by="g").segments)
+    texts = score_findings(wroc.audit(lacking, "y", ["s", "t"], by="g"))
     why = "no row could be measured, as each lacks a label, score or weight."
     assert texts[-1] == f"The score “t” has no AUC: {why}"
 
@@ -244,7 +244,7 @@ def test_many_names_are_counted() -> None:
 
 def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:
     turned = data.with_columns(t=-pl.col("s"))
-    texts = score_findings(wroc.audit(turned, "y", ["s", "t"], by="g").segments)
+    texts = score_findings(wroc.audit(turned, "y", ["s", "t"], by="g"))
     assert texts[0].startswith("The score “s” has an overall AUC of ")
     assert texts[2].startswith("The score “t” has an overall AUC of ")
     why = "its confidence interval lies below 0.5."
@@ -255,7 +255,7 @@ def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) ->
 def test_only_the_widest_of_many_ranges_is_told(data: pl.DataFrame) -> None:
     others = [(pl.int_range(pl.len()) % 2).alias(name) for name in ("h1", "h2", "h3")]
     result = wroc.audit(data.with_columns(others), "y", "s", by=["h1", "g", "h2", "h3"])
-    texts = score_findings(result.segments)
+    texts = score_findings(result)
     assert len(texts) == 2
     assert texts[1].startswith("By g, its AUC runs from ")
 

@@ -170,10 +170,19 @@ def test_bins_of_rows_are_asked_for_only_when_given(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (["auc", "--counts", "counts1.parquet", "--label", "y"], "--label names a column of rows"),
-        (["auc", "--counts", "counts1.parquet", "--score", "s"], "--score names a column of rows"),
-        (["auc", "--counts", "counts1.parquet", "--pos-label", "1"], "--pos-label names a column"),
-        (["auc", "--counts", "counts1.parquet", "--cluster", "c"], "--cluster names a column of"),
+        (
+            ["auc", "--counts", "counts1.parquet", "--label", "y"],
+            "--label is about columns of",
+        ),
+        (
+            ["auc", "--counts", "counts1.parquet", "--score", "s"],
+            "--score is about columns of",
+        ),
+        (
+            ["auc", "--counts", "counts1.parquet", "--pos-label", "1"],
+            "--pos-label is about col",
+        ),
+        (["auc", "--counts", "counts1.parquet", "--cluster", "c"], "--cluster is about columns of"),
         (["auc", "counts1.parquet"], "the following arguments are required: --label, --score"),
         (["auc", "day1.parquet", "--label", "y"], "the following arguments are required: --score"),
         (["counts", "day1.parquet", *COLUMNS], "the following arguments are required: -o/--output"),
