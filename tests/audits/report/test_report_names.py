@@ -136,16 +136,22 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
             sorted(thresholds[1:]), rel=1e-3
         )
     text = " ".join(str(chromium.evaluate("document.body.innerText")).split())
-    assert "The threshold of the score “t” selects nobody" in text
-    assert "A row is positive where y is 1 or true; every row weighs the same" in text
-    assert "a row is selected where its score is at least the threshold" in text
-    assert "That rule is about an outcome that people want" in text
+    assert "The threshold of the score “t” selects no row, so" in text
+    assert "A row is positive where y is 1 or true; all rows have the same weight" in text
+    assert (
+        "a row is selected, that is predicted positive, if its score is at least the threshold"
+        in text
+    )
+    assert "That rule is about a desirable outcome" in text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("weight_type", "said", "kish"),
-    [("probability", "how much a row stands for", True), ("frequency", "as how many", False)],
+    [
+        ("probability", "how much of the population a row represents", True),
+        ("frequency", "the number of rows that a row represents", False),
+    ],
 )
 def test_page_says_what_a_weight_means(
     tmp_path: Path, weight_type: Any, said: str, kish: bool
@@ -175,7 +181,7 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert "<h1>Audit of s and t by g</h1>" in text
     (first,) = re.findall('<p class="soft">(.*?)</p>', text, re.DOTALL)[:1]
-    assert "made of counts, which say how many rows are positive" in first
+    assert "made from counts of positive and negative rows" in " ".join(first.split())
     assert "rows are weighted (a weight is" in " ".join(first.split())
     assert "<code>" not in first
 
