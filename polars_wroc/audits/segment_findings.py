@@ -13,11 +13,10 @@ from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.stats.proportions import TOLERANCE
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
-# Tolerance for a proportion of 0 or 1.
-_TOLERANCE = 1e-12
 _NO_VARIANCE = (
     "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
     "a class has one row"
@@ -33,9 +32,9 @@ def decision_findings(segments: pl.DataFrame) -> list[str]:
     sentences = []
     for overall in segments.filter(attribute=OVERALL).iter_rows(named=True):
         share = overall["selection_rate"]
-        if share is None or _TOLERANCE < share < 1 - _TOLERANCE:
+        if share is None or TOLERANCE < share < 1 - TOLERANCE:
             continue
-        selected = "no row" if share <= _TOLERANCE else "every row"
+        selected = "no row" if share <= TOLERANCE else "every row"
         score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
         sentences.append(
             f"The threshold{score} selects {selected}, so that all decisions there are the same."

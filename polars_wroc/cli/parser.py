@@ -202,7 +202,7 @@ def _add_threshold(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_level(parser: argparse.ArgumentParser) -> None:
+def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.95, metavar="P", help="confidence level; default 0.95"
     )
@@ -213,9 +213,6 @@ def _add_level(parser: argparse.ArgumentParser) -> None:
         help="what a weight is: how much of a population a row represents, or how many rows",
     )
 
-
-def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
-    _add_level(parser)
     parser.add_argument(
         "--cluster",
         metavar="C",

@@ -134,7 +134,7 @@ def roc_curve(
     return like_input(frame, rows.sorted_result(curve, columns))
 
 
-def full_roc_table(rows: Rows, band: Band | None = None) -> pl.LazyFrame:
+def full_roc_table(rows: Rows, band: Band | None) -> pl.LazyFrame:
     """Return all points of the ROC curve, prepared for a band if there is one."""
     positives, negatives = totals()
     curve = curve_frame(rows, squares=band is not None).with_columns(

@@ -16,9 +16,7 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.checks import require_at_collect
-
-# AUCs that differ by less are equal: sums of other rows round differently.
-_SAME_AUC = 1e-12
+from polars_wroc.stats.proportions import TOLERANCE
 
 
 def read_reference(
@@ -43,7 +41,8 @@ def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int)
             return highest & (highest.cum_sum() == 1)
 
         candidate = enough.then(auc)
-        is_highest = candidate >= candidate.max() - _SAME_AUC
+        # Equal AUCs of different rows may round differently.
+        is_highest = candidate >= candidate.max() - TOLERANCE
         best = first(is_highest.fill_null(value=False))
         return over(best, partition_keys)
 
