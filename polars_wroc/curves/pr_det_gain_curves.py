@@ -11,7 +11,8 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, totals
-from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
+from polars_wroc.thresholds.confusion import Confusion
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 
 def pr_curve(

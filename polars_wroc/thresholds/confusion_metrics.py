@@ -16,7 +16,8 @@ from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
 from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
-from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, Confusion
+from polars_wroc.thresholds.confusion import Confusion
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
 METRIC_COLUMNS = ("threshold", *CELLS, *THRESHOLD_METRICS)
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
