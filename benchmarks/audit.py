@@ -1,6 +1,6 @@
 """Time an audit of three attributes and all of them crossed, and its page, against one `roc_auc`.
 
-Works like speed.py beside it, on rows with three attributes of five values each.
+Works like speed.py, on rows with three attributes of five values each.
 
     python benchmarks/audit.py --rows 200000
 """

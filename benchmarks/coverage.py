@@ -1,7 +1,7 @@
 """Simulate how often intervals cover the truth, and how often tests err.
 
 Every replicate is a group of one long frame, so that one call serves thousands of them. What
-comes out, and what it was made of, goes into ``coverage.md`` beside this file.
+comes out, and what it was made of, goes into ``coverage.md``.
 
     python benchmarks/coverage.py
     python benchmarks/coverage.py --replicates 2000 --seed 1

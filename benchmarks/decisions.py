@@ -1,6 +1,6 @@
 """Time what decisions need, as multiples of one `roc_auc`: areas, thresholds, hulls, all at once.
 
-Works like speed.py beside it, on the same data.
+Works like speed.py, on the same data.
 
     python benchmarks/decisions.py --rows 200000
 """

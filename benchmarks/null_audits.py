@@ -72,9 +72,9 @@ def tests_of_attributes(
         keys = [_SEGMENT, _AUDIT]
         read = read_rows(frame.with_columns(segments), "y", "s", weight, keys, None)
         # Segments of different audits are never compared, like those of different models.
-        apart = Rows(read.frame.rename(read.names), keys, [_AUDIT])
-        thresholds = None if threshold is None else common_threshold(apart, threshold)
-        gaps = collect(measure_gaps(apart, "rest", thresholds, tests))
+        separate = Rows(read.frame.rename(read.names), keys, [_AUDIT])
+        thresholds = None if threshold is None else common_threshold(separate, threshold)
+        gaps = collect(measure_gaps(separate, "rest", thresholds, tests))
         # Of two segments each is the rest of the other, which is one test.
         pair = size == 2
         counted = gaps.filter(pl.col(_SEGMENT) > 0) if pair else gaps

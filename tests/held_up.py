@@ -1,7 +1,7 @@
 """The command, run as a script, held up at a point that its first argument names.
 
 That is once it has spilled to the folder that the second names, or once it has written a file
-beside its target; or it only has rows until it has spilled, or is not held up at all. What a
+next to its target; or it only has rows until it has spilled, or is not held up at all. What a
 test does meanwhile does not depend on how fast anything is.
 """
 

@@ -42,7 +42,7 @@ TABLES: dict[str, Table] = {
     ),
     "roc_curve of few points": lambda f, by="g": wroc.roc_curve(f, "y", "s", by=by, max_points=5),
     "threshold_metrics": lambda f, by="g": wroc.threshold_metrics(f, "y", "s", weight="w", by=by),
-    "threshold_metrics asked for": lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=1),
+    "threshold_metrics at thresholds": lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=1),
     "threshold_metrics with intervals": lambda f, by="g": wroc.threshold_metrics(
         f, "y", "s", weight="w", by=by, level=0.9
     ),
@@ -57,7 +57,7 @@ TABLES: dict[str, Table] = {
         f, "y", ["s", "w"], cluster=pl.col("w").floor(), adjust="none"
     ),
     "group_gaps to the rest": _gaps("rest"),
-    "group_gaps to everybody": _gaps("overall"),
+    "group_gaps to overall": _gaps("overall"),
     "group_gaps to the best": _gaps("best"),
     "group_gaps to a group": _gaps_to_a_group,
     "tpr_at_fpr": lambda f, by="g": wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),

@@ -89,13 +89,13 @@ def test_rows_that_take_no_part_change_no_draw(tied: pl.DataFrame, draw: Draw) -
     assert_frame_equal(draw(more, score="s"), draw(there, score="s"), **EQUAL)
 
 
-def test_rows_that_differ_in_their_group_only_are_drawn_apart(tied: pl.DataFrame) -> None:
+def test_rows_that_differ_in_their_group_only_are_drawn_differ(tied: pl.DataFrame) -> None:
     alike = pl.concat([tied.with_columns(g=pl.lit(name)) for name in "ab"])
     drawn = DRAWS["replicates"](alike, score="s")
     first, second = (drawn.filter(g=name).drop("g") for name in "ab")
     assert_frame_equal(first.filter(replicate=0), second.filter(replicate=0), **EQUAL)
-    apart = (first["ks"] - second["ks"]).abs() > 1e-6
-    assert apart.sum() > 2
+    differ = (first["ks"] - second["ks"]).abs() > 1e-6
+    assert differ.sum() > 2
 
 
 SCRIPT = """

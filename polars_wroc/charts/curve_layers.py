@@ -13,6 +13,7 @@ from polars_wroc.charts.style import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANE
 from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.thinning import thin
+from polars_wroc.stats.proportions import TOLERANCE
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
@@ -51,7 +52,7 @@ def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
 def moved_by(change: pl.Series, what: str) -> str:
     """Caption: the largest change of a number of the curves by thinning."""
     largest = change.abs().max()
-    if not isinstance(largest, float) or largest < 1e-12:  # noqa: PLR2004  (rounding)
+    if not isinstance(largest, float) or largest < TOLERANCE:
         return ""
     return f", which moves no {what} by more than {largest:.1g}"
 

@@ -132,15 +132,10 @@ def layers_of(
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
     number = alt.Text(f"{shown.value}:Q", format=shown.number)
     texts = [
-        text_column(base.transform_filter(is_defined(shown.value)), _NUMBER, number, y),
+        text_column(base.transform_filter(f"isValid(datum.{shown.value})"), _NUMBER, number, y),
         text_column(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts
-
-
-def is_defined(column: str) -> str:
-    """Vega expression: whether a row has a number in the column."""
-    return f"isValid(datum.{column})"
 
 
 def at_pixel(at: int) -> Any:

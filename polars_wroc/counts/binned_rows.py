@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.score_sums import (
-    _BIN,
+    BIN,
     LOW,
     add_up,
     add_up_in_bins,
@@ -64,13 +64,13 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
     pairs into single scores, until the pairs left within bins are at most the tolerance times
     all pairs. A bin is divided in all groups or in none, so that groups can be added up.
     """
-    on = [*rows.model_keys, _BIN]
+    on = [*rows.model_keys, BIN]
     ways = [[*grouping, *rows.model_keys] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
     allowed: list[pl.LazyFrame] = []
     for parts in (binning.parts, binning.finer_parts):
         # Computed once: sums that differ in the last digits could divide a bin in one place only.
-        number = binning.number(pl.col(LOW), parts).alias(_BIN)
+        number = binning.number(pl.col(LOW), parts).alias(BIN)
         counts = _binned(rows, binning, parts).with_columns(number).cache()
         if not allowed:
             allowed = [_allowed(counts, way, binning) for way in ways]
@@ -79,9 +79,9 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
             for way, most in zip(ways, allowed, strict=True)
         )
         divided = divided.unique().cache()
-        kept.append(counts.join(divided, on=on, how="anti").drop(_BIN))
-        numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(_BIN))
-        left = numbered.join(divided, on=on, how="semi").drop(_BIN)
+        kept.append(counts.join(divided, on=on, how="anti").drop(BIN))
+        numbered = rows.frame.with_columns(binning.number(pl.col(SCORE), parts).alias(BIN))
+        left = numbered.join(divided, on=on, how="semi").drop(BIN)
         rows = replace(rows, frame=left)
     scores = with_common_score(
         add_up(row_sums(rows), rows.keys, pl.col(LOW)), rows.model_keys, pl.col(LOW)
@@ -102,7 +102,7 @@ def _too_many_pairs(
 ) -> pl.LazyFrame:
     """Keep the bins with the most pairs, so that the others have at most the allowed pairs."""
     several = pl.col(SCORE) < pl.col(SCORE_HIGH)
-    sums = counts.filter(several).group_by(*keys, _BIN).agg(pl.col("w_pos", "w_neg").sum())
+    sums = counts.filter(several).group_by(*keys, BIN).agg(pl.col("w_pos", "w_neg").sum())
     # Proportions, since products of weights may overflow or underflow.
     shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
     pairs = pl.col(_PAIRS)

@@ -32,7 +32,7 @@ COUNTS = ("n_pos", "n_neg", "n_missing")
 # Sums of the weights, of their squares and of their cubes.
 WEIGHT_SUMS = tuple(f"{power}_{side}" for power in ("w", "w2", "w3") for side in CLASSES)
 SUMS = (*COUNTS, *WEIGHT_SUMS)
-_BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
+BIN, _ROWS, _POSITIVE = "__bin", "__rows", "__positive"
 
 # Rows labelled 0, and rows labelled -1, which must not be in one group.
 _ZEROS, _MINUSES = "__zeros", "__minuses"
@@ -46,7 +46,7 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
     sums = rows.frame.select(
         *rows.keys,
         *labels,
-        bin_number.alias(_BIN),
+        bin_number.alias(BIN),
         (weight > 0).alias(_POSITIVE),
         score,
         score.alias(SCORE_HIGH),
@@ -55,14 +55,14 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
         rows.signed_cubes.abs().alias(ROW_CUBES),
         rows.multiplicity.alias(ROW_COUNT),
     )
-    added = sums.group_by(*rows.keys, *labels, _BIN, _POSITIVE).agg(
+    added = sums.group_by(*rows.keys, *labels, BIN, _POSITIVE).agg(
         score.min(),
         pl.col(SCORE_HIGH).max(),
         # Null for missing rows, where a sum would be 0.
         pl.when(pl.col(_POSITIVE).first().is_not_null()).then(weight.sum()),
         pl.col(ROW_SQUARES, ROW_CUBES, ROW_COUNT).sum(),
     )
-    return replace(rows, frame=added.drop(_BIN, _POSITIVE))
+    return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
 def row_sums(rows: Rows) -> pl.LazyFrame:
@@ -90,7 +90,7 @@ def add_up(parts: pl.LazyFrame, keys: Sequence[str], bin_number: pl.Expr) -> pl.
     """Add up the rows with the same keys and bin; a score may be its own bin."""
     names = parts.collect_schema().names()
     sums = [pl.col(name).sum() for name in names if name not in (*keys, LOW, HIGH)]
-    added = parts.group_by(*keys, bin_number.alias(_BIN)).agg(
+    added = parts.group_by(*keys, bin_number.alias(BIN)).agg(
         pl.col(LOW).min(), pl.col(HIGH).max(), *sums
     )
     return added.select(names)

@@ -20,7 +20,7 @@ import polars as pl
 
 from polars_wroc.inputs import values
 from polars_wroc.inputs.arguments import shown
-from polars_wroc.plans.checks import _MARK, _raise, unless_mixed
+from polars_wroc.plans.checks import MARK, raise_at_collect, unless_mixed
 
 IntoColumn: TypeAlias = str | pl.Expr
 
@@ -170,8 +170,8 @@ def _weights(weight: Typed) -> pl.Expr:
 def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:
     """Return the value where it is valid, and raise at collect where it is not."""
     found = pl.when(bad).then(value).cast(pl.String)
-    message = pl.lit(f"{_MARK}{rule}; {typed.shown} holds ") + found
-    return _raise(message).fill_null(value)
+    message = pl.lit(f"{MARK}{rule}; {typed.shown} holds ") + found
+    return raise_at_collect(message).fill_null(value)
 
 
 def shown_as(column: pl.Expr) -> str:

@@ -13,8 +13,8 @@ class Metric:
     """A metric: its names in tables, charts and text, and its definition in one sentence.
 
     The ``label`` is written as in the middle of a sentence. ``better`` is the better direction;
-    None if there is none. ``has_gap``: gaps between groups are computed. ``in_short``: the metric
-    is a column of the short tables on a terminal.
+    None if there is none. ``has_gap``: gaps between groups are computed. ``in_short``: tables
+    on a terminal show it.
     """
 
     name: str

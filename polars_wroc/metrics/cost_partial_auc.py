@@ -13,7 +13,7 @@ from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.plans.steps import as_struct, let
-from polars_wroc.ranking.areas import LinePieces, _areas_above_zero, pieces, total
+from polars_wroc.ranking.areas import LinePieces, areas_above_zero, pieces, total
 from polars_wroc.ranking.curve import Curve, fold
 
 Baseline: TypeAlias = Literal["random", "trivial"]
@@ -117,7 +117,7 @@ class CostLine(NamedTuple):
             "end": self.distance(pieces.x1, pieces.y1),
         }
         return let(
-            named, lambda field: _areas_above_zero(field("width"), field("start"), field("end"))
+            named, lambda field: areas_above_zero(field("width"), field("start"), field("end"))
         )
 
     def most(self) -> pl.Expr:

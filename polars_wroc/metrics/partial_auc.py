@@ -18,11 +18,11 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_bounds import curve_bounds
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.areas import (
-    _ALL,
+    WHOLE_RANGE,
     LinePieces,
     Range,
-    _areas,
-    _areas_in_rectangle,
+    areas_between,
+    areas_in_rectangle,
     pieces,
     total,
 )
@@ -192,19 +192,19 @@ class PartialAUC:
 
     def _areas(self, pieces: LinePieces) -> pl.Expr:
         if self.tpr is None:
-            return _areas(pieces, self.fpr or _ALL)
+            return areas_between(pieces, self.fpr or WHOLE_RANGE)
         if self.fpr is None:
-            return _areas(pieces.turned(), self.tpr)
-        return _areas_in_rectangle(pieces, self.fpr, self.tpr)
+            return areas_between(pieces.turned(), self.tpr)
+        return areas_in_rectangle(pieces, self.fpr, self.tpr)
 
     def _most(self) -> float:
         """The area of a perfect score."""
-        (left, right), (low, high) = self.fpr or _ALL, self.tpr or _ALL
+        (left, right), (low, high) = self.fpr or WHOLE_RANGE, self.tpr or WHOLE_RANGE
         return (right - left) * (high - low)
 
     def _by_chance(self) -> float:
         """The area under the diagonal."""
-        (left, right), (low, high) = self.fpr or _ALL, self.tpr or _ALL
+        (left, right), (low, high) = self.fpr or WHOLE_RANGE, self.tpr or WHOLE_RANGE
 
         def until(fpr: float) -> float:
             return (max(fpr - low, 0.0) ** 2 - max(fpr - high, 0.0) ** 2) / 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 # Prefix of the message of a failed check, to extract it from the engine's error.
-_MARK = "polars_wroc: "
+MARK = "polars_wroc: "
 
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
@@ -18,25 +18,25 @@ def probability(argument: str, value: pl.Expr) -> pl.Expr:
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
     sentence = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
-    return _raise(pl.when(zeros & minuses).then(pl.lit(_MARK + sentence))).fill_null(0.0)
+    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + sentence))).fill_null(0.0)
 
 
 def require_at_collect(
     holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
 ) -> pl.Expr:
     """Return True where a rule ``holds``; raise the sentence at collect where it does not."""
-    message = pl.lit(_MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
+    message = pl.lit(MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
     if found is not None:
         message += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
-    return _raise(pl.when(~holds).then(message)).is_null()
+    return raise_at_collect(pl.when(~holds).then(message)).is_null()
 
 
 def message_of(error: Exception) -> str | None:
     """Return the message of a failed check without the engine's text; None for other errors."""
-    _, mark, message = str(error).partition(_MARK)
+    _, mark, message = str(error).partition(MARK)
     return message.partition('"')[0] if mark else None
 
 
-def _raise(sentence: pl.Expr) -> pl.Expr:
+def raise_at_collect(sentence: pl.Expr) -> pl.Expr:
     """Return null where the sentence is null; elsewhere the cast fails, and its error shows it."""
     return sentence.cast(pl.Float64, strict=True)

@@ -15,7 +15,7 @@ from polars_wroc.ranking.curve import Curve
 
 Range: TypeAlias = tuple[float, float]
 
-_ALL: Range = (0.0, 1.0)
+WHOLE_RANGE: Range = (0.0, 1.0)
 
 
 class LinePieces(NamedTuple):
@@ -36,9 +36,9 @@ def pieces(curve: Curve) -> LinePieces:
     return LinePieces(curve.fpr_before, curve.tpr_before, curve.fpr, curve.tpr)
 
 
-def _areas(pieces: LinePieces, between: Range) -> pl.Expr:
+def areas_between(pieces: LinePieces, between: Range) -> pl.Expr:
     """Area under each piece between two values of x."""
-    if between == _ALL:
+    if between == WHOLE_RANGE:
         return (pieces.x1 - pieces.x0) * (pieces.y0 + pieces.y1) / 2
 
     def at_middle(field: Fields) -> pl.Expr:
@@ -48,7 +48,7 @@ def _areas(pieces: LinePieces, between: Range) -> pl.Expr:
     return let(_cut(pieces, between), at_middle)
 
 
-def _areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
+def areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
     """Area under each piece within a rectangle."""
     low, high = y
 
@@ -63,7 +63,7 @@ def _areas_in_rectangle(pieces: LinePieces, x: Range, y: Range) -> pl.Expr:
 
     def within(field: Fields) -> pl.Expr:
         def above(height: float) -> pl.Expr:
-            return _areas_above_zero(field("width"), field("start") - height, field("end") - height)
+            return areas_above_zero(field("width"), field("start") - height, field("end") - height)
 
         return above(0.0) if high == 1 else above(0.0) - above(high - low)
 
@@ -87,7 +87,7 @@ def _height(cut: Fields, x: pl.Expr) -> pl.Expr:
     return cut("y0") + (x - cut("x0")) * cut("slope")
 
 
-def _areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
+def areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
     """Area between each piece and zero, where the piece is above it, from its end heights."""
     above = start.clip(lower_bound=0.0) + end.clip(lower_bound=0.0)
     # A piece that crosses zero is above it for a part of its width.

@@ -21,9 +21,9 @@ _TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 
 def cumulated_list(rows: pl.Expr, carried: Sequence[str] = ()) -> pl.Expr:
     """Sort each list of rows by descending score and accumulate the weights of each class."""
-    descending = pl.element().sort_by(_field(SCORE), descending=True)
-    sums = cumulative_sums(_field(SCORE), _field(WEIGHT))
-    columns = {name: _field(name) for name in carried}
+    descending = pl.element().sort_by(element_field(SCORE), descending=True)
+    sums = cumulative_sums(element_field(SCORE), element_field(WEIGHT))
+    columns = {name: element_field(name) for name in carried}
     columns |= {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
     return rows.list.eval(descending).list.eval(as_struct(columns))
 
@@ -89,5 +89,6 @@ def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
     return CumulativeSums(pos.cum_sum(), neg.cum_sum(), ends_tie)
 
 
-def _field(*names: str) -> pl.Expr:
+def element_field(*names: str) -> pl.Expr:
+    """Fields of the structs of a list, within `list.eval`."""
     return pl.element().struct.field(*names)

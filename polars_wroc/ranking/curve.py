@@ -28,9 +28,9 @@ from polars_wroc.ranking.cumulative_sums import (
     NEGATIVES,
     POSITIVES,
     TP,
-    _field,
     by_descending_score,
     cumulated_list,
+    element_field,
     window_sums,
     with_window_sums,
 )
@@ -118,21 +118,22 @@ def curve_list(rows: pl.Expr, *, of_score: bool = False) -> pl.Expr:
     an aggregate would sort and sum again at each repetition.
     """
     if not of_score:
-        distinct = pl.struct(_field(TP, FP)).filter(_field(ENDS_TIE))
+        distinct = pl.struct(element_field(TP, FP)).filter(element_field(ENDS_TIE))
         return cumulated_list(rows).list.eval(distinct)
     # Rows without weight may have any score.
-    weighted = rows.list.eval(pl.element().filter(_field(WEIGHT) != 0))
-    point = as_struct({SCORE: probability("score", _field(SCORE)), TP: _field(TP), FP: _field(FP)})
-    return cumulated_list(weighted, [SCORE]).list.eval(point.filter(_field(ENDS_TIE)))
+    weighted = rows.list.eval(pl.element().filter(element_field(WEIGHT) != 0))
+    columns = {name: element_field(name) for name in (SCORE, TP, FP)}
+    point = as_struct(columns | {SCORE: probability("score", columns[SCORE])})
+    return cumulated_list(weighted, [SCORE]).list.eval(point.filter(element_field(ENDS_TIE)))
 
 
 def list_curve(*, of_score: bool = False) -> Curve:
     """Refer to the fields of the lists of `curve_list`."""
-    tp, fp = _field(TP), _field(FP)
+    tp, fp = element_field(TP), element_field(FP)
     curve = curve_of_points(tp, fp, tp.last(), fp.last())
     if not of_score:
         return curve
-    score = _field(SCORE)
+    score = element_field(SCORE)
     return replace(curve, score=score.cast(pl.Float64), precision=precision_of(score))
 
 

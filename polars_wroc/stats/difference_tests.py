@@ -13,10 +13,7 @@ from polars_wroc.stats.distributions import (
     student_quantile,
     two_sided_p_value,
 )
-from polars_wroc.stats.proportions import logit_limits
-
-# Largest difference of two AUCs that may be due to rounding.
-_ROUNDING = 1e-12
+from polars_wroc.stats.proportions import TOLERANCE, logit_limits
 
 CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
@@ -74,7 +71,7 @@ def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, 
     """
     se = variance.sqrt()
     known = pl.when(se > 0)
-    no_difference = (se == 0) & (difference.abs() <= _ROUNDING)
+    no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
     margin = normal_quantile((1 + level) / 2) * se
     z = difference / se
     return {

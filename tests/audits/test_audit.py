@@ -116,8 +116,8 @@ def assert_segments(
                 decided = wroc.threshold_metrics(frame, label, score, **call)
             else:
                 decided = wroc.operating_points(frame, label, score, common=True, **limits, **call)
-            beside = [name for name in decided.columns if name not in [*keys, "model"]]
-            assert not set(beside) & set(table.columns)
+            values = [name for name in decided.columns if name not in [*keys, "model"]]
+            assert not set(values) & set(table.columns)
             on = [*keys, *(["model"] if "model" in table.columns else [])]
             table = (
                 table.join(decided, on=on, how="left", nulls_equal=True, maintain_order="left")
@@ -171,12 +171,12 @@ def assert_gaps(
 def adjusted_by_hand(gaps: pl.DataFrame, adjust: str, reference: str) -> pl.DataFrame:
     """Adjust for all tests of a table; two groups that are each other's rest are one."""
     p_values = [name for name in gaps.columns if name.endswith("_gap_p_value")]
-    apart = [name for name in ("attribute", "model") if name in gaps.columns]
+    partition = [name for name in ("attribute", "model") if name in gaps.columns]
     there = pl.col("n_pos") + pl.col("n_neg") > 0
-    place, size = there.cum_sum().over(apart), there.sum().over(apart)
+    place, size = there.cum_sum().over(partition), there.sum().over(partition)
     second = there & (place == 2) & (size == 2) & pl.lit(reference == "rest")
     counted = gaps.select((~second).alias("counted"))["counted"].to_list()
-    of_same = gaps.select(pl.concat_str(apart, separator="\n").alias("same"))["same"].to_list()
+    of_same = gaps.select(pl.concat_str(partition, separator="\n").alias("same"))["same"].to_list()
     full = gaps.select(there.alias("there"))["there"].to_list()
 
     def twin(row: int) -> int:
@@ -264,7 +264,7 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
     ),
     "benjamini-hochberg": ("y", "s", ["g"], {"adjust": "bh", "threshold": 0.5, **ANY_SIZE}),
     "not adjusted": ("y", "s", ["g"], {"adjust": "none", "threshold": 0.5, **ANY_SIZE}),
-    "nearly everybody": ("y", ["s", "t"], ["most", "g"], {"weight": "w", "min_rows": 3}),
+    "nearly all rows": ("y", ["s", "t"], ["most", "g"], {"weight": "w", "min_rows": 3}),
     "one class": ("y", "s", ["one", "g"], {"weight": "w", "threshold": 0.5, **ANY_SIZE}),
     "infinite scores": (
         "y",
@@ -287,7 +287,7 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
     "rule": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "criterion": "youden"}),
     "limit": ("y", "s", ["g", "flag"], {"weight": "w", "max_fpr": 0.2}),
 }
-CROSSED = ("two crossed", "three crossed", "nearly everybody", "one class", "clusters", "limit")
+CROSSED = ("two crossed", "three crossed", "nearly all rows", "one class", "clusters", "limit")
 
 
 @pytest.mark.parametrize("name", sweep(CALLS, fast={"scores", "limit"}))

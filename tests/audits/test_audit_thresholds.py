@@ -219,7 +219,7 @@ def test_slider_of_a_report_moves_in_a_browser(
     assert chromium.printed == []
 
 
-def test_numbers_beside_the_slider_are_those_of_all_rows() -> None:
+def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
     random = np.random.default_rng(0)
     data = pl.DataFrame({"g": "a", "y": random.random(999) < 0.4, "s": random.random(999)})
     result = wroc.audit(data, "y", "s", by="g", threshold=0.5)

@@ -127,7 +127,7 @@ def test_steps_of_the_pr_curve_add_up_to_the_average_precision(people: pl.DataFr
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_gain_ends_at_everybody_with_a_lift_of_one(people: pl.DataFrame) -> None:
+def test_gain_ends_at_all_rows_with_a_lift_of_one(people: pl.DataFrame) -> None:
     curve = wroc.gain_curve(people, "y", "s", weight="w")
     assert curve.select("selection_rate", "tpr", "lift").row(0) == (0.0, 0.0, None)
     assert curve.select("selection_rate", "tpr", "lift").row(-1) == pytest.approx((1, 1, 1))

@@ -78,7 +78,7 @@ def test_plan_that_is_sunk_is_held(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
 
 
-def test_the_library_removes_what_was_left_beside_its_file(tmp_path: Path) -> None:
+def test_the_library_removes_what_was_left(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; import polars as pl\n"
         "from polars_wroc.files import outputs as files\n"

@@ -194,7 +194,7 @@ def test_equal_scores_have_equal_replicates(people: pl.DataFrame) -> None:
     assert_frame_equal(first, second, rel_tol=1e-12)
 
 
-def test_scores_beside_others_have_the_replicates_that_they_have_alone(
+def test_scores_together_with_others_have_the_replicates_that_they_have_alone(
     numbered: pl.DataFrame,
 ) -> None:
     together = wroc.bootstrap_replicates(

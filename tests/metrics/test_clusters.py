@@ -308,8 +308,8 @@ def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine:
     )
     assert_frame_equal(aggregated.sort("g").unnest("roc_auc_ci"), by_group, rel_tol=1e-9)
     whole = visits.lazy().select(wroc.roc_auc_ci("y", "s", **options)).collect(engine=engine)
-    everybody = wroc.summary(visits, "y", "s", **options).select(COLUMNS)
-    assert_frame_equal(whole.unnest("roc_auc_ci"), everybody, rel_tol=1e-9)
+    overall = wroc.summary(visits, "y", "s", **options).select(COLUMNS)
+    assert_frame_equal(whole.unnest("roc_auc_ci"), overall, rel_tol=1e-9)
 
 
 def test_expression_over_groups_is_that_of_each_group(visits: pl.DataFrame) -> None:

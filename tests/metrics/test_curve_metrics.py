@@ -195,10 +195,10 @@ def test_metrics_together_in_groups(people: pl.DataFrame, engine: Engine) -> Non
 
 
 @pytest.mark.parametrize("metrics", [NAMES, NAMES[3], tuple(NAMES[1:3]), {"a": "ks", "": "gini"}])
-def test_fields_have_the_names_that_were_asked_for(seven: pl.DataFrame, metrics: Any) -> None:
+def test_fields_have_the_names_that_were_names_for(seven: pl.DataFrame, metrics: Any) -> None:
     fields = seven.select(together(metrics)).unnest("curve_metrics")
-    asked = [metrics] if isinstance(metrics, str) else list(metrics)
-    assert fields.schema == dict.fromkeys(asked, pl.Float64)
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    assert fields.schema == dict.fromkeys(names, pl.Float64)
     score: Any = pl.col("s")
     plan = seven.lazy().select(score.wroc.curve_metrics("y", metrics=metrics, weight="w"))
     assert_frame_equal(plan.unnest("curve_metrics").collect(), fields)

@@ -71,7 +71,7 @@ def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
         "det_curve",
         "gain_curve",
         "threshold_metrics",
-        "threshold_metrics asked for",
+        "threshold_metrics at thresholds",
         "threshold_metrics with intervals",
         "operating_points",
         "operating_points, common",

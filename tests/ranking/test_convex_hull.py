@@ -127,7 +127,7 @@ CURVES: dict[str, Steps | Floats] = {
     # A start so flat that it goes only when all else has.
     "flat start": np.vstack([[LONG**2 * 1.0, 0.0], ARC]),
     "arcs under an arc": np.vstack([ARC[::40] * k for k in (1.0, 2.0, 3.0)]),
-    "tiny beside huge": np.tile([[1e-300, 0.0], [1e9, 1.0], [0.0, 1e-300]], (500, 1)),
+    "tiny and huge": np.tile([[1e-300, 0.0], [1e9, 1.0], [0.0, 1e-300]], (500, 1)),
     "huge, then tiny": [(1e-300, 1e9), (1e-300, 1e-300), (1e9, 1e-300), (1e-300, 1e-300)],
     "one score": [(2.0, 3.0)],
 }

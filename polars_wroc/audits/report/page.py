@@ -45,9 +45,8 @@ from polars_wroc.audits.report.tables import ABOVE, Table, tables_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.ranking.thinning import AUC_CHANGE
+from polars_wroc.stats.proportions import TOLERANCE
 
-# Rounding error of an AUC.
-_ROUNDING = 1e-12
 # Most rows of the chart of all AUCs.
 _FEW_ROWS = 60
 
@@ -81,7 +80,7 @@ def render(audit: AuditTables) -> str:
     charted = with_models(listed)
     drawn, points = with_points(with_segments(charted, PANEL_SEGMENTS))
     moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
-    slider = _slider_caption(points, moved=moved > _ROUNDING)
+    slider = _slider_caption(points, moved=moved > TOLERANCE)
     attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
     sections = [
         Section(
@@ -117,7 +116,7 @@ def render(audit: AuditTables) -> str:
         sections=sections,
         specs=packed({figure.name: figure.spec for figure in figures}),
         points=points,
-        moved=moved if moved > _ROUNDING else None,
+        moved=moved if moved > TOLERANCE else None,
         glossary=glossary(audit),
         methods=methods(audit),
         intervals=intervals(audit),

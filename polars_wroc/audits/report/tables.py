@@ -48,7 +48,7 @@ _CALIBRATION = {
     "n": "Rows",
     "weight": "Weight",
     "mean_score": "Mean score",
-    "observed_rate": "Share of positives",
+    "observed_rate": "Observed rate",
     IN_THE_LARGE: "Difference",
 }
 _FAIRNESS = {

@@ -204,8 +204,8 @@ def test_each_score_has_a_slider_that_keys_move(
     page: Path, audit: wroc.Audit, chromium: Chromium
 ) -> None:
     chromium.open(page, until=DRAWN)
-    everybody = audit.segments.filter(attribute="overall")
-    for number, row in enumerate(everybody.iter_rows(named=True), 1):
+    overall = audit.segments.filter(attribute="overall")
+    for number, row in enumerate(overall.iter_rows(named=True), 1):
         chart = f"document.querySelector('#slider-1-{number}')"
         place = (
             f"[...{chart}.querySelectorAll('svg g.mark-symbol path')]"
@@ -289,7 +289,7 @@ def test_a_shadow_is_where_more_is_to_the_side(page: Path, chromium: Chromium, s
     chromium.open(page, width=400, scheme=scheme, until=DRAWN)
 
     def sides(selector: str) -> list[bool]:
-        """Whether the left and the right end of a region differ from the page beside it."""
+        """Whether the left and the right end of a region differ from the page next to it."""
         box = chromium.evaluate(
             f"(({{left, right, top}}) => [left, right, top + scrollY])"
             f"(document.querySelector({selector!r}).getBoundingClientRect())"
@@ -302,7 +302,7 @@ def test_a_shadow_is_where_more_is_to_the_side(page: Path, chromium: Chromium, s
         shot = chromium.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         return str(shot["data"])
 
-    # The first column of a table stays, and needs none beside it.
+    # The first column of a table stays, and needs none next to it.
     for selector, at_the_end in (("#chart-auc", [True, False]), (".wide", [False, False])):
         assert sides(selector) == [False, True]
         chromium.evaluate(f"document.querySelector({selector!r}).scrollLeft = 1e6")
@@ -357,9 +357,9 @@ def test_first_screen_says_what_was_found(
     ):
         assert expected in first
     shown = chromium.evaluate("document.querySelector('.facts').innerText")
-    everybody = audit.segments.filter(attribute="overall")
-    assert f"{everybody['n_pos'][0] / 3_000:.1%}" in shown
-    assert f"s {everybody['threshold'][0]:.4g}; t " in shown
+    overall = audit.segments.filter(attribute="overall")
+    assert f"{overall['n_pos'][0] / 3_000:.1%}" in shown
+    assert f"s {overall['threshold'][0]:.4g}; t " in shown
 
 
 def opened(result: wroc.Audit, folder: Path, chromium: Chromium) -> str:
