@@ -47,6 +47,7 @@ class Chromium:
         os.close(to_browser)
         os.close(from_browser)
         self._buffer, self._number, self._session = b"", 0, ""
+        self._shown: Path | None = None
         self.printed: list[str] = []
         self.requests: list[str] = []
         try:
@@ -84,6 +85,7 @@ class Chromium:
         until: str = "true",
     ) -> None:
         """Open a file and wait until an expression is true there."""
+        self._shown = None
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -97,6 +99,12 @@ class Chromium:
         self.requests.clear()
         self.call("Page.navigate", url=path.as_uri())
         self.wait(f"document.readyState === 'complete' && ({until})")
+
+    def show(self, path: Path, *, until: str) -> None:
+        """Open a file, or keep it if it is open since a test that only read it."""
+        if path != self._shown:
+            self.open(path, until=until)
+            self._shown = path
 
     def wait(self, expression: str) -> None:
         """Wait until an expression is true."""

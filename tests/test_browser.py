@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 # Two tests that open pages, and one that does not.
 CHOSEN = "moving_the_slider or one_slider or curve_that_lacks_a_class"
@@ -27,6 +29,7 @@ def run(path: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_browser_one_line_says_how_many_are_left_out(tmp_path: Path) -> None:
     said = run(str(tmp_path))
     assert said.count("Tests that open pages in a browser") == 1

@@ -200,6 +200,7 @@ def test_page_without_a_threshold_has_sliders_only(judged: pl.DataFrame, tmp_pat
     assert not {"threshold", "tpr"} & set(result.segments.columns)
 
 
+@pytest.mark.slow
 def test_slider_of_a_report_moves_in_a_browser(
     judged: pl.DataFrame, tmp_path: Path, chromium: Chromium
 ) -> None:

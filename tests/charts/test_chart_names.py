@@ -76,6 +76,7 @@ def rows(names: dict[str, list[str]]) -> pl.DataFrame:
     return crossed.with_columns(s=pl.Series(score) + pl.col("y"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 3)))
 def test_columns_and_values_of_any_name_are_drawn(
     number: int, tmp_path: Path, chromium: Chromium

@@ -75,7 +75,7 @@ def shaded_area(points: pl.DataFrame) -> float:
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("costs", sweep(COSTS, fast=3))
+@pytest.mark.parametrize("costs", sweep(COSTS))
 @pytest.mark.parametrize("digits", sweep([1, 9]))
 def test_shaded_polygon_is_the_area_of_the_metric(
     costs: dict[str, Any], baseline: Any, digits: int
@@ -96,7 +96,7 @@ def test_shaded_polygon_is_the_area_of_the_metric(
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("costs", sweep(COSTS, fast=4))
+@pytest.mark.parametrize("costs", sweep(COSTS, fast=2))
 def test_numbers_beside_the_curve_are_those_of_the_metric(
     costs: dict[str, Any], baseline: Any
 ) -> None:
@@ -116,7 +116,7 @@ def test_numbers_beside_the_curve_are_those_of_the_metric(
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("costs", sweep([each for each in COSTS if share_of(**each) > 0], fast=3))
+@pytest.mark.parametrize("costs", sweep([each for each in COSTS if share_of(**each) > 0]))
 def test_line_runs_across_the_square(costs: dict[str, Any], baseline: str) -> None:
     data = scored(60)
     options: dict[str, Any] = {**costs, "baseline": baseline}

@@ -94,6 +94,7 @@ def test_stopped_while_memory_is_short(
         assert list((tmp_path / "chosen").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_nothing_spilled_stays_after_the_end(rows: Path, tmp_path: Path) -> None:
     with counting("spilled once", rows, tmp_path) as process:
         output, errors = process.communicate(timeout=SECONDS)

@@ -102,6 +102,7 @@ def test_nothing_is_shown_for_short_work(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_changes_no_query(
     rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,7 @@ def test_standard_output_that_cannot_be_written(
     assert errors.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "environment"), sweep(CALLS, fast=2))
 @pytest.mark.usefixtures("folder")
 def test_standard_output_that_nobody_reads(call: list[str], environment: dict[str, str]) -> None:
@@ -102,6 +103,7 @@ def test_standard_error_that_cannot_be_written(redirected: str) -> None:
         assert errors == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", sweep([[], ["-o", "x.csv"]]))
 def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
     for redirected, said in ((">/dev/full", FULL), (">&-", CLOSED)):
@@ -145,6 +147,7 @@ def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.html"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "shown"),
     sweep(

@@ -115,7 +115,7 @@ IN_BINS: list[tuple[Change, str]] = [
 CASES = [(None, *case) for case in BY_SCORE] + [(16, *case) for case in IN_BINS]
 
 
-@pytest.mark.parametrize(("bins", "change", "rule"), sweep(CASES, fast=CASES[::2]))
+@pytest.mark.parametrize(("bins", "change", "rule"), sweep(CASES, fast=CASES[::4]))
 def test_a_changed_value_is_refused_with_its_row(
     bins: int | None, change: Change, rule: str
 ) -> None:

@@ -77,7 +77,7 @@ def counts_of(frame: pl.DataFrame, by: list[str], bins: int | None = None) -> pl
 
 
 @pytest.mark.parametrize("score", sweep(["s", SCORES]), ids=["score", "models"])
-@pytest.mark.parametrize(("name", "options", "compares"), sweep(TABLES, fast=TABLES[::3]))
+@pytest.mark.parametrize(("name", "options", "compares"), sweep(TABLES, fast=TABLES[::6]))
 def test_tables_from_counts_are_those_of_the_rows(
     scored: pl.DataFrame, score: str | list[str], name: str, options: dict[str, Any], compares: bool
 ) -> None:
@@ -148,6 +148,7 @@ def test_a_state_counts_rows_and_sums_powers_of_their_weights(scored: pl.DataFra
         assert group["score"].is_sorted(descending=True)
 
 
+@pytest.mark.slow
 @given(data=st.data(), bins=st.sampled_from([None, 16, 4096]))
 def test_states_add_up_in_any_way(data: st.DataObject, bins: int | None) -> None:
     random, rows = np.random.default_rng(5), 200

@@ -123,6 +123,7 @@ def test_few_rows_against_all_permutations(seed: int) -> None:
     assert table.row(0)[1:] == pytest.approx(table.row(1)[1:], abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", sweep([40, 250]))
 def test_p_values_are_uniform_where_groups_are_alike(tables: int) -> None:
     p_values = np.array(

@@ -68,7 +68,7 @@ def scored(people: pl.DataFrame) -> pl.DataFrame:
     return people.with_columns(m=chance, z=chance.round(1), a=(2 * chance - 1).abs())
 
 
-@pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::2]))
+@pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::4]))
 def test_models_keep_the_order_of_the_caller(
     table: str, scored: pl.DataFrame, engine: Engine
 ) -> None:

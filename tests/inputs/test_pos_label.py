@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -99,7 +100,7 @@ HELD: dict[str, tuple[list[Any], Any, Any]] = {
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", sweep(HELD, fast=list(HELD)[::3]))
 def test_values_that_the_label_holds(name: str, function: str, engine: Engine) -> None:
     label, dtype, value = HELD[name]
     found = FUNCTIONS[function](frame(label, dtype), value).collect(engine=engine)

@@ -269,6 +269,7 @@ def test_cluster_may_be_text_or_an_expression(numbered: pl.DataFrame) -> None:
 # The spread.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("multiplier", "replicates"), sweep([("poisson", 400), ("gamma", 200)]))
 def test_standard_error_of_an_auc_is_that_of_its_formula(
     multiplier: Multiplier, replicates: int

@@ -43,14 +43,14 @@ def test_plans_of_all_functions_are_tested() -> None:
     assert functions - NO_PLANS - tested == set()
 
 
-@pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][::2]))
+@pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][::4]))
 def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     plan = _plan(people, name)
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
     assert_frame_equal(shipped.collect(), plan.collect(), rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("name", [*TABLES, *EXPRESSIONS])
+@pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::3]))
 def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
     needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
     assert needs_python == (name in TABLES_OF_HULLS | EXPRESSIONS_OF_HULLS)
@@ -127,6 +127,7 @@ wroc.summary(scan, "y", "s", weight="w", by="g").collect().write_parquet(sys.arg
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "megabytes"), sweep([(250_000, "5"), (2_500_000, "50")]))
 def test_what_outgrows_the_memory_budget_is_spilled(
     height: int, megabytes: str, tmp_path: Path

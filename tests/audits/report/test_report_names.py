@@ -66,6 +66,7 @@ def test_names_that_are_colours_stay_names() -> None:
     assert '"stroke": "white"' not in json.dumps(first.spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(["parent's", 'a"b', "a.b[c]:d", "'a.b'"]))
 def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
@@ -77,6 +78,7 @@ def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chro
     assert 'b"' in drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "column", sweep(["constructor", "hasOwnProperty", "a[0].b\\", "line\u2028separator"])
 )
