@@ -7,12 +7,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from sweeps import sweep
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("path", sweep(NOTEBOOKS), ids=lambda path: path.stem)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_runs_to_the_end(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

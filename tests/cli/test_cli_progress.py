@@ -59,6 +59,7 @@ def on_terminal(arguments: list[str]) -> tuple[int, str, str]:
     return process.returncode, printed, shown.decode()
 
 
+@pytest.mark.slow
 def test_rows_and_time_are_shown_and_removed(rows: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.parquet"
     call = ["counts", str(rows), *COLUMNS, "--weight", "w", "--by", "g", "-o", str(output)]

@@ -93,6 +93,7 @@ def test_standard_output_that_nobody_reads(call: list[str], environment: dict[st
     assert without_reader(call, environment) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirected", sweep(["2>&-", "2>/dev/full", ">&- 2>&- <&-"]))
 @pytest.mark.usefixtures("folder")
 def test_standard_error_that_cannot_be_written(redirected: str) -> None:

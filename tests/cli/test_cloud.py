@@ -158,6 +158,7 @@ def test_a_name_in_a_bucket_that_exists_is_no_pattern(
         assert json.loads(capsys.readouterr().out)[0]["n"] == number
 
 
+@pytest.mark.slow
 def test_faults_of_a_bucket_are_one_line(endpoint: str) -> None:
     names = ("aws_access_key_id", "aws_secret_access_key")
     keys = {name.upper(): KEYS[name.removeprefix("aws_")] for name in names}

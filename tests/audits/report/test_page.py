@@ -263,7 +263,7 @@ def test_each_score_has_a_slider_that_keys_move(
         assert "true positives" not in texts
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", sweep(["light", "dark"]))
 def test_words_and_charts_can_be_read(small_page: Path, chromium: Chromium, scheme: Any) -> None:
     chromium.open(small_page, scheme=scheme, until=DRAWN)
     seen = chromium.evaluate(CONTRAST)
@@ -344,6 +344,7 @@ def test_a_shadow_is_where_more_is_to_the_side(
         assert sides(selector) == at_the_end
 
 
+@pytest.mark.slow
 def test_print_shows_what_is_folded_and_fits(small_page: Path, chromium: Chromium) -> None:
     chromium.open(small_page, width=700, scheme="dark", media="print", until=DRAWN)
     assert set(chromium.evaluate(SIZES)) == {0}

@@ -83,6 +83,7 @@ def test_bytes_depend_on_neither_threads_nor_order_nor_hashes(
         assert other == first
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_order_of_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
