@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ContextDecorator
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, get_args
 
 import polars as pl
+
+from polars_wroc.plans.spill_guard import budget_is_set
 
 Engine: TypeAlias = Literal["auto", "polars", "compiled"]
 # When the compiled engine computes: where a plan is built, or where it is collected.
@@ -21,7 +23,7 @@ Schema: TypeAlias = Mapping[str, pl.DataType]
 VARIABLE = "POLARS_WROC_ENGINE"
 _INSTALL = "pip install 'polars-wroc[fast]'"
 # With fewer rows a plan takes less time than the start of the compiled engine.
-_LEAST_ROWS = 1_000_000
+_LEAST_ROWS = 2_000_000
 
 # Engines of the `Config` blocks that are open, the innermost last.
 _chosen: list[Engine] = []
@@ -33,8 +35,8 @@ class Config(ContextDecorator):
     Parameters
     ----------
     engine
-        ``"auto"``: the compiled engine if it is installed and a frame has a million rows or
-        more, otherwise Polars. ``"polars"``: always Polars. ``"compiled"``: always the compiled
+        ``"auto"``: the compiled engine if it is installed and a DataFrame has two million rows
+        or more, otherwise Polars. ``"polars"``: always Polars. ``"compiled"``: always the compiled
         engine, which needs the extra ``fast``.
 
     Raises
@@ -86,6 +88,13 @@ def compiled_when(frame: pl.DataFrame | pl.LazyFrame) -> When | None:
         return "at collect" if engine == "compiled" else None
     many = engine == "auto" and frame.height >= _LEAST_ROWS and _is_installed()
     return "at once" if many or engine == "compiled" else None
+
+
+def at_once(rows: int) -> AbstractContextManager[object]:
+    """Let the compiled engine compute tables of so many rows that come from files."""
+    chosen = _chosen[-1] if _chosen else os.environ.get(VARIABLE) or "auto"
+    many = rows >= _LEAST_ROWS and not budget_is_set() and _is_installed()
+    return Config(engine="compiled") if chosen == "auto" and many else nullcontext()
 
 
 def run(when: When, table: Callable[[], pl.DataFrame], schema: Schema) -> pl.LazyFrame:

@@ -60,12 +60,15 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
     """
     types = rows.frame.select(rows.keys).collect_schema()
     schema = {**types, MISSING_ROWS: pl.Int64(), **dict.fromkeys(WALK_SUMS, pl.Float64())}
-    return run(when, lambda: compile_rows(rows).sums(frequency=frequency), schema)
+    return run(when, lambda: compile_rows(rows).sums(frequency=frequency).cast(types), schema)
 
 
 def compile_rows(rows: Rows) -> CompiledRows:
     """Sort checked rows, each of which is one row."""
-    table = collect(rows.frame)
+    schema = rows.frame.collect_schema()
+    # In a plan, several threads do this; a column alone takes one.
+    texts = [pl.col(key).cast(pl.Categorical) for key in rows.keys if schema[key] == pl.String]
+    table = collect(rows.frame.with_columns(texts))
     _check_labels(rows, table)
     groups = number_groups(table, rows.keys)
     missing = np.zeros(groups.size, np.int64)

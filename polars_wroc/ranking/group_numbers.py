@@ -56,11 +56,10 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     if count > most:
         coded = [_codes_of_groups(table.select(keys))]
         count = coded[0].values.height
-    number = pl.lit(0, pl.UInt32)
-    for i, key in enumerate(coded):
-        number = number * key.values.height + pl.col(str(i)).cast(pl.UInt32)
-    codes = pl.DataFrame([key.codes.alias(str(i)) for i, key in enumerate(coded)])
-    numbers = codes.select(number.cast(_smallest_type(count))).to_series()
+    smallest = _smallest_type(count)
+    numbers = coded[0].codes.cast(smallest)
+    for key in coded[1:]:
+        numbers = numbers * key.values.height + key.codes.cast(smallest)
     return GroupNumbers(numbers.to_numpy(), count, coded)
 
 

@@ -15,7 +15,7 @@ import polars_wroc as wroc
 from polars_wroc.plans import engine
 
 FEW = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-MANY = pl.DataFrame({"y": np.arange(1_000_000) % 2, "s": np.arange(1_000_000)})
+MANY = pl.DataFrame({"y": np.arange(2_000_000) % 2, "s": np.arange(2_000_000)})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ import sys
 sys.modules["numba"] = None
 import polars as pl, polars_wroc as wroc
 from polars_wroc.plans import engine
-many = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]}).select(pl.all().repeat_by(500_000).explode())
+many = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]}).select(pl.all().repeat_by(1_000_000).explode())
 print(engine.compiled_when(many), wroc.summary(many, "y", "s")["auc"].item())
 try:
     wroc.Config(engine="compiled")
