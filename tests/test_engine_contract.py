@@ -66,12 +66,17 @@ KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
     "float": pl.when(pl.col("h") == 1).then(float("nan")).otherwise(pl.col("h") / 7),
     "wide integers": pl.col("h") * 2**60,
+    "all of 8 bits": (pl.int_range(pl.len()) % 256 - 128).cast(pl.Int8),
+    "unsigned, large": (2**64 - 3 + pl.col("h").cast(pl.UInt64)).cast(pl.UInt64),
+    "integers and null": pl.when(pl.col("h") > 0).then(pl.col("h").cast(pl.Int8) + 125),
+    "integers of 128 bits": pl.col("h").cast(pl.Int128) * 2**100,
+    "all null": pl.lit(None, pl.Int32),
     "date": pl.date(2020, 1, 1) + pl.duration(days=pl.col("h")),
     "time": pl.datetime(2020, 1, 1) + pl.duration(microseconds=pl.col("h")),
     "Enum": pl.col("g").cast(pl.Enum(["d", "c", "b", "a", "none"])),
     "Categorical": pl.col("g").cast(pl.Categorical),
     "binary": pl.col("g").cast(pl.Binary),
-    "null": pl.lit(None, pl.String).repeat_by(pl.len()).explode().first().over("h"),
+    "null text": pl.lit(None, pl.String),
     "many": pl.int_range(pl.len()) // 3,
 }
 SUMMARIES: dict[str, dict[str, Any]] = {

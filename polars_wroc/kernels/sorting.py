@@ -11,6 +11,7 @@ Scores become unsigned keys that rise as the scores descend: for floats the bits
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -53,6 +54,18 @@ SIGNED_BITS = KeyBits(_BELOW_SIGN, _BELOW_SIGN, _MINUS_ZERO)
 UNSIGNED_BITS = KeyBits(_ALL_BITS, _ALL_BITS, _MINUS_ZERO)
 
 
+class RowChunk(NamedTuple):
+    """A part of the rows: 64 bits of the scores, and weights, negative in negative rows.
+
+    ``codes`` are those of the groups, None if there is one group; ``carried`` is anything else.
+    """
+
+    bits: Array
+    signed: Array
+    codes: Array | None = None
+    carried: Array | None = None
+
+
 class SortedRows(NamedTuple):
     """Rows of each group one after another, by ascending key.
 
@@ -66,48 +79,61 @@ class SortedRows(NamedTuple):
     starts: Array
 
 
-def sort_rows(
-    bits: Array,
-    key_bits: KeyBits,
-    signed: Array,
-    *,
-    codes: Array | None = None,
-    groups: int = 1,
-    carried: Array | None = None,
-) -> SortedRows:
+def sort_rows(chunks: Sequence[RowChunk], key_bits: KeyBits, groups: int = 1) -> SortedRows:
     """Sort rows by the code of their group, below ``groups``, and by descending score."""
-    rows = len(bits)
+    rows, types = sum(len(chunk.bits) for chunk in chunks), chunks[0]
+    keys, signed = np.empty(rows, np.uint64), np.empty(rows, types.signed.dtype)
+    carried = None if types.carried is None else np.empty(rows, types.carried.dtype)
     if not rows:
-        carried = None if carried is None else carried[:0]
-        return SortedRows(bits[:0], signed[:0], carried, np.zeros(groups + 1, np.uint64))
-    ranges = run(lambda a, b: _key_range(bits, key_bits, a, b), shares(rows, rows))
-    low, high = min(int(r[0]) for r in ranges), max(int(r[1]) for r in ranges)
+        return SortedRows(keys, signed, carried, np.zeros(groups + 1, np.uint64))
+    threads = _shares_of_threads(chunks, rows)
+    numbers = [(t,) for t in range(len(threads))]
+    ranges = run(
+        lambda t: [_key_range(chunk.bits, key_bits, a, b) for chunk, a, b in threads[t]], numbers
+    )
+    low = min(int(own[0]) for share in ranges for own in share)
+    high = max(int(own[1]) for share in ranges for own in share)
     # At least 1, so that the shift is less than 64.
     part_bits = max(1, min(_MOST_PART_BITS, (rows // _ROWS_PER_PART // groups).bit_length()))
-    shift = max(0, (high - low).bit_length() - part_bits)
-    part_of = (U(min(low, high)), U(shift), U(part_bits))
-    # One share for each thread, as each has its own place in each part.
-    threads = thread_count()
-    cuts = [rows * t // threads for t in range(threads + 1)]
-    calls = [(t, a, b) for t, (a, b) in enumerate(pairwise(cuts))]
-    counts = np.zeros((threads, groups << part_bits), np.uint64)
-    run(lambda t, a, b: _count(bits, key_bits, codes, a, b, *part_of, counts[t]), calls)
+    part_of = (U(low), U(max(0, (high - low).bit_length() - part_bits)), U(part_bits))
+    # Each thread has its own place in each part.
+    counts = np.zeros((len(threads), groups << part_bits), np.uint64)
+
+    def count(t: int) -> None:
+        for chunk, a, b in threads[t]:
+            _count(chunk.bits, key_bits, chunk.codes, a, b, *part_of, counts[t])
+
+    def scatter(t: int) -> None:
+        for chunk, a, b in threads[t]:
+            _scatter(*chunk, key_bits, a, b, *part_of, places[t], keys, signed, carried)
+
+    run(count, numbers)
     first = np.concatenate([np.zeros(1, np.uint64), counts.sum(0, dtype=np.uint64).cumsum()])
     places = first[:-1] + counts.cumsum(0) - counts
-    keys, moved = np.empty(rows, np.uint64), np.empty(rows, signed.dtype)
-    beside = None if carried is None else np.empty(rows, carried.dtype)
-    run(
-        lambda t, a, b: _scatter(
-            bits, key_bits, signed, codes, carried, a, b, *part_of, places[t], keys, moved, beside
-        ),
-        calls,
-    )
+    run(scatter, numbers)
     ends = [b for _, b in shares(rows, rows)]
     at = [0, *np.searchsorted(first, ends).tolist()]
     at[-1] = len(first) - 1
     parts = [(a, b) for a, b in pairwise(at) if a < b]
-    run(lambda a, b: _sort_parts(first, a, b, keys, moved, beside), parts)
-    return SortedRows(keys, moved, beside, first[:: 1 << part_bits])
+    run(lambda a, b: _sort_parts(first, a, b, keys, signed, carried), parts)
+    return SortedRows(keys, signed, carried, first[:: 1 << part_bits])
+
+
+def _shares_of_threads(
+    chunks: Sequence[RowChunk], rows: int
+) -> list[list[tuple[RowChunk, int, int]]]:
+    """Cut the rows into a share for each thread: chunks, and the first and last row of each."""
+    cuts = [rows * t // thread_count() for t in range(thread_count() + 1)]
+    threads: list[list[tuple[RowChunk, int, int]]] = [[] for _ in cuts[1:]]
+    start = 0
+    for chunk in chunks:
+        size = len(chunk.bits)
+        for share, (first, last) in zip(threads, pairwise(cuts), strict=True):
+            a, b = max(first - start, 0), min(last - start, size)
+            if a < b:
+                share.append((chunk, a, b))
+        start += size
+    return threads
 
 
 @inlined
@@ -150,10 +176,10 @@ def _count(
 @kernel
 def _scatter(
     bits: Array,
-    key_bits: KeyBits,
-    signed: Array,
+    weights: Array,
     codes: Carried,
     carried: Carried,
+    key_bits: KeyBits,
     a: int,
     b: int,
     low: np.uint64,
@@ -161,7 +187,7 @@ def _scatter(
     part_bits: np.uint64,
     places: Array,
     keys: Array,
-    moved: Array,
+    signed: Array,
     beside: Carried,
 ) -> None:
     """Move rows to their parts."""
@@ -173,7 +199,7 @@ def _scatter(
         place = places[part]
         places[part] = place + ONE
         keys[place] = key
-        moved[place] = signed[i]
+        signed[place] = weights[i]
         if carried is not None:
             beside[place] = carried[i]
 

@@ -16,6 +16,7 @@ from polars_wroc.kernels.sorting import (
     SIGNED_BITS,
     UNSIGNED_BITS,
     KeyBits,
+    RowChunk,
     SortedRows,
     sort_rows,
 )
@@ -82,12 +83,24 @@ def compile_rows(rows: Rows) -> CompiledRows:
             missing += np.bincount(left_out, minlength=groups.size)
             numbers = _read_only(numbers[complete.to_numpy()])
         table = table.filter(complete)
-    bits, key_bits = _bits(table[SCORE])
+    score, key_bits = _in_64_bits(table[SCORE])
     weight = table[WEIGHT]
     if weight.dtype != pl.Int8:
         weight = weight.cast(pl.Float64)
-    sorted_rows = sort_rows(bits, key_bits, _array(weight), codes=numbers, groups=groups.size)
+    sorted_rows = sort_rows(_chunks(score, weight, numbers), key_bits, groups.size)
     return CompiledRows(groups, sorted_rows, units_of(sorted_rows), missing)
+
+
+def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[RowChunk]:
+    """Cut the rows as the columns are cut in memory, so that nothing is copied."""
+    if score.chunk_lengths() != weight.chunk_lengths():
+        score, weight = score.rechunk(), weight.rechunk()
+    chunks, start = [], 0
+    for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
+        own = None if numbers is None else numbers[start : start + len(scores)]
+        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), own))
+        start += len(scores)
+    return chunks
 
 
 def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
@@ -103,16 +116,16 @@ def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
         collect(rows.aggregate(table.lazy(), {ZERO_LABEL: check}))
 
 
-def _bits(score: pl.Series) -> tuple[Array, KeyBits]:
-    """Return the scores as 64 bits, in the order of which no two different scores are equal."""
+def _in_64_bits(score: pl.Series) -> tuple[pl.Series, KeyBits]:
+    """Return scores of 64 bits, of which no two different ones are equal."""
     dtype = score.dtype
     if dtype.is_float():
-        return _array(score.cast(pl.Float64)).view(np.uint64), FLOAT_BITS
+        return score.cast(pl.Float64), FLOAT_BITS
     if dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal():
         score = score.rank("dense")
     if score.dtype.is_unsigned_integer():
-        return _array(score.cast(pl.UInt64)), UNSIGNED_BITS
-    return _array(score.cast(pl.Int64)).view(np.uint64), SIGNED_BITS
+        return score.cast(pl.UInt64), UNSIGNED_BITS
+    return score.cast(pl.Int64), SIGNED_BITS
 
 
 def _array(column: pl.Series) -> Array:

@@ -16,12 +16,14 @@ _ROW = "__row"
 # Of the products of codes many may have no row; at most so many, or one for each four rows.
 _FEW_NUMBERS = 1 << 16
 _ROWS_PER_NUMBER = 4
+# Bytes of an integer of 64 bits.
+_LONG = 8
 
 
 class Codes(NamedTuple):
     """A code for each row, and a row of key columns for each code."""
 
-    codes: pl.Series
+    codes: Array
     values: pl.DataFrame
 
 
@@ -56,11 +58,14 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     if count > most:
         coded = [_codes_of_groups(table.select(keys))]
         count = coded[0].values.height
-    smallest = _smallest_type(count)
-    numbers = coded[0].codes.cast(smallest)
+    smallest = np.min_scalar_type(max(count - 1, 0))
+    numbers = coded[0].codes.astype(smallest)
     for key in coded[1:]:
-        numbers = numbers * key.values.height + key.codes.cast(smallest)
-    return GroupNumbers(numbers.to_numpy(), count, coded)
+        numbers *= smallest.type(key.values.height)
+        numbers += key.codes.astype(smallest)
+    # As kernels know arrays that they only read.
+    numbers.flags.writeable = False
+    return GroupNumbers(numbers, count, coded)
 
 
 def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
@@ -71,7 +76,8 @@ def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     elif dtype == pl.Boolean:
         column = column.cast(pl.UInt8)
     category = column.dtype in (pl.Categorical, pl.Enum)
-    if not (column.dtype.is_integer() or column.dtype.is_temporal() or category):
+    integer = column.dtype.is_integer() and column.dtype not in (pl.Int128, pl.UInt128)
+    if not (integer or column.dtype.is_temporal() or category):
         return None
     physical = column.to_physical()
     low, high = physical.min(), physical.max()
@@ -80,12 +86,15 @@ def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     count = high - low + 1
     if count > most:
         return None
-    codes = physical - low if low else physical
-    values = pl.Series(np.arange(low, high + 1), dtype=physical.dtype)
+    steps = np.arange(count, dtype=np.uint64 if low > 0 else np.int64)
+    values = pl.Series(steps + low, dtype=physical.dtype)
     values = values.cat.to(column.dtype) if category else values.cast(column.dtype)
     values = values.cast(dtype)
+    codes = physical.fill_null(low).to_numpy()
+    # In 64 bits no difference overflows, as there are few.
+    codes = codes - low if codes.itemsize == _LONG else np.subtract(codes, low, dtype=np.int64)
     if physical.null_count():
-        codes = codes.cast(pl.UInt32).fill_null(count)
+        codes[physical.is_null().to_numpy()] = count
         values = values.append(pl.Series([None], dtype=dtype))
     return Codes(codes, pl.DataFrame({column.name: values}))
 
@@ -96,10 +105,4 @@ def _codes_of_groups(keys: pl.DataFrame) -> Codes:
     sizes = rows[_ROW].list.len().to_numpy()
     codes = np.empty(keys.height, np.uint32)
     codes[rows[_ROW].explode().to_numpy()] = np.repeat(np.arange(len(sizes)), sizes)
-    return Codes(pl.Series(codes), rows.drop(_ROW))
-
-
-def _smallest_type(count: int) -> type[pl.DataType]:
-    """Return the smallest type that holds so many numbers."""
-    types = {8: pl.UInt8, 16: pl.UInt16, 32: pl.UInt32}
-    return next(dtype for bits, dtype in types.items() if count <= 1 << bits)
+    return Codes(codes, rows.drop(_ROW))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 from sweeps import sweep
 
 from polars_wroc.kernels import sorting, threads
-from polars_wroc.kernels.sorting import FLOAT_BITS, SIGNED_BITS, UNSIGNED_BITS, KeyBits, sort_rows
+from polars_wroc.kernels.sorting import (
+    FLOAT_BITS,
+    SIGNED_BITS,
+    UNSIGNED_BITS,
+    KeyBits,
+    RowChunk,
+    sort_rows,
+)
 
 Array = npt.NDArray[Any]
 ROWS = 60_000
@@ -56,11 +64,23 @@ def expected_order(score: Array, codes: Array | None) -> Array:
     return np.array(sorted(range(len(keys)), key=lambda i: (groups[i], keys[i])), dtype=int)
 
 
+def chunks(
+    bits: Array, weight: Array, codes: Array | None = None, carried: Array | None = None
+) -> list[RowChunk]:
+    """Cut rows into chunks of different sizes, one of them without rows."""
+    cuts = [0, 0, len(bits) // 7, len(bits) // 2, len(bits)]
+    columns = (bits, weight, codes, carried)
+    return [
+        RowChunk(*(None if column is None else column[a:b] for column in columns))  # type: ignore[arg-type]
+        for a, b in pairwise(cuts)
+    ]
+
+
 def check(score: Array, bits: Array, key_bits: KeyBits, codes: Array | None, groups: int) -> None:
     """Sort rows that carry their number, and compare with the expected order."""
     row = np.arange(len(score), dtype=np.uint32)
     weight = np.where(row % 3 == 0, -1.0, 1.0) * (row + 1)
-    found = sort_rows(bits, key_bits, weight, codes=codes, groups=groups, carried=row)
+    found = sort_rows(chunks(bits, weight, codes, row), key_bits, groups)
     order = expected_order(score, codes)
     assert found.carried is not None
     np.testing.assert_array_equal(found.carried, order)
@@ -92,7 +112,7 @@ def test_any_signed_integers(values: list[int]) -> None:
     score = np.array(values, dtype=np.int64)
     order = np.array(sorted(range(len(values)), key=lambda i: -values[i]), dtype=int)
     row = np.arange(len(values), dtype=np.uint32)
-    found = sort_rows(score.view(np.uint64), SIGNED_BITS, np.ones(len(values)), carried=row)
+    found = sort_rows(chunks(score.view(np.uint64), np.ones(len(values)), None, row), SIGNED_BITS)
     np.testing.assert_array_equal(found.carried, order)
 
 
@@ -101,7 +121,7 @@ def test_any_unsigned_integers(values: list[int]) -> None:
     score = np.array(values, dtype=np.uint64)
     order = np.array(sorted(range(len(values)), key=lambda i: -values[i]), dtype=int)
     row = np.arange(len(values), dtype=np.uint32)
-    found = sort_rows(score, UNSIGNED_BITS, np.ones(len(values)), carried=row)
+    found = sort_rows(chunks(score, np.ones(len(values)), None, row), UNSIGNED_BITS)
     np.testing.assert_array_equal(found.carried, order)
 
 

@@ -10,7 +10,7 @@ import pytest
 from sweeps import sweep
 
 from polars_wroc.kernels import threads, walks
-from polars_wroc.kernels.sorting import FLOAT_BITS, SortedRows, sort_rows
+from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 from polars_wroc.kernels.walks import sums_of_groups, units_of, weights_around
 
@@ -26,7 +26,7 @@ def rows(decimals: int, *, weighted: bool) -> tuple[Array, Array, Array, SortedR
     score = (random.normal(size=ROWS) + positive).round(decimals)
     weight = random.gamma(2.0, 1.0, ROWS) if weighted else np.ones(ROWS, np.int8)
     signed = np.where(positive, weight, -weight).astype(weight.dtype)
-    found = sort_rows(score.view(np.uint64), FLOAT_BITS, signed, codes=groups, groups=GROUPS)
+    found = sort_rows([RowChunk(score.view(np.uint64), signed, groups)], FLOAT_BITS, GROUPS)
     return score, signed, groups, found
 
 
