@@ -86,15 +86,17 @@ def sort_rows(chunks: Sequence[RowChunk], key_bits: KeyBits, groups: int = 1) ->
     carried = None if types.carried is None else np.empty(rows, types.carried.dtype)
     if not rows:
         return SortedRows(keys, signed, carried, np.zeros(groups + 1, np.uint64))
-    threads = _shares_of_threads(chunks, rows)
+    # At least 1, so that the shift is less than 64.
+    part_bits = max(1, min(_MOST_PART_BITS, (rows // _ROWS_PER_PART // groups).bit_length()))
+    # Each thread counts the rows of each part, which takes no more memory than the rows.
+    most = max(1, rows // (groups << part_bits))
+    threads = _shares_of_threads(chunks, rows, min(thread_count(), most))
     numbers = [(t,) for t in range(len(threads))]
     ranges = run(
         lambda t: [_key_range(chunk.bits, key_bits, a, b) for chunk, a, b in threads[t]], numbers
     )
     low = min(int(own[0]) for share in ranges for own in share)
     high = max(int(own[1]) for share in ranges for own in share)
-    # At least 1, so that the shift is less than 64.
-    part_bits = max(1, min(_MOST_PART_BITS, (rows // _ROWS_PER_PART // groups).bit_length()))
     part_of = (U(low), U(max(0, (high - low).bit_length() - part_bits)), U(part_bits))
     # Each thread has its own place in each part.
     counts = np.zeros((len(threads), groups << part_bits), np.uint64)
@@ -120,10 +122,10 @@ def sort_rows(chunks: Sequence[RowChunk], key_bits: KeyBits, groups: int = 1) ->
 
 
 def _shares_of_threads(
-    chunks: Sequence[RowChunk], rows: int
+    chunks: Sequence[RowChunk], rows: int, count: int
 ) -> list[list[tuple[RowChunk, int, int]]]:
     """Cut the rows into a share for each thread: chunks, and the first and last row of each."""
-    cuts = [rows * t // thread_count() for t in range(thread_count() + 1)]
+    cuts = [rows * t // count for t in range(count + 1)]
     threads: list[list[tuple[RowChunk, int, int]]] = [[] for _ in cuts[1:]]
     start = 0
     for chunk in chunks:

@@ -174,7 +174,7 @@ def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
 
 def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Reduce each group to the sums that `summary_of` needs."""
-    if rows.compiled and not interval.options.clustered:
+    if rows.compiled and not (rows.counted or interval.options.clustered):
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
-from importlib.util import find_spec
+from importlib import import_module
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, get_args
 
@@ -117,4 +117,9 @@ def _checked(name: str, engine: str) -> Engine:
 
 @cache
 def _is_installed() -> bool:
-    return find_spec("numba") is not None
+    """Whether numba can be imported: it may be there, but not for this version of NumPy."""
+    try:
+        import_module("numba")
+    except ImportError:
+        return False
+    return True
