@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,8 @@ KEYS: dict[str, pl.Expr] = {
     "integers and null": pl.when(pl.col("h") > 0).then(pl.col("h").cast(pl.Int8) + 125),
     "integers of 128 bits": pl.col("h").cast(pl.Int128) * 2**100,
     "all null": pl.lit(None, pl.Int32),
+    "one": pl.lit(7),
+    "256": pl.int_range(pl.len()) % 256,
     "date": pl.date(2020, 1, 1) + pl.duration(days=pl.col("h")),
     "time": pl.datetime(2020, 1, 1) + pl.duration(microseconds=pl.col("h")),
     "Enum": pl.col("g").cast(pl.Enum(["d", "c", "b", "a", "none"])),
@@ -125,7 +128,9 @@ def test_groups_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(k=KEYS[kind])
     table = both(lambda f: wroc.summary(f, "y", "s", weight="w", by=["k"]), frame)
     assert table.schema["k"] == frame.schema["k"]
-    both(lambda f: wroc.summary(f, "y", "s", weight="w", by=["k", "g"]), frame)
+    groups: list[list[Any]] = [["k", "g"], ["g", "k"], [pl.lit(1).alias("one"), "k"]]
+    for by in groups:
+        both(partial(wroc.summary, label="y", score="s", weight="w", by=by), frame)
 
 
 @pytest.mark.parametrize("call", SUMMARIES)

@@ -220,7 +220,8 @@ def _read(
 
 def _may_be_zero(frame: pl.DataFrame | pl.LazyFrame, weight: Typed) -> bool:
     """Whether rows have to be filtered, which copies all of them."""
-    if isinstance(frame, pl.LazyFrame):
+    # An expression might give other weights when it is computed again.
+    if isinstance(frame, pl.LazyFrame) or not weight.column.meta.is_column():
         return True
     return bool(collect(frame.lazy().select(numeric(weight).eq(0).any())).item())
 

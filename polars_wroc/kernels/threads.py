@@ -35,7 +35,13 @@ def run(task: Callable[..., T], calls: Sequence[tuple[int, ...]]) -> list[T]:
     """Call a kernel with each of these arguments; return the results in their order."""
     if len(calls) == 1:
         return [task(*calls[0])]
-    futures: list[Future[T]] = [_pool().submit(task, *call) for call in calls]
+    futures: list[Future[T]] = []
+    try:
+        for call in calls:
+            futures.append(_pool().submit(task, *call))  # noqa: PERF401  (kept on an error)
+    except RuntimeError:
+        # Python is about to end, and starts no more tasks.
+        return [future.result() for future in futures] + [task(*c) for c in calls[len(futures) :]]
     try:
         return [future.result() for future in futures]
     finally:

@@ -25,8 +25,8 @@ _INSTALL = "pip install 'polars-wroc[fast]'"
 # With fewer rows a plan takes less time than the start of the compiled engine.
 _LEAST_ROWS = 2_000_000
 
-# Engines of the `Config` blocks that are open, the innermost last.
-_chosen: list[Engine] = []
+# Engines of the `Config` blocks that are open, in the order in which they began.
+_chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
@@ -65,10 +65,13 @@ class Config(ContextDecorator):
 
     def __init__(self, *, engine: Engine) -> None:
         self._engine = _checked("engine", engine)
+        self._blocks: list[object] = []
 
     def __enter__(self) -> Self:
         """Use the engine until the end of the block."""
-        _chosen.append(self._engine)
+        block = object()
+        self._blocks.append(block)
+        _chosen[block] = self._engine
         return self
 
     def __exit__(
@@ -78,12 +81,12 @@ class Config(ContextDecorator):
         traceback: TracebackType | None,
     ) -> None:
         """Use the engine that was used before."""
-        _chosen.remove(self._engine)
+        del _chosen[self._blocks.pop()]
 
 
 def compiled_when(frame: pl.DataFrame | pl.LazyFrame) -> When | None:
     """Say when the compiled engine computes the tables of a frame; None if plans do."""
-    engine = _chosen[-1] if _chosen else _checked(VARIABLE, os.environ.get(VARIABLE) or "auto")
+    engine = _engine()
     if isinstance(frame, pl.LazyFrame):
         return "at collect" if engine == "compiled" else None
     many = engine == "auto" and frame.height >= _LEAST_ROWS and _is_installed()
@@ -92,14 +95,20 @@ def compiled_when(frame: pl.DataFrame | pl.LazyFrame) -> When | None:
 
 def at_once(rows: int) -> AbstractContextManager[object]:
     """Let the compiled engine compute tables of so many rows that come from files."""
-    chosen = _chosen[-1] if _chosen else os.environ.get(VARIABLE) or "auto"
-    many = rows >= _LEAST_ROWS and not budget_is_set() and _is_installed()
-    return Config(engine="compiled") if chosen == "auto" and many else nullcontext()
+    many = rows >= _LEAST_ROWS and not budget_is_set() and _engine() == "auto" and _is_installed()
+    return Config(engine="compiled") if many else nullcontext()
 
 
 def run(when: When, table: Callable[[], pl.DataFrame], schema: Schema) -> pl.LazyFrame:
     """Compute a table at once, or leave it to the plan, which then needs its schema."""
     return table().lazy() if when == "at once" else pl.defer(table, schema=schema)
+
+
+def _engine() -> Engine:
+    """Return the engine of the innermost block, or of the environment."""
+    for engine in reversed(_chosen.values()):
+        return engine
+    return _checked(VARIABLE, os.environ.get(VARIABLE) or "auto")
 
 
 def _checked(name: str, engine: str) -> Engine:
@@ -120,6 +129,6 @@ def _is_installed() -> bool:
     """Whether numba can be imported: it may be there, but not for this version of NumPy."""
     try:
         import_module("numba")
-    except ImportError:
+    except Exception:  # noqa: BLE001  (whatever is wrong with it, plans do the same)
         return False
     return True

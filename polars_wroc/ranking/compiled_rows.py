@@ -68,8 +68,10 @@ def compile_rows(rows: Rows) -> CompiledRows:
     """Sort checked rows, each of which is one row."""
     schema = rows.frame.collect_schema()
     # In a plan, several threads do this; a column alone takes one.
-    texts = [pl.col(key).cast(pl.Categorical) for key in rows.keys if schema[key] == pl.String]
-    table = collect(rows.frame.with_columns(texts))
+    texts = [key for key in rows.keys if schema[key] == pl.String]
+    # Categories of their own, which begin at 0 and end with the table.
+    categories = pl.Categorical(pl.Categories.random())
+    table = collect(rows.frame.with_columns(pl.col(texts).cast(categories)))
     _check_labels(rows, table)
     groups = number_groups(table, rows.keys)
     missing = np.zeros(groups.size, np.int64)

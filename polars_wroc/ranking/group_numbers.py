@@ -58,7 +58,8 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     if count > most:
         coded = [_codes_of_groups(table.select(keys))]
         count = coded[0].values.height
-    smallest = np.min_scalar_type(max(count - 1, 0))
+    # Holds the factors, too, of which one may be the count.
+    smallest = np.min_scalar_type(count)
     numbers = coded[0].codes.astype(smallest)
     for key in coded[1:]:
         numbers *= smallest.type(key.values.height)
@@ -71,9 +72,7 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
 def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     """Use the values of a column as codes; None unless they are at most so many integers."""
     dtype = column.dtype
-    if dtype == pl.String:
-        column = column.cast(pl.Categorical)
-    elif dtype == pl.Boolean:
+    if dtype == pl.Boolean:
         column = column.cast(pl.UInt8)
     category = column.dtype in (pl.Categorical, pl.Enum)
     integer = column.dtype.is_integer() and column.dtype not in (pl.Int128, pl.UInt128)

@@ -39,6 +39,8 @@ def test_choice(frame: Any, chosen: Any, when: str | None, monkeypatch: pytest.M
 def test_the_innermost_block_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLARS_WROC_ENGINE", "compiled")
     with wroc.Config(engine="compiled"), wroc.Config(engine="polars"):
+        with wroc.Config(engine="compiled"):
+            assert engine.compiled_when(FEW) == "at once"
         assert engine.compiled_when(FEW) is None
     assert engine.compiled_when(FEW) == "at once"
 
@@ -72,6 +74,23 @@ except ModuleNotFoundError as error:
         "None 1.0",
         "`engine` 'compiled' needs numba; install it with pip install 'polars-wroc[fast]'",
     ]
+
+
+def test_a_thread_that_outlives_the_main_one_computes() -> None:
+    text = """
+import threading, time
+import polars as pl, polars_wroc as wroc
+frame = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]})
+def late():
+    threading.main_thread().join()
+    with wroc.Config(engine="compiled"):
+        print(wroc.summary(frame, "y", "s")["auc"].item())
+threading.Thread(target=late).start()
+"""
+    done = subprocess.run(  # noqa: S603  (our own text)
+        [sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("1.0\n", "")
 
 
 def test_numba_is_imported_where_it_is_used() -> None:
