@@ -59,6 +59,7 @@ from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import summary_in_ranges
 from polars_wroc.namespaces import wroc as _wroc  # noqa: F401  (registers .wroc)
 from polars_wroc.namespaces.counts import Counts, from_counts
+from polars_wroc.plans.engine import Config
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix
 from polars_wroc.thresholds.operating_points import operating_point, operating_points
 from polars_wroc.thresholds.threshold_metrics import threshold_metrics
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Audit",
+    "Config",
     "CostPartialAUC",
     "Counts",
     "PartialAUC",

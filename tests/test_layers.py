@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "polars_wroc"
 # What is on a floor imports what is on its own floor in its own folder, and what is below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("plans", "early_interruption"),
+    ("plans", "kernels", "early_interruption"),
     ("inputs",),
     ("stats", "ranking", "files"),
     ("counts",),

@@ -20,6 +20,7 @@ from polars_wroc.inputs.columns import check_positives
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.plans.collect import collect, collect_all
+from polars_wroc.plans.engine import at_once
 
 # Columns of the segments that a terminal shows.
 _SHOWN = {*SHOWN, "n_missing", *AUC_BOUNDS}
@@ -93,7 +94,8 @@ def run_auc(options: argparse.Namespace) -> None:
     """Print or write the summary of each group."""
     _check_output(options, outputs.TABLE_SUFFIXES)
     summary = sources.functions_of(options)("summary")
-    table = collect(summary(by=options.by or None, **_uncertainty(options)))
+    with at_once(sources.known_rows(options)):
+        table = collect(summary(by=options.by or None, **_uncertainty(options)))
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     if options.output == "-":
         _print_json(table, options)

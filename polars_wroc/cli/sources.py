@@ -68,16 +68,20 @@ def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., 
     arguments = _rows(options)
     if options.bins is not None:
         arguments["bins"] = options.bins
-    elif budget_is_set() and (rows := _known_rows(options)) > MOST_ROWS:
+    elif budget_is_set() and (rows := known_rows(options)) > MOST_ROWS:
         return lambda name: _without_spilling(name, rows, options, arguments)
     return lambda name: partial(_FUNCTIONS[name], **arguments)
 
 
-def _known_rows(options: argparse.Namespace) -> int:
+def known_rows(options: argparse.Namespace) -> int:
     """Count the rows if the files store their number; otherwise 0."""
-    if not sources.say_rows(options.files):
+    if options.counts or not sources.say_rows(options.files):
         return 0
-    return int(collect(sources.scan(options.files).select(pl.len())).item())
+    try:
+        return int(collect(sources.scan(options.files).select(pl.len())).item())
+    except ERRORS:
+        # The query itself reports a file that cannot be read.
+        return 0
 
 
 def _without_spilling(

@@ -29,6 +29,7 @@ from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 from polars_wroc.inputs.score_types import in_one_type, precision
 from polars_wroc.plans.collect import collect
+from polars_wroc.plans.engine import compiled_when
 
 
 def require_groups(by: object, rule: str = "name the groups to compare") -> None:
@@ -81,7 +82,13 @@ def read_rows(
     marks = [missing_marks(columns.label, typed_score, columns.weight)] if mark_missing else []
     others = _other_columns(columns, seen)
     observed = selected.select(*keys, seen.score.alias(SCORE), *others, *marks)
-    return Rows(observed, keys, [MODEL] if columns.several else [], names=columns.keys)
+    return Rows(
+        observed,
+        keys,
+        [MODEL] if columns.several else [],
+        names=columns.keys,
+        compiled=compiled_when(frame),
+    )
 
 
 def read_paired_rows(
@@ -195,7 +202,7 @@ def _read(
         *(groups[name].alias(key) for key, name in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
-    if weight is not None:
+    if weight is not None and _may_be_zero(frame, named[ROW_WEIGHT]):
         # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
@@ -209,6 +216,14 @@ def _read(
         weight=named.get(ROW_WEIGHT),
         clustered=cluster is not None,
     )
+
+
+def _may_be_zero(frame: pl.DataFrame | pl.LazyFrame, weight: Typed) -> bool:
+    """Whether rows have to be filtered, which copies all of them."""
+    # An expression might give other weights when it is computed again.
+    if isinstance(frame, pl.LazyFrame) or not weight.column.meta.is_column():
+        return True
+    return bool(collect(frame.lazy().select(numeric(weight).eq(0).any())).item())
 
 
 def _numbered(columns: _Columns) -> _Columns:

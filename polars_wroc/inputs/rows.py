@@ -22,6 +22,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.checks import require_at_collect
+from polars_wroc.plans.engine import When
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
@@ -73,6 +74,8 @@ class Rows:
     in_order: bool = False
     # What the caller calls the keys; the others go by their own names.
     names: Mapping[str, str] = field(default_factory=dict)
+    # When the compiled engine computes sums over these rows; None if plans do.
+    compiled: When | None = None
 
     @property
     def group_keys(self) -> list[str]:

@@ -18,10 +18,13 @@ from polars_wroc.inputs.columns import ROW_CUBES, ROW_SQUARES, WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.placements import Placements
+from polars_wroc.ranking.walk_sums import walk_sum
 from polars_wroc.stats.proportions import effective_sample_size, is_exact
 
 Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 
+# Sums over the rows of a class.
+_SUMS = ("weight", "squares", "cubes", "first", "second")
 # Below this proportion of its terms the denominator of a class's factor is 0: it has one unit.
 _ONE_UNIT = 1e-12
 # Below this proportion of its terms a difference of sums is rounding error.
@@ -103,6 +106,14 @@ class Variance:
                 columns[self._cross("sum", name)] = (weight * placement * of_unit).sum()
         return columns
 
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk along the rows of a group as `sums` does."""
+        return {
+            self.column(name, side): pl.col(walk_sum(name, side))
+            for side in CLASSES
+            for name in _SUMS
+        }
+
     @property
     def steps(self) -> list[Step]:
         """Steps from the sums of a group to its variance."""
@@ -135,8 +146,7 @@ class Variance:
         centre = field(self.centre)
         for side in CLASSES:
             weight, squares, cubes, first, second = (
-                field(self.column(name, side))
-                for name in ("weight", "squares", "cubes", "first", "second")
+                field(self.column(name, side)) for name in _SUMS
             )
             unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
             several = unbiased > _ONE_UNIT * squares

@@ -9,16 +9,23 @@ import polars as pl
 
 from polars_wroc.plans.steps import Fields, let
 from polars_wroc.ranking.areas import pieces, total
-from polars_wroc.ranking.curve import Curve, is_divisor
+from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
+# Of a sum along the curve, and the weights of the positives and of the negatives.
+FormulaOfSum: TypeAlias = Callable[[pl.Expr, pl.Expr, pl.Expr], pl.Expr]
 
 
 def roc_auc(curve: Curve) -> pl.Expr:
     """Weighted proportion of positive-negative pairs ranked correctly, ties counting half."""
-    area = (curve.dn * curve.tpr_middle).sum() / curve.negatives
+    ranked = (curve.dn * curve.tpr_middle).sum()
+    return auc_of(ranked, curve.positives, curve.negatives)
+
+
+def auc_of(ranked: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
+    """Compute the AUC from the sum over negatives of the share of positives above them."""
     # The sum of the weights and the last cumulative sum may differ in the last bits.
-    return curve.if_both_classes(area.clip(0.0, 1.0))
+    return if_both_classes(positives, negatives, (ranked / negatives).clip(0.0, 1.0))
 
 
 def gini(curve: Curve) -> pl.Expr:
@@ -33,13 +40,23 @@ def gini_of(auc: pl.Expr) -> pl.Expr:
 
 def ks(curve: Curve) -> pl.Expr:
     """Largest difference between the score distributions of the two classes."""
-    return curve.if_both_classes((curve.tpr - curve.fpr).abs().max())
+    return ks_of((curve.tpr - curve.fpr).abs().max(), curve.positives, curve.negatives)
+
+
+def ks_of(distance: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
+    """Return the largest distance of the rates where there are both classes."""
+    return if_both_classes(positives, negatives, distance)
 
 
 def average_precision(curve: Curve) -> pl.Expr:
     """Precision averaged over the weight of the positives."""
     precision = pl.when(curve.dp > 0).then(curve.tp / (curve.tp + curve.fp))
-    return curve.if_both_classes((curve.dp * precision).sum() / curve.positives)
+    return average_precision_of((curve.dp * precision).sum(), curve.positives, curve.negatives)
+
+
+def average_precision_of(precision: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
+    """Compute the average precision from the sum over positives of the precision there."""
+    return if_both_classes(positives, negatives, precision / positives)
 
 
 def pr_auc(curve: Curve) -> pl.Expr:

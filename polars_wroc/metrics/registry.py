@@ -10,11 +10,13 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.cost_partial_auc import CostPartialAUC
-from polars_wroc.metrics.formulas import Formula
+from polars_wroc.metrics.formulas import Formula, FormulaOfSum
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.ranking.curve import Curve
+from polars_wroc.ranking.walk_sums import walk_sum
 
 MetricName: TypeAlias = Literal[
     "roc_auc",
@@ -36,6 +38,7 @@ class CurveMetric(Metric):
 
     The ``definition`` is the first docstring line of its public function. ``over_ranges`` says
     how the values of ranges of scores combine to that of the whole curve; None if they do not. A
+    ``walk`` names the sum of a compiled walk that gives the metric, and the formula that does. A
     metric ``of_score`` uses the scores themselves, which must be probabilities; it is defined for
     one class alone.
     """
@@ -44,10 +47,17 @@ class CurveMetric(Metric):
     over_ranges: Literal["sum", "max"] | None
     summary_column: str | None = None
     of_score: bool = False
+    walk: tuple[str, FormulaOfSum] | None = None
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Compute the metric of a curve."""
         return self.formula(curve)
+
+    def of_walk(self) -> pl.Expr:
+        """Compute the metric from the sums of a walk."""
+        assert self.walk is not None
+        name, formula = self.walk
+        return formula(pl.col(walk_sum(name)), *(pl.col(walk_sum("weight", s)) for s in CLASSES))
 
     @property
     def column(self) -> str:
@@ -70,6 +80,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             "ties count half.",
             formula=formulas.roc_auc,
             over_ranges="sum",
+            walk=("ranked", formulas.auc_of),
             summary_column="auc",
             has_gap=True,
             in_short=True,
@@ -88,6 +99,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Largest difference between true and false positive rate at any threshold.",
             formula=formulas.ks,
             over_ranges="max",
+            walk=("distance", formulas.ks_of),
             summary_column="ks",
         ),
         CurveMetric(
@@ -96,6 +108,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Area under the precision-recall curve as a step function.",
             formula=formulas.average_precision,
             over_ranges="sum",
+            walk=("precision", formulas.average_precision_of),
             summary_column="average_precision",
         ),
         CurveMetric(

@@ -20,6 +20,7 @@ from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
+from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import (
     Placements,
     RowCurve,
@@ -28,6 +29,7 @@ from polars_wroc.ranking.placements import (
     placements_in_lists,
     with_cluster_sums_in_lists,
 )
+from polars_wroc.ranking.walk_sums import walk_sum
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import logit_limits
 
@@ -102,6 +104,16 @@ class Interval:
             has_weight = placements.pos.weight + placements.neg.weight > 0
             columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
         return columns | self.variance.sums(placements, field)
+
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk along the rows of a group as `sums` does."""
+        positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
+        placements = pl.col(walk_sum("placements", "pos"))
+        return {
+            "auc": formulas.auc_of(pl.col(walk_sum("ranked")), positives, negatives),
+            _ONE_MINUS_AUC: if_both_classes(positives, negatives, placements) / positives,
+            **self.variance.walk_sums(),
+        }
 
     @property
     def steps(self) -> list[Step]:

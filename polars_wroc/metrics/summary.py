@@ -11,7 +11,7 @@ from polars_wroc.counts.binning import Binning
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.metrics.registry import SUMMARY_METRICS
@@ -21,6 +21,7 @@ from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
+from polars_wroc.ranking.walk_sums import MISSING_ROWS, walk_sum
 
 # Metrics that are neither columns of the interval nor derived from the AUC.
 _OF_CURVE = [
@@ -167,11 +168,24 @@ def summary(
 def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
     interval = options.for_rows(rows)
+    sums = _sum_groups(rows, interval)
+    return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
+
+
+def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
+    """Reduce each group to the sums that `summary_of` needs."""
+    if rows.compiled and not (rows.counted or interval.options.clustered):
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
+
+        walked = compiled_sums(
+            rows, rows.compiled, frequency=interval.variance.units == "frequency"
+        )
+        return walked.select(*rows.keys, **_walked_numbers(), **interval.walk_sums())
     sorted_rows = by_descending_score(rows)
     placed = add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
     placed = with_own_cluster_sums(placed, rows.keys, interval)
-    sums = rows.aggregate(placed, summary_sums(rows, interval))
-    return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
+    return rows.aggregate(placed, summary_sums(rows, interval))
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:
@@ -214,6 +228,19 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
         "w_pos": curve.dp.sum(),
         "w_neg": curve.dn.sum(),
         **{metric.column: metric(curve) for metric in _OF_CURVE},
+    }
+
+
+def _walked_numbers() -> dict[str, pl.Expr]:
+    """Do the same from the sums of a walk."""
+    numbers = {f"n_{side}": pl.col(walk_sum("rows", side)).cast(pl.Int64) for side in CLASSES}
+    weights = {f"w_{side}": pl.col(walk_sum("weight", side)) for side in CLASSES}
+    return {
+        "n": pl.sum_horizontal(numbers.values()),
+        **numbers,
+        "n_missing": pl.col(MISSING_ROWS),
+        **weights,
+        **{metric.column: metric.of_walk() for metric in _OF_CURVE},
     }
 
 

@@ -3,8 +3,8 @@
 Every replicate is a group of one long frame, so that one call serves thousands of them. What
 comes out, and what it was made of, goes into ``coverage.md``.
 
-    python benchmarks/coverage.py
-    python benchmarks/coverage.py --replicates 2000 --seed 1
+    python benchmarks/interval_coverage.py
+    python benchmarks/interval_coverage.py --replicates 2000 --seed 1
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def preamble(options: argparse.Namespace, sections: Iterable[Section]) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
     return (
         "# Coverage of intervals and errors of tests, simulated\n\n"
-        f"`python benchmarks/coverage.py --replicates {options.replicates} "
+        f"`python benchmarks/interval_coverage.py --replicates {options.replicates} "
         f"--seed {options.seed}` with {versions}: {options.replicates:,} replicates of each "
         "setting; after ± stands the Monte Carlo standard error. "
         f"Promises met: {met} of {met + missed}.\n\n"

@@ -1,0 +1,134 @@
+"""Choose the engine: Polars plans, or the compiled one of the extra ``fast``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from functools import cache
+from importlib import import_module
+from types import TracebackType
+from typing import Literal, Self, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.plans.spill_guard import budget_is_set
+
+Engine: TypeAlias = Literal["auto", "polars", "compiled"]
+# When the compiled engine computes: where a plan is built, or where it is collected.
+When: TypeAlias = Literal["at once", "at collect"]
+
+Schema: TypeAlias = Mapping[str, pl.DataType]
+
+VARIABLE = "POLARS_WROC_ENGINE"
+_INSTALL = "pip install 'polars-wroc[fast]'"
+# With fewer rows a plan takes less time than the start of the compiled engine.
+_LEAST_ROWS = 2_000_000
+
+# Engines of the `Config` blocks that are open, in the order in which they began.
+_chosen: dict[object, Engine] = {}
+
+
+class Config(ContextDecorator):
+    """Choose the engine that computes the tables of DataFrames and the audits.
+
+    Parameters
+    ----------
+    engine
+        ``"auto"``: the compiled engine if it is installed and a DataFrame has two million rows
+        or more, otherwise Polars. ``"polars"``: always Polars. ``"compiled"``: always the compiled
+        engine, which needs the extra ``fast``.
+
+    Raises
+    ------
+    ValueError
+        For another engine.
+    ModuleNotFoundError
+        For ``"compiled"`` without the extra.
+
+    Notes
+    -----
+    The choice holds within the block, in all threads. Outside of a block the environment variable
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. Both engines compute the same
+    numbers but for rounding. The compiled one gives the same bits for the same rows in the same
+    order, whatever the number of threads.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> with wroc.Config(engine="polars"):
+    ...     wroc.summary(df, "y", "s")["auc"].item()
+    0.75
+    """
+
+    def __init__(self, *, engine: Engine) -> None:
+        self._engine = _checked("engine", engine)
+        self._blocks: list[object] = []
+
+    def __enter__(self) -> Self:
+        """Use the engine until the end of the block."""
+        block = object()
+        self._blocks.append(block)
+        _chosen[block] = self._engine
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Use the engine that was used before."""
+        del _chosen[self._blocks.pop()]
+
+
+def compiled_when(frame: pl.DataFrame | pl.LazyFrame) -> When | None:
+    """Say when the compiled engine computes the tables of a frame; None if plans do."""
+    engine = _engine()
+    if isinstance(frame, pl.LazyFrame):
+        return "at collect" if engine == "compiled" else None
+    many = engine == "auto" and frame.height >= _LEAST_ROWS and _is_installed()
+    return "at once" if many or engine == "compiled" else None
+
+
+def at_once(rows: int) -> AbstractContextManager[object]:
+    """Let the compiled engine compute tables of so many rows that come from files."""
+    many = rows >= _LEAST_ROWS and not budget_is_set() and _engine() == "auto" and _is_installed()
+    return Config(engine="compiled") if many else nullcontext()
+
+
+def run(when: When, table: Callable[[], pl.DataFrame], schema: Schema) -> pl.LazyFrame:
+    """Compute a table at once, or leave it to the plan, which then needs its schema."""
+    return table().lazy() if when == "at once" else pl.defer(table, schema=schema)
+
+
+def _engine() -> Engine:
+    """Return the engine of the innermost block, or of the environment."""
+    for engine in reversed(_chosen.values()):
+        return engine
+    return _checked(VARIABLE, os.environ.get(VARIABLE) or "auto")
+
+
+def _checked(name: str, engine: str) -> Engine:
+    known: Engine
+    for known in get_args(Engine):
+        if engine == known:
+            if known == "compiled" and not _is_installed():
+                msg = f"`{name}` 'compiled' needs numba; install it with {_INSTALL}"
+                raise ModuleNotFoundError(msg, name="numba")
+            return known
+    names = ", ".join(repr(known) for known in get_args(Engine))
+    msg = f"`{name}` must be one of {names}; found {engine!r}"
+    raise ValueError(msg)
+
+
+@cache
+def _is_installed() -> bool:
+    """Whether numba can be imported: it may be there, but not for this version of NumPy."""
+    try:
+        import_module("numba")
+    except Exception:  # noqa: BLE001  (whatever is wrong with it, plans do the same)
+        return False
+    return True

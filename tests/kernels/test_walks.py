@@ -1,0 +1,112 @@
+"""Sums of the walk along sorted rows, against their definitions, on any number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sweeps import sweep
+
+from polars_wroc.kernels import threads, walks
+from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
+from polars_wroc.kernels.walks import sums_of_groups, units_of, weights_around
+
+Array = npt.NDArray[Any]
+ROWS, GROUPS = 3_000, 4
+
+
+def rows(decimals: int, *, weighted: bool) -> tuple[Array, Array, Array, SortedRows]:
+    """Scores with ties, signed weights, groups; the last group has positives only."""
+    random = np.random.default_rng(8)
+    groups = random.integers(0, GROUPS, ROWS).astype(np.uint8)
+    positive = (random.random(ROWS) < 0.3) | (groups == GROUPS - 1)
+    score = (random.normal(size=ROWS) + positive).round(decimals)
+    weight = random.gamma(2.0, 1.0, ROWS) if weighted else np.ones(ROWS, np.int8)
+    signed = np.where(positive, weight, -weight).astype(weight.dtype)
+    found = sort_rows([RowChunk(score.view(np.uint64), signed, groups)], FLOAT_BITS, GROUPS)
+    return score, signed, groups, found
+
+
+def by_definition(score: Array, signed: Array, *, frequency: bool) -> dict[Any, Any]:
+    """Compute each sum from all pairs of a positive and a negative."""
+    weight = np.abs(signed.astype(np.longdouble))
+    unit = np.ones_like(weight) if frequency else weight
+    positive = signed > 0
+    total = {True: weight[positive].sum(), False: weight[~positive].sum()}
+    above = np.sign(score[None, :] - score[:, None]) / 2 + 0.5
+    placement = np.empty(len(score), np.longdouble)
+    share = (above * weight * positive).sum(1) / total[True]
+    placement[positive] = ((above * weight * ~positive).sum(1) / total[False])[positive]
+    placement[~positive] = 1 - share[~positive]
+    sums: dict[Any, Any] = {}
+    for side, rows in (("pos", positive), ("neg", ~positive)):
+        w, u, p = weight[rows], unit[rows], placement[rows]
+        terms = (np.ones_like(w), w, w * u, w * u * u, w * p, w * u * p, w * u * p * p)
+        sums |= {(name, side): term.sum() for name, term in zip(CLASS_SUMS, terms, strict=True)}
+    reached = score[None, :] >= score[:, None]
+    tp, fp = (reached * weight * positive).sum(1), (reached * weight * ~positive).sum(1)
+    sums["ranked"] = (weight * share)[~positive].sum()
+    sums["precision"] = (weight * tp / (tp + fp))[positive].sum()
+    sums["distance"] = np.abs(tp / total[True] - fp / total[False]).max()
+    return sums
+
+
+@pytest.mark.parametrize("frequency", [False, True])
+@pytest.mark.parametrize("weighted", sweep([True, False]))
+@pytest.mark.parametrize("decimals", sweep([1, 12]))
+def test_sums_follow_their_definitions(
+    decimals: int, weighted: bool, frequency: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Several units in each group.
+    monkeypatch.setattr(walks, "_UNIT", 100)
+    monkeypatch.setattr(walks, "_LAST_UNIT", 150)
+    score, signed, groups, found = rows(decimals, weighted=weighted)
+    table = sums_of_groups(found, units_of(found), frequency=frequency)
+    names: list[Any] = [
+        *((name, side) for side in ("pos", "neg") for name in CLASS_SUMS),
+        *CURVE_SUMS,
+    ]
+    for group in range(GROUPS - 1):
+        own = groups == group
+        expected = by_definition(score[own], signed[own], frequency=frequency)
+        for name, value in zip(names, table[group], strict=True):
+            assert value == pytest.approx(float(expected[name]), rel=1e-12), name
+
+
+def test_a_group_of_one_class_has_its_weights() -> None:
+    _, signed, groups, found = rows(2, weighted=True)
+    table = sums_of_groups(found, units_of(found), frequency=False)
+    own = signed[groups == GROUPS - 1]
+    assert table[-1, :2] == pytest.approx([len(own), own.sum()])
+    assert (table[-1, len(CLASS_SUMS) : 2 * len(CLASS_SUMS)] == 0).all()
+
+
+def test_weights_around_ties_follow_their_definition() -> None:
+    score, signed, groups, found = rows(1, weighted=True)
+    around = weights_around(found, units_of(found))
+    order = np.lexsort((np.arange(ROWS), -score, groups))
+    for at in range(0, ROWS, 50):
+        row = order[at]
+        own = groups == groups[row]
+        for place, part in ((score > score[row], 0), (score >= score[row], 1)):
+            weights = signed[own & place]
+            expected = weights[weights > 0].sum(), -weights[weights < 0].sum()
+            found_here = around[part][at], around[part + 2][at]
+            assert found_here == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_bits_do_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "_UNIT", 64)
+    expected = sums_of_groups(*of_threads(2, monkeypatch), frequency=False)
+    found = sums_of_groups(*of_threads(count, monkeypatch), frequency=False)
+    np.testing.assert_array_equal(found, expected)
+
+
+def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[SortedRows, walks.Units]:
+    monkeypatch.setattr(threads, "thread_count", lambda: count)
+    *_, found = rows(1, weighted=True)
+    return found, units_of(found)

@@ -1,0 +1,116 @@
+"""The engine is chosen by a block, by the environment or by the number of rows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+from polars_wroc.plans import engine
+
+FEW = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+MANY = pl.DataFrame({"y": np.arange(2_000_000) % 2, "s": np.arange(2_000_000)})
+
+
+@pytest.mark.parametrize(
+    ("frame", "chosen", "when"),
+    [
+        (FEW, "auto", None),
+        (MANY, "auto", "at once"),
+        (MANY.lazy(), "auto", None),
+        (MANY, "polars", None),
+        (FEW, "compiled", "at once"),
+        (FEW.lazy(), "compiled", "at collect"),
+    ],
+)
+def test_choice(frame: Any, chosen: Any, when: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with wroc.Config(engine=chosen):
+        assert engine.compiled_when(frame) == when
+    monkeypatch.setenv("POLARS_WROC_ENGINE", chosen)
+    assert engine.compiled_when(frame) == when
+
+
+def test_the_innermost_block_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLARS_WROC_ENGINE", "compiled")
+    with wroc.Config(engine="compiled"), wroc.Config(engine="polars"):
+        with wroc.Config(engine="compiled"):
+            assert engine.compiled_when(FEW) == "at once"
+        assert engine.compiled_when(FEW) is None
+    assert engine.compiled_when(FEW) == "at once"
+
+
+def test_unknown_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "must be one of 'auto', 'polars', 'compiled'; found 'fast'"
+    with pytest.raises(ValueError, match=f"^`engine` {names}$"):
+        wroc.Config(engine="fast")  # type: ignore[arg-type]
+    monkeypatch.setenv("POLARS_WROC_ENGINE", "fast")
+    with pytest.raises(ValueError, match=f"^`POLARS_WROC_ENGINE` {names}$"):
+        wroc.summary(FEW, "y", "s")
+
+
+def test_without_numba_plans_compute_and_an_error_says_what_to_install() -> None:
+    text = """
+import sys
+sys.modules["numba"] = None
+import polars as pl, polars_wroc as wroc
+from polars_wroc.plans import engine
+many = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]}).select(pl.all().repeat_by(1_000_000).explode())
+print(engine.compiled_when(many), wroc.summary(many, "y", "s")["auc"].item())
+try:
+    wroc.Config(engine="compiled")
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    done = subprocess.run(  # noqa: S603  (our own text)
+        [sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == [
+        "None 1.0",
+        "`engine` 'compiled' needs numba; install it with pip install 'polars-wroc[fast]'",
+    ]
+
+
+def test_a_thread_that_outlives_the_main_one_computes() -> None:
+    text = """
+import threading, time
+import polars as pl, polars_wroc as wroc
+frame = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]})
+def late():
+    threading.main_thread().join()
+    with wroc.Config(engine="compiled"):
+        print(wroc.summary(frame, "y", "s")["auc"].item())
+threading.Thread(target=late).start()
+"""
+    done = subprocess.run(  # noqa: S603  (our own text)
+        [sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("1.0\n", "")
+
+
+def test_numba_is_imported_where_it_is_used() -> None:
+    text = """
+import sys
+import polars as pl, polars_wroc as wroc
+frame = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]})
+wroc.summary(frame, "y", "s")
+print("numba" in sys.modules)
+with wroc.Config(engine="compiled"):
+    wroc.summary(frame, "y", "s")
+print("numba" in sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != engine.VARIABLE}
+    done = subprocess.run(  # noqa: S603  (our own text)
+        [sys.executable, "-c", text],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
+    assert done.stdout.split() == ["False", "True"]

@@ -1,0 +1,182 @@
+"""Both engines compute the same: every public table, on rows of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from queries import TABLES
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.plans.engine import Engine
+
+ROWS = 400
+# Sums of thousands of terms in another order; a table of them may be a difference of two.
+SAME: Any = {"rel_tol": 1e-12, "abs_tol": 1e-12}
+
+
+def people() -> pl.DataFrame:
+    """Rows with ties, weights of 0, missing values and groups that are null or of one class."""
+    random = np.random.default_rng(1)
+    group = random.choice(np.array(["a", "b", "c", "d", None]), ROWS, p=[0.4, 0.3, 0.2, 0.05, 0.05])
+    positive = (random.random(ROWS) < 0.4) | (group == "d")
+    frame = pl.DataFrame(
+        {
+            "g": group.tolist(),
+            "h": random.integers(0, 3, ROWS),
+            "y": positive,
+            "s": (random.normal(size=ROWS) + positive).round(1),
+            "limit": random.normal(size=ROWS),
+            "w": random.choice([0.0, 0.5, 1.0, 2.5], ROWS, p=[0.05, 0.35, 0.3, 0.3]),
+        }
+    )
+    missing = pl.Series(random.random(ROWS) < 0.05)
+    return frame.with_columns(s=pl.when(~missing).then("s"))
+
+
+PEOPLE = people()
+SCORE = pl.col("s")
+LARGE = 2**53 + (SCORE.fill_null(0) * 10).cast(pl.Int64)
+KINDS: dict[str, pl.Expr] = {
+    "as they are": SCORE,
+    "all distinct": SCORE + pl.int_range(pl.len()) * 1e-6,
+    "all equal": SCORE * 0,
+    "zeros of both signs": pl.when(pl.int_range(pl.len()) % 2 == 0).then(SCORE * 0).otherwise(-0.0),
+    "Float32": SCORE.cast(pl.Float32),
+    "NaN and infinities": pl.when(SCORE > 1.5)
+    .then(float("inf"))
+    .when(SCORE < -1)
+    .then(float("-inf"))
+    .when(SCORE == 0)
+    .then(float("nan"))
+    .otherwise(SCORE),
+    "integers": (SCORE * 10).cast(pl.Int16),
+    "unsigned integers": (SCORE * 10 + 100).cast(pl.UInt32),
+    "integers beyond 2**53": LARGE,
+    "unsigned integers beyond 2**63": LARGE.cast(pl.UInt64) + 2**63,
+    "integers of 128 bits": LARGE.cast(pl.Int128) * 2**40,
+    "decimals": (SCORE * 10).cast(pl.Decimal(30, 2)),
+}
+KEYS: dict[str, pl.Expr] = {
+    "Boolean": pl.col("h") == 1,
+    "float": pl.when(pl.col("h") == 1).then(float("nan")).otherwise(pl.col("h") / 7),
+    "wide integers": pl.col("h") * 2**60,
+    "all of 8 bits": (pl.int_range(pl.len()) % 256 - 128).cast(pl.Int8),
+    "unsigned, large": (2**64 - 3 + pl.col("h").cast(pl.UInt64)).cast(pl.UInt64),
+    "integers and null": pl.when(pl.col("h") > 0).then(pl.col("h").cast(pl.Int8) + 125),
+    "integers of 128 bits": pl.col("h").cast(pl.Int128) * 2**100,
+    "all null": pl.lit(None, pl.Int32),
+    "one": pl.lit(7),
+    "256": pl.int_range(pl.len()) % 256,
+    "date": pl.date(2020, 1, 1) + pl.duration(days=pl.col("h")),
+    "time": pl.datetime(2020, 1, 1) + pl.duration(microseconds=pl.col("h")),
+    "Enum": pl.col("g").cast(pl.Enum(["d", "c", "b", "a", "none"])),
+    "Categorical": pl.col("g").cast(pl.Categorical),
+    "binary": pl.col("g").cast(pl.Binary),
+    "null text": pl.lit(None, pl.String),
+    "many": pl.int_range(pl.len()) // 3,
+}
+SUMMARIES: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "groups": {"by": "g"},
+    "weights": {"weight": "w", "by": ["h", "g"]},
+    "frequencies": {"weight": "w", "by": "g", "weight_type": "frequency"},
+    "clusters": {"weight": "w", "by": "g", "cluster": "h"},
+}
+
+
+def both(table: Callable[[Any], Any], frame: pl.DataFrame) -> pl.DataFrame:
+    """Compute a table by both engines, eager and lazy, and return it."""
+    with wroc.Config(engine="polars"):
+        expected: pl.DataFrame = table(frame)
+    with wroc.Config(engine="compiled"):
+        eager: pl.DataFrame = table(frame)
+        lazy: pl.DataFrame = table(frame.lazy()).collect()
+    assert_frame_equal(eager, expected, **SAME)
+    # The same bits, whenever it computes.
+    assert_frame_equal(lazy, eager, check_exact=True)
+    return eager
+
+
+@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
+def test_every_table(name: str) -> None:
+    frame = PEOPLE.with_columns(s=pl.col("s").fill_null(0.3), limit=pl.col("limit"))
+    with wroc.Config(engine="polars"):
+        expected = TABLES[name](frame.lazy()).collect()
+    with wroc.Config(engine="compiled"):
+        found = TABLES[name](frame.lazy()).collect()
+    assert_frame_equal(found, expected, **SAME)
+
+
+@pytest.mark.parametrize("call", sweep(SUMMARIES, fast=["weights"]))
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_every_kind(kind: str, call: str) -> None:
+    options = SUMMARIES[call]
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    table = both(lambda f: wroc.summary(f, "y", "s", **options), frame)
+    assert table["n"].sum() > ROWS / 2
+
+
+@pytest.mark.parametrize("kind", sweep(KEYS, fast=list(KEYS)[::2]))
+def test_groups_of_every_kind(kind: str) -> None:
+    frame = PEOPLE.with_columns(k=KEYS[kind])
+    table = both(lambda f: wroc.summary(f, "y", "s", weight="w", by=["k"]), frame)
+    assert table.schema["k"] == frame.schema["k"]
+    groups: list[list[Any]] = [["k", "g"], ["g", "k"], [pl.lit(1).alias("one"), "k"]]
+    for by in groups:
+        both(partial(wroc.summary, label="y", score="s", weight="w", by=by), frame)
+
+
+@pytest.mark.parametrize("call", SUMMARIES)
+def test_summaries_of_every_kind(call: str) -> None:
+    both(lambda f: wroc.summary(f, "y", "s", **SUMMARIES[call]), PEOPLE)
+
+
+@pytest.mark.parametrize("label", ["y", pl.col("y").cast(pl.Int8), pl.col("y") * 2 - 1])
+def test_labels_of_every_kind(label: Any) -> None:
+    both(lambda f: wroc.summary(f, label, "s", weight="w", by="g"), PEOPLE)
+
+
+def test_several_models() -> None:
+    table = both(lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w", by="g"), PEOPLE)
+    assert table["model"].unique(maintain_order=True).to_list() == ["s", "limit"]
+
+
+@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_few_rows(rows: int, by: str | None) -> None:
+    both(lambda f: wroc.summary(f, "y", "s", weight="w", by=by), PEOPLE.head(rows))
+
+
+def test_rows_that_all_lack_a_score() -> None:
+    frame = PEOPLE.with_columns(s=pl.lit(None, pl.Float64))
+    table = both(lambda f: wroc.summary(f, "y", "s", by="g"), frame)
+    assert table["n_missing"].sum() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": pl.lit(2)}, "`label` must be Boolean, hold 0 and 1 or -1 and 1"),
+        ({"y": pl.col("h") - 1}, "`label` must hold 0 and 1 or -1 and 1"),
+        ({"w": pl.lit(-1.0)}, "`weight` must be finite and zero or more"),
+        ({"w": pl.lit(float("nan"))}, "`weight` must be finite and zero or more"),
+    ],
+)
+def test_bad_values_are_refused_alike(change: dict[str, pl.Expr], message: str) -> None:
+    frame = PEOPLE.with_columns(**change)
+    engines: list[Engine] = ["polars", "compiled"]
+    for engine in engines:
+        rows: Any
+        for rows in (frame, frame.lazy()):
+            with (
+                wroc.Config(engine=engine),
+                pytest.raises(pl.exceptions.InvalidOperationError, match=message),
+            ):
+                wroc.summary(rows, "y", "s", weight="w").lazy().collect()
