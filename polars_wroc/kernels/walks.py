@@ -1,38 +1,35 @@
 """Walks along sorted rows: sums over each group, and cumulative weights around each row.
 
-Rows are cut into units of some thousand rows, at the end of a tie, by the rows alone. A first
-walk adds up the weights of each unit; with the totals of its group and the weights before it, each
-unit is then walked by itself. Sums are added within units and then over units, which keeps them
+Rows are cut into blocks of some thousand rows, at the end of a tie, by the rows alone. A first
+walk adds up the weights of each block; with the totals of its group and the weights before it, each
+block is then walked by itself. Sums are added within blocks and then over blocks, which keeps them
 exact to some 1e-15, and makes them the same for any number of threads.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polars_wroc.kernels.compiling import ONE, ZERO, U, kernel
-from polars_wroc.kernels.sorting import SortedRows
+from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 from polars_wroc.kernels.threads import run, shares
 
-Array: TypeAlias = NDArray[Any]
-
-# Rows of a unit.
-_UNIT = 1 << 15
-# The last unit of a group may be half as large again.
-_LAST_UNIT = _UNIT + _UNIT // 2
+# Rows of a block.
+_BLOCK = 1 << 15
+# The last block of a group may be half as large again.
+_LAST_BLOCK = _BLOCK + _BLOCK // 2
 
 SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
 
 
-class Units(NamedTuple):
-    """Units of rows: the first row of each, its group, and the weights of both classes.
+class Blocks(NamedTuple):
+    """Blocks of rows: the first row of each, its group, and the weights of both classes.
 
-    ``before`` are the weights of its group before the unit, ``totals`` those of its whole group.
-    ``begins`` is the first unit of each group that has rows.
+    ``before`` are the weights of its group before the block, ``totals`` those of its whole group.
+    ``begins`` is the first block of each group that has rows.
     """
 
     cuts: Array
@@ -44,19 +41,14 @@ class Units(NamedTuple):
     def __len__(self) -> int:
         return len(self.groups)
 
-    @property
-    def shares(self) -> list[tuple[int, int]]:
-        """Shares of the units for threads."""
-        return shares(len(self.groups), int(self.cuts[-1]))
 
-
-def units_of(rows: SortedRows) -> Units:
-    """Cut groups into units, and add up the weights before each."""
+def blocks_of(rows: SortedRows) -> Blocks:
+    """Cut groups into blocks, and add up the weights before each."""
     if not len(rows.keys):
         none, weights = np.zeros(0, np.int64), np.zeros((0, 2))
-        return Units(np.zeros(1, np.uint64), none, none, weights, weights)
+        return Blocks(np.zeros(1, np.uint64), none, none, weights, weights)
     starts = rows.starts
-    large = np.flatnonzero(np.diff(starts.astype(np.int64)) > _LAST_UNIT)
+    large = np.flatnonzero(np.diff(starts.astype(np.int64)) > _LAST_BLOCK)
     inside = [_cuts_inside(rows.keys, int(starts[g]), int(starts[g + 1])) for g in large]
     cuts = np.unique(np.concatenate([starts, *inside]).astype(np.uint64))
     groups = np.searchsorted(starts, cuts[:-1], side="right") - 1
@@ -71,57 +63,60 @@ def units_of(rows: SortedRows) -> Units:
             before[a + 1 : b] = weights[a : b - 1].cumsum(0)
     sizes = np.diff(np.append(begins, len(groups)))
     totals = np.repeat(np.add.reduceat(weights, begins), sizes, axis=0)
-    return Units(cuts, groups, begins, before, totals)
+    return Blocks(cuts, groups, begins, before, totals)
 
 
-def sums_of_groups(rows: SortedRows, units: Units, *, frequency: bool) -> Array:
-    """Return a row of `SUMS` for each group that has rows; ``frequency``: units count weights."""
-    sums = np.empty((len(units), SUMS))
-    if not len(units):
+def sums_of_groups(rows: SortedRows, blocks: Blocks, *, frequency: bool) -> Array:
+    """Return a row of `SUMS` for each group that has rows.
+
+    With ``frequency`` a row is as many observations as its weight says.
+    """
+    sums = np.empty((len(blocks), SUMS))
+    if not len(blocks):
         return sums
     _run(
         lambda a, b: _walk(
-            rows.keys, rows.signed, units.cuts, units.before, units.totals, frequency, a, b, sums
+            rows.keys, rows.signed, blocks.cuts, blocks.before, blocks.totals, frequency, a, b, sums
         ),
-        len(units),
-        units.cuts,
+        len(blocks),
+        blocks.cuts,
     )
-    table = np.add.reduceat(sums, units.begins)
-    table[:, -1] = np.maximum.reduceat(sums[:, -1], units.begins)
+    table = np.add.reduceat(sums, blocks.begins)
+    table[:, -1] = np.maximum.reduceat(sums[:, -1], blocks.begins)
     return table
 
 
-def weights_around(rows: SortedRows, units: Units) -> tuple[Array, Array, Array, Array]:
+def weights_around(rows: SortedRows, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
     """Cumulative weights of both classes, before and after all rows that tie with a row."""
     around = tuple(np.empty(len(rows.keys)) for _ in range(4))
     _run(
-        lambda a, b: _place(rows.keys, rows.signed, units.cuts, units.before, a, b, *around),
-        len(units),
-        units.cuts,
+        lambda a, b: _place(rows.keys, rows.signed, blocks.cuts, blocks.before, a, b, *around),
+        len(blocks),
+        blocks.cuts,
     )
     return around  # type: ignore[return-value]
 
 
-def _run(task: Any, units: int, cuts: Array) -> None:
-    run(task, shares(units, int(cuts[-1])))
+def _run(task: Any, blocks: int, cuts: Array) -> None:
+    run(task, shares(blocks, int(cuts[-1])))
 
 
 def _cuts_inside(keys: Array, start: int, stop: int) -> list[int]:
     """Cut a group after so many rows, at the end of a tie."""
     cuts = []
-    at = start + _UNIT
-    while at + _UNIT // 2 < stop:
+    at = start + _BLOCK
+    while at + _BLOCK // 2 < stop:
         at += int(np.searchsorted(keys[at:stop], keys[at - 1], side="right"))
         if at >= stop:
             break
         cuts.append(at)
-        at += _UNIT
+        at += _BLOCK
     return cuts
 
 
 @kernel
 def _class_weights(signed: Array, cuts: Array, a: int, b: int, weights: Array) -> None:
-    """Add up the weights of both classes in each unit."""
+    """Add up the weights of both classes in each block."""
     for t in range(U(a), U(b)):
         pos, neg = 0.0, 0.0
         for i in range(cuts[t], cuts[t + ONE]):
@@ -143,7 +138,7 @@ def _walk(
     b: int,
     sums: Array,
 ) -> None:
-    """Add up the rows of each unit, in the order of `CLASS_SUMS` and `CURVE_SUMS`.
+    """Add up the rows of each block, in the order of `CLASS_SUMS` and `CURVE_SUMS`.
 
     The placement of a positive is the share of the negatives above it, and of a negative that of
     the positives below it; tied rows count half.

@@ -19,6 +19,7 @@ from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import (
@@ -110,7 +111,7 @@ class Interval:
         positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
         placements = pl.col(walk_sum("placements", "pos"))
         return {
-            "auc": formulas.auc_of(pl.col(walk_sum("ranked")), positives, negatives),
+            "auc": ROC_AUC.of_walk(),
             _ONE_MINUS_AUC: if_both_classes(positives, negatives, placements) / positives,
             **self.variance.walk_sums(),
         }

@@ -30,7 +30,7 @@ _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes the tables of DataFrames and the audits.
+    """Choose the engine that computes `summary`.
 
     Parameters
     ----------
@@ -49,9 +49,13 @@ class Config(ContextDecorator):
     Notes
     -----
     The choice holds within the block, in all threads. Outside of a block the environment variable
-    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. Both engines compute the same
-    numbers but for rounding. The compiled one gives the same bits for the same rows in the same
-    order, whatever the number of threads.
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. With ``cluster``, ``bins`` or counts
+    Polars computes whatever is chosen, and so it does all other tables, except that `fairness` is
+    made of a summary. With ``"compiled"`` the summary of a LazyFrame is computed when it is
+    collected, and its plan cannot be serialised.
+
+    Both engines compute the same numbers but for rounding. The compiled one gives the same bits for
+    the same rows in the same order, whatever the number of threads.
 
     Examples
     --------

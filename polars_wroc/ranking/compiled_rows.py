@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
@@ -15,18 +13,17 @@ from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
     SIGNED_BITS,
     UNSIGNED_BITS,
+    Array,
     KeyBits,
     RowChunk,
     SortedRows,
     sort_rows,
 )
-from polars_wroc.kernels.walks import Units, sums_of_groups, units_of
+from polars_wroc.kernels.walks import Blocks, blocks_of, sums_of_groups
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
 from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS
-
-Array: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -35,15 +32,15 @@ class CompiledRows:
 
     groups: GroupNumbers
     sorted_rows: SortedRows
-    units: Units
+    blocks: Blocks
     # For each number of a group.
     missing: Array
 
     def sums(self, *, frequency: bool) -> pl.DataFrame:
         """Sum the rows of each group: see `compiled_sums`."""
-        with_rows = self.units.groups[self.units.begins]
+        with_rows = self.blocks.groups[self.blocks.begins]
         sums = np.zeros((self.groups.size, len(WALK_SUMS)))
-        sums[with_rows] = sums_of_groups(self.sorted_rows, self.units, frequency=frequency)
+        sums[with_rows] = sums_of_groups(self.sorted_rows, self.blocks, frequency=frequency)
         there = self.missing > 0
         there[with_rows] = True
         if self.groups.numbers is None:
@@ -78,19 +75,19 @@ def compile_rows(rows: Rows) -> CompiledRows:
     numbers = groups.numbers
     if table[WEIGHT].null_count():
         complete = table[WEIGHT].is_not_null()
-        left_out = np.zeros(1, np.uint8) if numbers is None else numbers[~complete.to_numpy()]
         if numbers is None:
             missing[0] = table[WEIGHT].null_count()
         else:
-            missing += np.bincount(left_out, minlength=groups.size)
-            numbers = _read_only(numbers[complete.to_numpy()])
+            kept = complete.to_numpy()
+            missing += np.bincount(numbers[~kept], minlength=groups.size)
+            numbers = _read_only(numbers[kept])
         table = table.filter(complete)
     score, key_bits = _in_64_bits(table[SCORE])
     weight = table[WEIGHT]
     if weight.dtype != pl.Int8:
         weight = weight.cast(pl.Float64)
     sorted_rows = sort_rows(_chunks(score, weight, numbers), key_bits, groups.size)
-    return CompiledRows(groups, sorted_rows, units_of(sorted_rows), missing)
+    return CompiledRows(groups, sorted_rows, blocks_of(sorted_rows), missing)
 
 
 def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[RowChunk]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from polars_wroc.kernels.sorting import Array
 
 _ROW = "__row"
 # Of the products of codes many may have no row; at most so many, or one for each four rows.

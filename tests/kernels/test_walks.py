@@ -12,7 +12,7 @@ from sweeps import sweep
 from polars_wroc.kernels import threads, walks
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
-from polars_wroc.kernels.walks import sums_of_groups, units_of, weights_around
+from polars_wroc.kernels.walks import blocks_of, sums_of_groups, weights_around
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4
@@ -60,11 +60,11 @@ def by_definition(score: Array, signed: Array, *, frequency: bool) -> dict[Any, 
 def test_sums_follow_their_definitions(
     decimals: int, weighted: bool, frequency: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Several units in each group.
-    monkeypatch.setattr(walks, "_UNIT", 100)
-    monkeypatch.setattr(walks, "_LAST_UNIT", 150)
+    # Several blocks in each group.
+    monkeypatch.setattr(walks, "_BLOCK", 100)
+    monkeypatch.setattr(walks, "_LAST_BLOCK", 150)
     score, signed, groups, found = rows(decimals, weighted=weighted)
-    table = sums_of_groups(found, units_of(found), frequency=frequency)
+    table = sums_of_groups(found, blocks_of(found), frequency=frequency)
     names: list[Any] = [
         *((name, side) for side in ("pos", "neg") for name in CLASS_SUMS),
         *CURVE_SUMS,
@@ -78,7 +78,7 @@ def test_sums_follow_their_definitions(
 
 def test_a_group_of_one_class_has_its_weights() -> None:
     _, signed, groups, found = rows(2, weighted=True)
-    table = sums_of_groups(found, units_of(found), frequency=False)
+    table = sums_of_groups(found, blocks_of(found), frequency=False)
     own = signed[groups == GROUPS - 1]
     assert table[-1, :2] == pytest.approx([len(own), own.sum()])
     assert (table[-1, len(CLASS_SUMS) : 2 * len(CLASS_SUMS)] == 0).all()
@@ -86,7 +86,7 @@ def test_a_group_of_one_class_has_its_weights() -> None:
 
 def test_weights_around_ties_follow_their_definition() -> None:
     score, signed, groups, found = rows(1, weighted=True)
-    around = weights_around(found, units_of(found))
+    around = weights_around(found, blocks_of(found))
     order = np.lexsort((np.arange(ROWS), -score, groups))
     for at in range(0, ROWS, 50):
         row = order[at]
@@ -100,13 +100,13 @@ def test_weights_around_ties_follow_their_definition() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_bits_do_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "_UNIT", 64)
+    monkeypatch.setattr(walks, "_BLOCK", 64)
     expected = sums_of_groups(*of_threads(2, monkeypatch), frequency=False)
     found = sums_of_groups(*of_threads(count, monkeypatch), frequency=False)
     np.testing.assert_array_equal(found, expected)
 
 
-def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[SortedRows, walks.Units]:
+def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[SortedRows, walks.Blocks]:
     monkeypatch.setattr(threads, "thread_count", lambda: count)
     *_, found = rows(1, weighted=True)
-    return found, units_of(found)
+    return found, blocks_of(found)
