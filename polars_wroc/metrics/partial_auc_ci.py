@@ -221,6 +221,12 @@ def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.
         placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
     (weight, placement), (other, _) = placements
     known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
-    one_minus_auc = known / weight.sum()
+    one_minus_auc = _without_rounding(known / weight.sum())
     sums = as_struct(interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field))
     return in_struct(placed.list.eval(sums), [*interval.steps, area.scale], PARTIAL_COLUMNS)
+
+
+def _without_rounding(share: pl.Expr) -> pl.Expr:
+    """Make an empty or a full area exactly 0 or 1: it is a difference of two sums."""
+    at_end = pl.when(share <= TOLERANCE).then(0.0).when(share >= 1 - TOLERANCE).then(1.0)
+    return at_end.otherwise(share)
