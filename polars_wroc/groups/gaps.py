@@ -1,9 +1,9 @@
-"""Gaps of groups, in three phases: place the rows, sum over each group, compare the sums.
+"""Gaps of groups, in two phases: sum over each group, compare the sums.
 
-`place` sorts the rows and adds the weights ranked above and below each, overall and in its group.
-`sum_groups` reduces each group to a row of sums. `compare` turns these, and the cells of a
-confusion matrix where there is a threshold, into gaps with intervals and tests. What depends on
-the kind of `Reference` is in its class.
+`sum_groups` ranks the rows, overall and in their groups, and reduces each group to a row of sums,
+in a plan or by walks of the compiled engine. `compare` turns these, and the cells of a confusion
+matrix where there is a threshold, into gaps with intervals and tests. What depends on the kind of
+`Reference` is in its class.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ import polars.selectors as cs
 
 from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
 from polars_wroc.groups.min_rows import both_large_enough, large_enough
+from polars_wroc.groups.ranked_groups import PlannedGroups, WalkedGroups
 from polars_wroc.groups.rate_gaps import RateGaps
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import DIFFERENCE_VARIANCE, OWN, REFERENCE, REPEATED, Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import collect
+from polars_wroc.plans.engine import run
 from polars_wroc.plans.steps import as_struct, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, with_rank_weights
+from polars_wroc.ranking.walk_sums import walked_class_counts
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted_together
 from polars_wroc.thresholds.search import confusion_at
@@ -62,30 +66,46 @@ def measure_gaps(
 ) -> pl.LazyFrame:
     """Compute the gaps of checked rows: of AUCs and, with ``thresholds``, of rates."""
     compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
-    placed = place(rows, compared)
-    sums = sum_groups(rows, placed, compared)
+    sums = sum_groups(rows, compared)
     cells = None if thresholds is None else confusion_at(rows, thresholds)
     table = compare(sums, cells, rows.keys, compared, tests)
     return adjusted_gaps(table, rows.keys, rows.model_keys, tests.adjust)
 
 
-def place(rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Sort the rows; compute placements in each group and, if the reference needs them, overall."""
-    placed = reference.place_among_all(by_descending_score(rows))
-    placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
-    return with_rank_weights(placed)
+def sum_groups(rows: Rows, reference: Reference) -> pl.LazyFrame:
+    """Rank the rows of each group, and reduce them to their sums."""
+    planned = _plan_sums(rows, reference)
+    if rows.compiled and not rows.counted:
+        types = planned.collect_schema()
+        return run(rows.compiled, lambda: _walk_groups(rows, reference, types), types)
+    return with_bin_slack(planned, rows, rows.model_keys)
 
 
-def sum_groups(rows: Rows, placed: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
-    """Reduce each group of placed rows to its sums."""
+def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Compute placements of sorted rows in each group."""
+    return with_rank_weights(
+        add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
+    )
+
+
+def _plan_sums(rows: Rows, reference: Reference) -> pl.LazyFrame:
+    placed = place(reference.place_among_all(by_descending_score(rows)), rows)
     # Sorted, because the first of several groups with the highest AUC is the reference.
     sums = rows.aggregate(placed, reference.aggregates | rows.class_counts()).sort(rows.keys)
-    return completed(sums, rows, reference)
+    return reference.completed(sums, PlannedGroups(rows, rows.keys, rows.model_keys))
 
 
-def completed(sums: pl.LazyFrame, rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Add to the sums of sorted groups those that need another pass over the rows."""
-    return with_bin_slack(reference.completed(sums, rows), rows, rows.model_keys)
+def _walk_groups(rows: Rows, reference: Reference, types: pl.Schema) -> pl.DataFrame:
+    """Walk along the rows of each group for the same sums."""
+    # Needs numba, which is an extra.
+    from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+
+    compiled = compile_rows(rows, rows.model_keys, frequency=reference.units == "frequency")
+    walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums
+    sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts())
+    groups = WalkedGroups(compiled, rows.keys, rows.model_keys)
+    table = collect(reference.completed(sums.lazy(), groups))
+    return table.select(pl.col(name).cast(dtype) for name, dtype in types.items()).sort(rows.keys)
 
 
 def compare(

@@ -50,3 +50,8 @@ def join_on_keys(
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     """Compute a value within each group of keys, or over all rows if there are no keys."""
     return value.over(keys) if keys else value
+
+
+def own_categories() -> pl.Categorical:
+    """Return a type for text keys, whose categories begin at 0 and end with the table."""
+    return pl.Categorical(pl.Categories.random())

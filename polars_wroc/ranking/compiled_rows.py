@@ -1,54 +1,131 @@
-"""Rows that the compiled engine sorted: in memory, group by group, by descending score."""
+"""Rows that the compiled engine sorted, and the walks along them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.kernels.sorting import (
-    FLOAT_BITS,
-    SIGNED_BITS,
-    UNSIGNED_BITS,
-    Array,
-    KeyBits,
-    RowChunk,
-    SortedRows,
-    sort_rows,
-)
-from polars_wroc.kernels.walks import Blocks, blocks_of, sums_of_groups
+from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, Groups, cut_blocks
+from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
+from polars_wroc.kernels.walks import InAll, Points, in_all_of, sums_of_partitions, walk
+from polars_wroc.plans.by_keys import own_categories
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import When, run
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
-from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS
+from polars_wroc.ranking.score_keys import ScoreKeys, in_64_bits
+from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS, WALK_SUMS_IN_ALL, walk_sum
+
+
+class Walked(NamedTuple):
+    """Sums of each group of each partition, and points of its curve.
+
+    Sums have the keys, `MISSING_ROWS`, `WALK_SUMS` and perhaps `WALK_SUMS_IN_ALL`; points the keys,
+    `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`.
+    """
+
+    sums: pl.DataFrame
+    points: pl.DataFrame
 
 
 @dataclass(frozen=True)
 class CompiledRows:
-    """Sorted rows that have a label, score and weight, and numbers of rows that do not."""
+    """Sorted rows that have a label, score and weight, and numbers of rows that do not.
 
-    groups: GroupNumbers
+    Each partition is sorted by itself; its rows carry the codes of their groups, if there are any.
+    """
+
+    partitions: GroupNumbers
+    codes: GroupNumbers
     sorted_rows: SortedRows
-    blocks: Blocks
-    # For each number of a group.
+    score_keys: ScoreKeys
+    # For each partition and code.
     missing: Array
+    frequency: bool
 
-    def sums(self, *, frequency: bool) -> pl.DataFrame:
-        """Sum the rows of each group: see `compiled_sums`."""
-        with_rows = self.blocks.groups[self.blocks.begins]
-        sums = np.zeros((self.groups.size, len(WALK_SUMS)))
-        sums[with_rows] = sums_of_groups(self.sorted_rows, self.blocks, frequency=frequency)
-        there = self.missing > 0
-        there[with_rows] = True
-        if self.groups.numbers is None:
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return cut_blocks(self.sorted_rows, self.codes.size)
+
+    @cached_property
+    def _in_all(self) -> InAll:
+        sums, _ = walk(self.sorted_rows, self._blocks, frequency=self.frequency)
+        return in_all_of(self._blocks, sums)
+
+    @cached_property
+    def _code_keys(self) -> pl.DataFrame:
+        """The keys of each code."""
+        return pl.DataFrame(self.codes.key_values(np.arange(self.codes.size)))
+
+    def walk(self, keys: Sequence[str] = (), *, in_all: bool = False, parts: int = 0) -> Walked:
+        """Sum the groups of these keys, which are some of those of the codes.
+
+        ``in_all`` adds the sums among all rows of the partition; the curves have points at both
+        ends of each of their ``parts``.
+        """
+        numbers = number_groups(self._code_keys, keys)
+        sums, points = walk(
+            self.sorted_rows,
+            self._blocks,
+            _groups(numbers),
+            frequency=self.frequency,
+            in_all=self._in_all if in_all else None,
+            parts=parts,
+        )
+        table = self._by_partition(sums)
+        return Walked(self._sums(numbers, table), self._points(numbers, points, table))
+
+    def walk_without(self, keys: Sequence[str], group: pl.DataFrame) -> pl.DataFrame:
+        """Return the `WALK_SUMS` of the other groups of a partition.
+
+        ``group`` is one row with the keys of the partition and of the group.
+        """
+        numbers = number_groups(self._code_keys, keys)
+        left_out = numbers.number_of(group)
+        assert numbers.numbers is not None
+        others = Groups(1, (numbers.numbers == left_out).astype(np.uint32))
+        sums, _ = walk(self.sorted_rows, self._blocks, others, frequency=self.frequency)
+        partition = self._by_partition(sums)[self.partitions.number_of(group), 0]
+        return pl.DataFrame(dict(zip(WALK_SUMS, partition.reshape(-1, 1), strict=True)))
+
+    def _by_partition(self, sums: Array) -> Array:
+        """Add up the sums of blocks; 0 for a partition without rows."""
+        blocks = self._blocks
+        table = np.zeros((self.partitions.size, *sums.shape[1:]))
+        table[blocks.partitions[blocks.begins]] = sums_of_partitions(blocks, sums)
+        return table
+
+    def _sums(self, numbers: GroupNumbers, table: Array) -> pl.DataFrame:
+        missing = np.zeros(table.shape[:2], np.int64)
+        of_code = np.zeros(self.codes.size, int) if numbers.numbers is None else numbers.numbers
+        np.add.at(missing.T, of_code, self.missing.T)
+        rows = [WALK_SUMS.index(walk_sum("rows", side)) for side in CLASSES]
+        there = (missing > 0) | (table[..., rows] > 0).any(-1)
+        if self.partitions.numbers is None and numbers.numbers is None:
             there[:] = True
-        numbers = np.flatnonzero(there)
-        columns = {MISSING_ROWS: self.missing[numbers]}
-        columns |= dict(zip(WALK_SUMS, sums[numbers].T, strict=True))
-        return pl.DataFrame([*self.groups.key_values(numbers), *pl.DataFrame(columns)])
+        partition, group = np.nonzero(there)
+        names = [MISSING_ROWS, *WALK_SUMS, *WALK_SUMS_IN_ALL]
+        columns = dict(zip(names, [missing[there], *table[there].T], strict=False))
+        return pl.DataFrame([*self._keys(numbers, partition, group), *pl.DataFrame(columns)])
+
+    def _points(self, numbers: GroupNumbers, points: Points, table: Array) -> pl.DataFrame:
+        keys = self._keys(numbers, points.partitions, points.groups)
+        weights = [WALK_SUMS.index(walk_sum("weight", side)) for side in CLASSES]
+        totals = table[points.partitions, points.groups][:, weights]
+        columns = np.hstack([points.weights, totals]).T
+        score = self.score_keys.scores(self.sorted_rows.keys[points.rows]).alias(SCORE)
+        names = (TP, FP, POSITIVES, NEGATIVES)
+        return pl.DataFrame([*keys, score, *map(pl.Series, names, columns)])
+
+    def _keys(self, numbers: GroupNumbers, partition: Array, group: Array) -> list[pl.Series]:
+        return [*self.partitions.key_values(partition), *numbers.key_values(group)]
 
 
 def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
@@ -58,46 +135,54 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
     """
     types = rows.frame.select(rows.keys).collect_schema()
     schema = {**types, MISSING_ROWS: pl.Int64(), **dict.fromkeys(WALK_SUMS, pl.Float64())}
-    return run(when, lambda: compile_rows(rows).sums(frequency=frequency).cast(types), schema)
+
+    def table() -> pl.DataFrame:
+        return compile_rows(rows, rows.keys, frequency=frequency).walk().sums.cast(types)
+
+    return run(when, table, schema)
 
 
-def compile_rows(rows: Rows) -> CompiledRows:
-    """Sort checked rows, each of which is one row."""
+def compile_rows(rows: Rows, partition_keys: Sequence[str], *, frequency: bool) -> CompiledRows:
+    """Sort checked rows, each of which is one row.
+
+    With ``frequency`` a row is as many observations as its weight says.
+    """
     schema = rows.frame.collect_schema()
     # In a plan, several threads do this; a column alone takes one.
     texts = [key for key in rows.keys if schema[key] == pl.String]
-    # Categories of their own, which begin at 0 and end with the table.
-    categories = pl.Categorical(pl.Categories.random())
-    table = collect(rows.frame.with_columns(pl.col(texts).cast(categories)))
+    table = collect(rows.frame.with_columns(pl.col(texts).cast(own_categories())))
     _check_labels(rows, table)
-    groups = number_groups(table, rows.keys)
-    missing = np.zeros(groups.size, np.int64)
-    numbers = groups.numbers
-    if table[WEIGHT].null_count():
-        complete = table[WEIGHT].is_not_null()
-        if numbers is None:
-            missing[0] = table[WEIGHT].null_count()
-        else:
-            kept = complete.to_numpy()
-            missing += np.bincount(numbers[~kept], minlength=groups.size)
-            numbers = _read_only(numbers[kept])
+    partitions = number_groups(table, partition_keys)
+    codes = number_groups(table, [key for key in rows.keys if key not in partition_keys])
+    numbers = [partitions.numbers, codes.numbers]
+    complete = table[WEIGHT].is_not_null()
+    missing = np.zeros((partitions.size, codes.size), np.int64)
+    if not complete.all():
+        kept = complete.to_numpy()
+        at = [0 if each is None else each[~kept] for each in numbers]
+        np.add.at(missing, tuple(np.broadcast_arrays(*at, np.zeros((~kept).sum()))[:2]), 1)
+        numbers = [None if each is None else _read_only(each[kept]) for each in numbers]
         table = table.filter(complete)
-    score, key_bits = _in_64_bits(table[SCORE])
+    score, score_keys = in_64_bits(table[SCORE])
     weight = table[WEIGHT]
     if weight.dtype != pl.Int8:
         weight = weight.cast(pl.Float64)
-    sorted_rows = sort_rows(_chunks(score, weight, numbers), key_bits, groups.size)
-    return CompiledRows(groups, sorted_rows, blocks_of(sorted_rows), missing)
+    chunks = _chunks(score, weight, *numbers)
+    sorted_rows = sort_rows(chunks, score_keys.key_bits, partitions.size)
+    return CompiledRows(partitions, codes, sorted_rows, score_keys, missing, frequency)
 
 
-def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[RowChunk]:
+def _chunks(
+    score: pl.Series, weight: pl.Series, partitions: Array | None, codes: Array | None
+) -> list[RowChunk]:
     """Cut the rows as the columns are cut in memory, so that nothing is copied."""
     if score.chunk_lengths() != weight.chunk_lengths():
         score, weight = score.rechunk(), weight.rechunk()
     chunks, start = [], 0
     for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
-        own = None if numbers is None else numbers[start : start + len(scores)]
-        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), own))
+        rows = slice(start, start + len(scores))
+        of_rows = [None if numbers is None else numbers[rows] for numbers in (partitions, codes)]
+        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), *of_rows))
         start += len(scores)
     return chunks
 
@@ -115,16 +200,10 @@ def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
         collect(rows.aggregate(table.lazy(), {ZERO_LABEL: check}))
 
 
-def _in_64_bits(score: pl.Series) -> tuple[pl.Series, KeyBits]:
-    """Return scores of 64 bits, of which no two different ones are equal."""
-    dtype = score.dtype
-    if dtype.is_float():
-        return score.cast(pl.Float64), FLOAT_BITS
-    if dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal():
-        score = score.rank("dense")
-    if score.dtype.is_unsigned_integer():
-        return score.cast(pl.UInt64), UNSIGNED_BITS
-    return score.cast(pl.Int64), SIGNED_BITS
+def _groups(numbers: GroupNumbers) -> Groups:
+    if numbers.numbers is None:
+        return ONE_GROUP
+    return Groups(numbers.size, numbers.numbers.astype(np.uint32))
 
 
 def _array(column: pl.Series) -> Array:

@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 from sweeps import sweep
 
-from polars_wroc.kernels import threads, walks
+from polars_wroc.kernels import blocks, threads
+from polars_wroc.kernels.blocks import cut_blocks
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
-from polars_wroc.kernels.walks import blocks_of, sums_of_groups, weights_around
+from polars_wroc.kernels.walks import sums_of_partitions, walk, weights_around
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4
@@ -28,6 +29,13 @@ def rows(decimals: int, *, weighted: bool) -> tuple[Array, Array, Array, SortedR
     signed = np.where(positive, weight, -weight).astype(weight.dtype)
     found = sort_rows([RowChunk(score.view(np.uint64), signed, groups)], FLOAT_BITS, GROUPS)
     return score, signed, groups, found
+
+
+def sums_of(rows: SortedRows, *, frequency: bool) -> Array:
+    """Walk along partitions of one group each."""
+    cut = cut_blocks(rows)
+    sums, _ = walk(rows, cut, frequency=frequency)
+    return sums_of_partitions(cut, sums)[:, 0]
 
 
 def by_definition(score: Array, signed: Array, *, frequency: bool) -> dict[Any, Any]:
@@ -61,10 +69,9 @@ def test_sums_follow_their_definitions(
     decimals: int, weighted: bool, frequency: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Several blocks in each group.
-    monkeypatch.setattr(walks, "_BLOCK", 100)
-    monkeypatch.setattr(walks, "_LAST_BLOCK", 150)
+    monkeypatch.setattr(blocks, "_BLOCK", 100)
     score, signed, groups, found = rows(decimals, weighted=weighted)
-    table = sums_of_groups(found, blocks_of(found), frequency=frequency)
+    table = sums_of(found, frequency=frequency)
     names: list[Any] = [
         *((name, side) for side in ("pos", "neg") for name in CLASS_SUMS),
         *CURVE_SUMS,
@@ -78,7 +85,7 @@ def test_sums_follow_their_definitions(
 
 def test_a_group_of_one_class_has_its_weights() -> None:
     _, signed, groups, found = rows(2, weighted=True)
-    table = sums_of_groups(found, blocks_of(found), frequency=False)
+    table = sums_of(found, frequency=False)
     own = signed[groups == GROUPS - 1]
     assert table[-1, :2] == pytest.approx([len(own), own.sum()])
     assert (table[-1, len(CLASS_SUMS) : 2 * len(CLASS_SUMS)] == 0).all()
@@ -86,7 +93,7 @@ def test_a_group_of_one_class_has_its_weights() -> None:
 
 def test_weights_around_ties_follow_their_definition() -> None:
     score, signed, groups, found = rows(1, weighted=True)
-    around = weights_around(found, blocks_of(found))
+    around = weights_around(found, cut_blocks(found))
     order = np.lexsort((np.arange(ROWS), -score, groups))
     for at in range(0, ROWS, 50):
         row = order[at]
@@ -100,13 +107,13 @@ def test_weights_around_ties_follow_their_definition() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_bits_do_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "_BLOCK", 64)
-    expected = sums_of_groups(*of_threads(2, monkeypatch), frequency=False)
-    found = sums_of_groups(*of_threads(count, monkeypatch), frequency=False)
+    monkeypatch.setattr(blocks, "_BLOCK", 64)
+    expected = sums_of(of_threads(2, monkeypatch), frequency=False)
+    found = sums_of(of_threads(count, monkeypatch), frequency=False)
     np.testing.assert_array_equal(found, expected)
 
 
-def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[SortedRows, walks.Blocks]:
+def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> SortedRows:
     monkeypatch.setattr(threads, "thread_count", lambda: count)
     *_, found = rows(1, weighted=True)
-    return found, blocks_of(found)
+    return found
