@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audits.plan import AuditPlan
-from polars_wroc.audits.ranked_segments import rank_segments
+from polars_wroc.audits.ranked_segments import RankedSegments, rank_segments
 from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
@@ -23,7 +23,6 @@ from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.gaps import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (
     CLUSTER,
     ROW_COUNT,
@@ -36,7 +35,6 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import summary_sums
 from polars_wroc.plans.by_keys import join_on_keys, own_categories
 from polars_wroc.plans.collect import collect, collect_all
@@ -48,7 +46,6 @@ from polars_wroc.thresholds.search import (
     ROWS_REJECTED,
     ROWS_SELECTED,
     common_threshold,
-    confusion_at,
 )
 
 _CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARKS)
@@ -78,8 +75,9 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     if when is None:
         table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
     read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=when is None, compiled=when)
-    cells = count_decisions(read, plan)
-    sums, points = sum_segments(read, plan, reference, interval)
+    ranked = rank_segments(read, reference, interval)
+    cells = count_decisions(read, plan, ranked)
+    sums, points = sum_segments(read, plan, ranked)
     plan.references.check(sums)
     # Computed once for two tables.
     at_threshold = None if cells is None else collect(in_columns(cells, plan.metrics.steps)).lazy()
@@ -114,12 +112,12 @@ def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
     return table, missing
 
 
-def count_decisions(rows: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
+def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.LazyFrame | None:
     """Count the decisions in each segment by adding up those of the smallest segments."""
     if plan.choice is None:
         return None
     thresholds = collect(common_threshold(rows, plan.choice)).lazy()
-    smallest = collect(confusion_at(rows, thresholds)).lazy()
+    smallest = ranked.decisions(thresholds).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -134,23 +132,23 @@ def count_decisions(rows: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
 
 
 def sum_segments(
-    rows: Rows, plan: AuditPlan, reference: Reference, interval: Interval
+    rows: Rows, plan: AuditPlan, ranked: RankedSegments
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    of_segment = summary_sums(rows, interval)
+    reference = ranked.reference
+    of_segment = summary_sums(rows, ranked.interval)
     if not rows.binned:
         of_segment |= calibration_sums(rows, plan.tests.weight_type)
         of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
     of_size = {name: reference.aggregates[name] for name in OWN_WEIGHTS}
     aggregates = of_segment | reference.aggregates
-    ranked = rank_segments(rows, reference, interval)
     # Sums that do not depend on ranks add up over the smallest segments.
     of_smallest = {
         name: value
         for name, value in aggregates.items()
         if not ranked.depends_on_ranks(name, value)
     }
-    smallest = collect(rows.aggregate(rows.frame, of_smallest)).lazy()
+    smallest = ranked.unranked_sums(of_smallest).lazy()
     added = {name: pl.col(name).sum() for name in of_smallest}
     tables = []
     for grouping in plan.groupings:

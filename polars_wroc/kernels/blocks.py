@@ -8,18 +8,20 @@ exact to some 1e-15, and makes them the same for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from polars_wroc.kernels.compiling import ONE, TWO, U, kernel
-from polars_wroc.kernels.sorting import Array, SortedRows
+from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, kernel
+from polars_wroc.kernels.sorting import Array, KeyBits, SortedRows
+from polars_wroc.kernels.sums import UNRANKED_SUMS
 from polars_wroc.kernels.threads import run, shares
 
 # Rows of a block, and for each group: so many that sums take less memory than rows.
 _BLOCK, _ROWS_PER_GROUP = 1 << 15, 32
+_WIDTH = len(UNRANKED_SUMS)
 
 
 class Blocks(NamedTuple):
@@ -85,8 +87,8 @@ class ClassWeights(NamedTuple):
     totals: Array
 
 
-def cut_blocks(rows: SortedRows, groups: int = 1) -> Blocks:
-    """Cut partitions of so many groups into blocks."""
+def cut_blocks(rows: SortedRows, groups: int = 1, cuts: Sequence[int] = ()) -> Blocks:
+    """Cut partitions of so many groups into blocks, at ``cuts`` too."""
     if not len(rows.keys):
         none = np.zeros(0, np.int64)
         return Blocks(np.zeros(1, np.uint64), none, none)
@@ -95,17 +97,32 @@ def cut_blocks(rows: SortedRows, groups: int = 1) -> Blocks:
     # The last block may be half as large again.
     large = np.flatnonzero(np.diff(starts.astype(np.int64)) > size + size // 2)
     inside = [_cuts_inside(rows.keys, int(starts[p]), int(starts[p + 1]), size) for p in large]
-    cuts = np.unique(np.concatenate([starts, *inside]).astype(np.uint64))
-    partitions = np.searchsorted(starts, cuts[:-1], side="right") - 1
-    return Blocks(cuts, partitions, np.flatnonzero(np.diff(partitions, prepend=-1)))
+    found = np.unique(np.concatenate([starts, cuts, *inside]).astype(np.uint64))
+    partitions = np.searchsorted(starts, found[:-1], side="right") - 1
+    return Blocks(found, partitions, np.flatnonzero(np.diff(partitions, prepend=-1)))
 
 
 def class_weights(rows: SortedRows, blocks: Blocks, groups: Groups = ONE_GROUP) -> ClassWeights:
     """Add up the weights of each group."""
     weights = np.zeros((len(blocks), groups.size, 2))
     flat, codes = weights.reshape(-1), groups.codes_of(rows)
-    blocks.run(lambda a, b: _class_weights(rows.signed, *codes, blocks.cuts, a, b, flat))
+    blocks.run(lambda a, b: _add_weights(rows.signed, *codes, blocks.cuts, a, b, flat))
     return ClassWeights(blocks.before(weights), weights, blocks.totals(weights))
+
+
+def unranked_sums(
+    rows: SortedRows, blocks: Blocks, groups: Groups, key_bits: KeyBits, values: Array | None
+) -> Array:
+    """Add up the `UNRANKED_SUMS` of each block and group.
+
+    The scores are those of the keys, or the ``values`` with the numbers that these stand for.
+    """
+    sums = np.zeros((len(blocks), groups.size, _WIDTH))
+    flat, codes = sums.reshape(-1), groups.codes_of(rows)
+    scores = np.zeros(0) if values is None else values
+    arrays = (rows.keys, key_bits, scores, rows.signed, *codes, blocks.cuts)
+    blocks.run(lambda a, b: _add_classes(*arrays, a, b, flat))
+    return sums
 
 
 def _cuts_inside(keys: Array, start: int, stop: int, size: int) -> list[int]:
@@ -122,7 +139,7 @@ def _cuts_inside(keys: Array, start: int, stop: int, size: int) -> list[int]:
 
 
 @kernel
-def _class_weights(
+def _add_weights(
     signed: Array,
     codes: Array,
     group_of: Array,
@@ -145,9 +162,51 @@ def _class_weights(
         for i in range(cuts[t], cuts[t + ONE]):
             g = U(group_of[codes[i]])
             if g < groups:
-                at = (t * groups + g) * TWO
                 x = float(signed[i])
-                if x > 0.0:
-                    weights[at] += x
+                weights[(t * groups + g) * TWO + (ZERO if x > 0.0 else ONE)] += abs(x)
+
+
+@kernel
+def _add_classes(
+    keys: Array,
+    key_bits: KeyBits,
+    scores: Array,
+    signed: Array,
+    codes: Array,
+    group_of: Array,
+    groups: np.uint64,
+    cuts: Array,
+    a: int,
+    b: int,
+    sums: Array,
+) -> None:
+    """Do the same with squares, numbers of rows and scores."""
+    is_float, is_unsigned = key_bits.of_signed == ZERO, key_bits.of_signed == ~ZERO
+    # The same 64 bits.
+    held = np.empty(1, np.uint64)
+    as_float, as_integer = held.view(np.float64), held.view(np.int64)
+    for t in range(U(a), U(b)):
+        for i in range(cuts[t], cuts[t + ONE]):
+            g = ZERO if len(group_of) == 0 else U(group_of[codes[i]])
+            if g < groups:
+                flip = key_bits.of_signed
+                if (keys[i] ^ flip) >> U(63) == ZERO:
+                    flip = key_bits.of_others
+                bits = keys[i] ^ flip
+                held[ZERO] = bits
+                if len(scores) > 0:
+                    score = scores[bits]
+                elif is_float:
+                    score = as_float[ZERO]
+                elif is_unsigned:
+                    score = float(bits)
                 else:
-                    weights[at + ONE] -= x
+                    score = float(as_integer[ZERO])
+                at = (t * groups + g) * U(_WIDTH)
+                x = float(signed[i])
+                sums[at + U(6)] += abs(x) * score
+                sums[at + U(7)] += 0.0 if 0.0 <= score <= 1.0 else 1.0
+                at += ZERO if x > 0.0 else ONE
+                sums[at] += abs(x)
+                sums[at + TWO] += x * x
+                sums[at + U(4)] += 1.0

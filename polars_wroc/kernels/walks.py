@@ -20,9 +20,9 @@ _DISTANCE = OWN_SUMS - 1
 # Where the sums of the negatives begin, those of the curve, and those among all rows.
 _NEG, _CURVE = U(len(CLASS_SUMS)), U(2 * len(CLASS_SUMS))
 _POS_IN_ALL, _NEG_IN_ALL = U(OWN_SUMS), U(OWN_SUMS + len(SUMS_IN_ALL))
-_THREE, _FOUR, _FIVE, _SIX = U(3), U(4), U(5), U(6)
-# What positions on a curve are rounded to.
-_DIGITS = 1e9
+_THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = U(3), U(4), U(5), U(6), U(7), U(8)
+# What positions on a curve are rounded to, and more than that changes a length.
+_DIGITS, _NEAR = 1e9, 1e-8
 
 
 class InAll(NamedTuple):
@@ -193,6 +193,14 @@ def _part(tp: float, fp: float, positives: float, negatives: float, parts: int) 
     return int(min(max(number, 1.0), float(parts)))
 
 
+@inlined
+def _write_point(
+    rows: Array, weights: Array, at: np.uint64, row: np.uint64, tp: float, fp: float
+) -> None:
+    rows[at] = row
+    weights[at * TWO], weights[at * TWO + ONE] = tp, fp
+
+
 @kernel
 def _walk(
     keys: Array,
@@ -222,8 +230,11 @@ def _walk(
     """
     in_all, one_group = len(all_before) > 0, len(group_of) == 0
     width = U(ALL_SUMS) if in_all else U(OWN_SUMS)
-    # The weights of both classes above, for each group.
-    above = np.empty(groups * TWO)
+    # Of each group, in one cache line: the weights of both classes above, their totals, the inverse
+    # totals, about the largest distance, and about the length of the curve where a part ends.
+    state = np.empty(groups * _EIGHT)
+    # Of each group: the place of its part, and the number of rows up to its last tie, or 0.
+    place_of, last = np.zeros(groups, np.uint64), np.zeros(groups, np.uint64)
     # In a tie: its groups, and the sums of w and w u of both classes of each.
     touched, tie = np.empty(groups, np.uint64), np.zeros(groups * _FOUR)
     # Of all groups: the sums of w, w u and w u M of both classes above, and of both classes below.
@@ -231,8 +242,15 @@ def _walk(
     up = down = up_squares = down_squares = up_moments = down_moments = 0.0
     for t in range(U(a), U(b)):
         of_block = t * groups * TWO
-        for g in range(groups * TWO):
-            above[g] = before[of_block + g]
+        for j in range(groups):
+            s, g = j * _EIGHT, U(j)
+            last[g] = ZERO
+            for side in range(TWO):
+                total = totals[of_block + g * TWO + side]
+                state[s + side] = before[of_block + g * TWO + side]
+                state[s + TWO + side] = total
+                state[s + _FOUR + side] = 1.0 / total if total > 0.0 else 0.0
+            state[s + _SIX], state[s + _SEVEN] = -1.0, 0.0
         if in_all:
             of_all = t * _SIX
             p, n = all_before[of_all], all_before[of_all + ONE]
@@ -291,8 +309,13 @@ def _walk(
                     dpu, dnu = tie[of_tie + TWO], tie[of_tie + _THREE]
                     tie[of_tie] = tie[of_tie + ONE] = 0.0
                     tie[of_tie + TWO] = tie[of_tie + _THREE] = 0.0
-                tp, fp = above[g * TWO], above[g * TWO + ONE]
-                positives, negatives = totals[of_block + g * TWO], totals[of_block + g * TWO + ONE]
+                s = g * _EIGHT
+                tp, fp, positives, negatives = (
+                    state[s],
+                    state[s + ONE],
+                    state[s + TWO],
+                    state[s + _THREE],
+                )
                 at = (t * groups + g) * width
                 above_own, below_own = fp + dn / 2.0, positives - (tp + dp / 2.0)
                 if dp > 0.0:
@@ -313,19 +336,34 @@ def _walk(
                         )  # fmt: skip
                 tp += dp
                 fp += dn
-                above[g * TWO], above[g * TWO + ONE] = tp, fp
-                distance = at + _CURVE + TWO
-                sums[distance] = max(sums[distance], abs(tp / positives - fp / negatives))
+                tpr, fpr = tp * state[s + _FOUR], fp * state[s + _FIVE]
+                if abs(tpr - fpr) > state[s + _SIX]:
+                    state[s + _SIX] = abs(tpr - fpr)
+                    sums[at + _CURVE + TWO] = abs(tp / positives - fp / negatives)
                 if parts > 0:
-                    part = _part(tp, fp, positives, negatives, parts)
-                    place = U(of_part_0[t * groups + g] + part)
-                    if point_rows[place * TWO] == ZERO:
-                        point_rows[place * TWO] = i
-                        point_weights[place * _FOUR] = tp
-                        point_weights[place * _FOUR + ONE] = fp
-                    point_rows[place * TWO + ONE] = i
-                    point_weights[place * _FOUR + TWO] = tp
-                    point_weights[place * _FOUR + _THREE] = fp
+                    if tpr + fpr >= state[s + _SEVEN]:
+                        part = _part(tp, fp, positives, negatives, parts)
+                        place = U(of_part_0[t * groups + g] + part)
+                        if last[g] == ZERO or place != place_of[g]:
+                            if last[g] > ZERO:
+                                _write_point(
+                                    point_rows, point_weights, place_of[g] * TWO + ONE, last[g],
+                                    state[s], state[s + ONE],
+                                )  # fmt: skip
+                            _write_point(point_rows, point_weights, place * TWO, i, tp, fp)
+                            place_of[g] = place
+                        # Somewhat less, as it is rounded.
+                        end_of_part = 2.0 * part / parts - _NEAR
+                        state[s + _SEVEN] = end_of_part if part < parts else np.inf
+                    last[g] = i
+                state[s], state[s + ONE] = tp, fp
+        for j in range(groups if parts > 0 else ZERO):
+            s, g = j * _EIGHT, U(j)
+            if last[g] > ZERO:
+                _write_point(
+                    point_rows, point_weights, place_of[g] * TWO + ONE, last[g],
+                    state[s], state[s + ONE],
+                )  # fmt: skip
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, Groups, cut_blocks
+from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, Groups, cut_blocks, unranked_sums
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.walks import InAll, Points, in_all_of, sums_of_partitions, walk
 from polars_wroc.plans.by_keys import own_categories
@@ -21,7 +21,13 @@ from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
 from polars_wroc.ranking.score_keys import ScoreKeys, in_64_bits
-from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS, WALK_SUMS_IN_ALL, walk_sum
+from polars_wroc.ranking.walk_sums import (
+    DECIDED_SUMS,
+    MISSING_ROWS,
+    WALK_SUMS,
+    WALK_SUMS_IN_ALL,
+    walk_sum,
+)
 
 
 class Walked(NamedTuple):
@@ -48,39 +54,86 @@ class CompiledRows:
     score_keys: ScoreKeys
     # For each partition and code.
     missing: Array
+    # Whether a row is as many observations as its weight says.
     frequency: bool
+    # Curves have points at both ends of each of so many parts.
+    parts: int
 
     @cached_property
     def _blocks(self) -> Blocks:
         return cut_blocks(self.sorted_rows, self.codes.size)
 
     @cached_property
+    def _overall(self) -> tuple[Array, Points]:
+        """The walk in which a partition is one group."""
+        return self._walk(ONE_GROUP)
+
+    @cached_property
     def _in_all(self) -> InAll:
-        sums, _ = walk(self.sorted_rows, self._blocks, frequency=self.frequency)
-        return in_all_of(self._blocks, sums)
+        return in_all_of(self._blocks, self._overall[0])
 
     @cached_property
     def _code_keys(self) -> pl.DataFrame:
         """The keys of each code."""
         return pl.DataFrame(self.codes.key_values(np.arange(self.codes.size)))
 
-    def walk(self, keys: Sequence[str] = (), *, in_all: bool = False, parts: int = 0) -> Walked:
+    @property
+    def partition_keys(self) -> pl.DataFrame:
+        """The keys of each partition."""
+        keys = self.partitions.key_values(np.arange(self.partitions.size))
+        return pl.DataFrame(keys) if keys else pl.DataFrame(height=1)
+
+    def walk(self, keys: Sequence[str] = (), *, in_all: bool = False) -> Walked:
         """Sum the groups of these keys, which are some of those of the codes.
 
-        ``in_all`` adds the sums among all rows of the partition; the curves have points at both
-        ends of each of their ``parts``.
+        ``in_all`` adds the sums among all rows of the partition.
         """
         numbers = number_groups(self._code_keys, keys)
-        sums, points = walk(
-            self.sorted_rows,
-            self._blocks,
-            _groups(numbers),
-            frequency=self.frequency,
-            in_all=self._in_all if in_all else None,
-            parts=parts,
-        )
+        if keys:
+            sums, points = self._walk(_groups(numbers), self._in_all if in_all else None)
+        else:
+            sums, points = self._overall
         table = self._by_partition(sums)
         return Walked(self._sums(numbers, table), self._points(numbers, points, table))
+
+    def decided_sums(self, first_rejected: Sequence[int] = ()) -> pl.DataFrame:
+        """Sum what does not depend on ranks, for each partition and code.
+
+        A row has the keys and `DECIDED_SUMS`: from the first rejected row of the partition on, rows
+        are rejected; without such rows, all are.
+        """
+        blocks = cut_blocks(self.sorted_rows, self.codes.size, first_rejected)
+        one_group = self.codes.numbers is None
+        each_code = Groups(self.codes.size, np.arange(self.codes.size, dtype=np.uint32))
+        keys, values = self.score_keys.key_bits, self.score_keys.values
+        sums = unranked_sums(
+            self.sorted_rows,
+            blocks,
+            ONE_GROUP if one_group else each_code,
+            keys,
+            None if values is None else values.cast(pl.Float64).to_numpy(),
+        )
+        limits = np.asarray(first_rejected or self.sorted_rows.starts[:-1], np.uint64)
+        selected = (blocks.cuts[:-1] < limits[blocks.partitions])[:, None, None]
+        table = np.zeros((self.partitions.size, self.codes.size, 2, sums.shape[-1]))
+        for side, where in enumerate((selected, ~selected)):
+            np.add.at(table[:, :, side], blocks.partitions, sums * where)
+        there = (table[..., :2].sum((2, 3)) > 0) | (self.missing > 0)
+        sums_of_rows = table[there].reshape(-1, len(DECIDED_SUMS)).T
+        columns = dict(zip(DECIDED_SUMS, sums_of_rows, strict=True))
+        return pl.DataFrame([*self._keys(self.codes, *np.nonzero(there)), *pl.DataFrame(columns)])
+
+    def first_rejected(self, partition: int, is_selected: Callable[[pl.Series], bool]) -> int:
+        """Find the first row of a partition whose score is not selected, unlike all before."""
+        low, high = (int(row) for row in self.sorted_rows.starts[partition : partition + 2])
+        while low < high:
+            middle = (low + high) // 2
+            keys = self.sorted_rows.keys[middle : middle + 1]
+            if is_selected(self.score_keys.scores(keys)):
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def walk_without(self, keys: Sequence[str], group: pl.DataFrame) -> pl.DataFrame:
         """Return the `WALK_SUMS` of the other groups of a partition.
@@ -91,9 +144,13 @@ class CompiledRows:
         left_out = numbers.number_of(group)
         assert numbers.numbers is not None
         others = Groups(1, (numbers.numbers == left_out).astype(np.uint32))
-        sums, _ = walk(self.sorted_rows, self._blocks, others, frequency=self.frequency)
+        sums, _ = self._walk(others)
         partition = self._by_partition(sums)[self.partitions.number_of(group), 0]
         return pl.DataFrame(dict(zip(WALK_SUMS, partition.reshape(-1, 1), strict=True)))
+
+    def _walk(self, groups: Groups, in_all: InAll | None = None) -> tuple[Array, Points]:
+        rows, blocks, parts = self.sorted_rows, self._blocks, self.parts
+        return walk(rows, blocks, groups, frequency=self.frequency, in_all=in_all, parts=parts)
 
     def _by_partition(self, sums: Array) -> Array:
         """Add up the sums of blocks; 0 for a partition without rows."""
@@ -142,11 +199,10 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
     return run(when, table, schema)
 
 
-def compile_rows(rows: Rows, partition_keys: Sequence[str], *, frequency: bool) -> CompiledRows:
-    """Sort checked rows, each of which is one row.
-
-    With ``frequency`` a row is as many observations as its weight says.
-    """
+def compile_rows(
+    rows: Rows, partition_keys: Sequence[str], *, frequency: bool, parts: int = 0
+) -> CompiledRows:
+    """Sort checked rows, each of which is one row; see `CompiledRows` for the options."""
     schema = rows.frame.collect_schema()
     # In a plan, several threads do this; a column alone takes one.
     texts = [key for key in rows.keys if schema[key] == pl.String]
@@ -169,7 +225,7 @@ def compile_rows(rows: Rows, partition_keys: Sequence[str], *, frequency: bool) 
         weight = weight.cast(pl.Float64)
     chunks = _chunks(score, weight, *numbers)
     sorted_rows = sort_rows(chunks, score_keys.key_bits, partitions.size)
-    return CompiledRows(partitions, codes, sorted_rows, score_keys, missing, frequency)
+    return CompiledRows(partitions, codes, sorted_rows, score_keys, missing, frequency, parts)
 
 
 def _chunks(

@@ -71,7 +71,7 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     numbers = coded[0].codes.astype(smallest)
     for key in coded[1:]:
         numbers *= smallest.type(key.values.height)
-        numbers += key.codes.astype(smallest)
+        numbers += key.codes.astype(smallest, copy=False)
     # As kernels know arrays that they only read.
     numbers.flags.writeable = False
     return GroupNumbers(numbers, count, coded)
@@ -82,7 +82,7 @@ def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     dtype = column.dtype
     if dtype == pl.Boolean:
         column = column.cast(pl.UInt8)
-    category = column.dtype in (pl.Categorical, pl.Enum)
+    category = isinstance(column.dtype, pl.Categorical | pl.Enum)
     integer = column.dtype.is_integer() and column.dtype not in (pl.Int128, pl.UInt128)
     if not (integer or column.dtype.is_temporal() or category):
         return None
@@ -98,8 +98,10 @@ def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     values = values.cat.to(column.dtype) if category else values.cast(column.dtype)
     values = values.cast(dtype)
     codes = physical.fill_null(low).to_numpy()
-    # In 64 bits no difference overflows, as there are few.
-    codes = codes - low if codes.itemsize == _LONG else np.subtract(codes, low, dtype=np.int64)
+    if low:
+        # In 64 bits no difference overflows, as there are few.
+        codes = codes - low if codes.itemsize == _LONG else np.subtract(codes, low, dtype=np.int64)
+    codes = codes.astype(np.min_scalar_type(count))
     if physical.null_count():
         codes[physical.is_null().to_numpy()] = count
         values = values.append(pl.Series([None], dtype=dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL, UNRANKED_SUMS
 from polars_wroc.ranking.curve import if_both_classes
 
 # Number of the rows that lack a label, score or weight.
@@ -23,6 +23,22 @@ WALK_SUMS = [
 ]
 # Those that `SUMS_IN_ALL` adds.
 WALK_SUMS_IN_ALL = [walk_sum(name, side) for side in CLASSES for name in SUMS_IN_ALL]
+
+# Of rows at or above a threshold, and below it.
+DECISIONS = ("selected", "rejected")
+
+
+def decided_sum(decision: str, name: str) -> str:
+    """Name the column of one of `UNRANKED_SUMS` over the selected or the rejected rows."""
+    return f"__{decision}_{name}"
+
+
+def over_decisions(name: str) -> pl.Expr:
+    """Add up one of `UNRANKED_SUMS` over the selected and the rejected rows."""
+    return pl.sum_horizontal(decided_sum(decision, name) for decision in DECISIONS)
+
+
+DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
 
 
 def walked_class_counts() -> dict[str, pl.Expr]:
