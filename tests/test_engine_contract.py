@@ -91,6 +91,24 @@ SUMMARIES: dict[str, dict[str, Any]] = {
 }
 
 
+GAPS: dict[str, dict[str, Any]] = {
+    "rest": {"weight": "w", "threshold": 0.5},
+    "overall": {"reference": "overall"},
+    "best": {"reference": "best", "weight": "w"},
+    "a group": {"reference": "b", "threshold": 0.0},
+    "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
+}
+AUDITS: dict[str, dict[str, Any]] = {
+    "weights": {"weight": "w", "threshold": 0.5},
+    "overall": {"reference": "overall"},
+    "best": {"reference": "best", "weight": "w", "max_fpr": 0.2},
+    "named": {"reference": {"g": "b"}, "weight": "w"},
+    "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
+    "clusters": {"weight": "w", "cluster": "h"},
+    "no rows of a group": {"threshold": float("inf"), "by": [pl.col("h") > 5]},
+}
+
+
 def both(table: Callable[[Any], Any], frame: pl.DataFrame) -> pl.DataFrame:
     """Compute a table by both engines, eager and lazy, and return it."""
     with wroc.Config(engine="polars"):
@@ -136,6 +154,75 @@ def test_groups_of_every_kind(kind: str) -> None:
 @pytest.mark.parametrize("call", SUMMARIES)
 def test_summaries_of_every_kind(call: str) -> None:
     both(lambda f: wroc.summary(f, "y", "s", **SUMMARIES[call]), PEOPLE)
+
+
+@pytest.mark.parametrize("call", sweep(GAPS, fast=["rest"]))
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "integers beyond 2**53"]))
+def test_gaps_of_scores_of_every_kind(kind: str, call: str) -> None:
+    both(
+        lambda f: wroc.group_gaps(f, "y", "s", by="g", **GAPS[call]),
+        PEOPLE.with_columns(s=KINDS[kind]),
+    )
+
+
+@pytest.mark.parametrize("kind", sweep(KEYS, fast=list(KEYS)[::5]))
+def test_gaps_of_groups_of_every_kind(kind: str) -> None:
+    frame = PEOPLE.with_columns(k=KEYS[kind])
+    table = both(
+        lambda f: wroc.group_gaps(f, "y", ["s", "limit"], by=["k", "g"], weight="w"), frame
+    )
+    assert table.schema["k"] == frame.schema["k"]
+
+
+def test_gaps_to_groups_of_nearly_all_rows() -> None:
+    frame = PEOPLE.with_columns(k=pl.int_range(pl.len()) % 50 == 0)
+    for reference in ("rest", "overall"):
+        options: Any = {"by": "k", "weight": "w", "reference": reference}
+        both(partial(wroc.group_gaps, label="y", score=["s", "limit"], **options), frame)
+
+
+@pytest.mark.parametrize("score", ["s", ["s", "limit"]])
+@pytest.mark.parametrize("call", AUDITS)
+def test_audits(call: str, score: Any) -> None:
+    options: dict[str, Any] = {"by": ["g", "h"]} | AUDITS[call]
+    options["intersections"] = len(options["by"]) > 1
+    found = audits_by_both(PEOPLE, score, **options)
+    again = audits_by_both(PEOPLE.lazy(), score, **options)
+    assert_frame_equal(found.segments, again.segments, check_exact=True)
+    assert_frame_equal(found.gaps, again.gaps, check_exact=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_audits_of_scores_of_every_kind(kind: str) -> None:
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    audits_by_both(frame, "s", by=["g", "h"], weight="w", threshold=0.5)
+
+
+def test_audits_of_probabilities_judge_their_calibration() -> None:
+    frame = PEOPLE.with_columns(s=(1 / (1 + (-pl.col("s")).exp())).round(2))
+    for weight_type in ("probability", "frequency"):
+        options: Any = {"weight": "w", "weight_type": weight_type}
+        found = audits_by_both(frame, "s", by=["g", "h"], **options)
+        assert found.calibration is not None
+    whole = audits_by_both(frame.with_columns(s=(pl.col("s") > 0.5).cast(pl.Int8)), "s", by="g")
+    assert whole.calibration is not None
+
+
+def audits_by_both(frame: Any, score: Any, **options: Any) -> wroc.Audit:
+    """Audit by both engines, and return the result of the compiled one."""
+    with wroc.Config(engine="polars"):
+        expected = wroc.audit(frame, "y", score, **options)
+    with wroc.Config(engine="compiled"):
+        found = wroc.audit(frame, "y", score, **options)
+    for name in ("segments", "gaps", "curves", "calibration", "fairness", "missing"):
+        table, other = getattr(found, name), getattr(expected, name)
+        assert (table is None) == (other is None)
+        if table is not None:
+            keys = [key for key in ("attribute", "segment", "model") if key in table.columns]
+            # Of a weight of thousands.
+            assert_frame_equal(table, other, rel_tol=1e-12, abs_tol=1e-11)
+            assert keys or name == "missing"
+    return found
 
 
 @pytest.mark.parametrize("label", ["y", pl.col("y").cast(pl.Int8), pl.col("y") * 2 - 1])

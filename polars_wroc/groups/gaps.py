@@ -1,9 +1,9 @@
 """Gaps of groups, in two phases: sum over each group, compare the sums.
 
-`sum_groups` ranks the rows, overall and in their groups, and reduces each group to a row of sums,
-in a plan or by walks of the compiled engine. `compare` turns these, and the cells of a confusion
-matrix where there is a threshold, into gaps with intervals and tests. What depends on the kind of
-`Reference` is in its class.
+The first ranks the rows, overall and in their groups, and reduces each group to a row of sums, in
+a plan or by walks of the compiled engine. The second, `compare`, turns these, and the cells of a
+confusion matrix where there is a threshold, into gaps with intervals and tests. What depends on
+the kind of `Reference` is in its class.
 """
 
 from __future__ import annotations
@@ -66,19 +66,15 @@ def measure_gaps(
 ) -> pl.LazyFrame:
     """Compute the gaps of checked rows: of AUCs and, with ``thresholds``, of rates."""
     compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
-    sums = sum_groups(rows, compared)
-    cells = None if thresholds is None else confusion_at(rows, thresholds)
-    table = compare(sums, cells, rows.keys, compared, tests)
-    return adjusted_gaps(table, rows.keys, rows.model_keys, tests.adjust)
+    planned = _gaps_of(*_plan_sums(rows, compared, thresholds), rows, compared, tests)
+    if rows.compiled is None or rows.counted:
+        return planned
 
+    def table() -> pl.DataFrame:
+        sums, cells = _walk_sums(rows, compared, thresholds)
+        return collect(_gaps_of(sums, cells, rows, compared, tests), few_rows=True)
 
-def sum_groups(rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Rank the rows of each group, and reduce them to their sums."""
-    planned = _plan_sums(rows, reference)
-    if rows.compiled and not rows.counted:
-        types = planned.collect_schema()
-        return run(rows.compiled, lambda: _walk_groups(rows, reference, types), types)
-    return with_bin_slack(planned, rows, rows.model_keys)
+    return run(rows.compiled, table, planned.collect_schema())
 
 
 def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
@@ -88,24 +84,46 @@ def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     )
 
 
-def _plan_sums(rows: Rows, reference: Reference) -> pl.LazyFrame:
+def _plan_sums(
+    rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None
+) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+    """Plan the sums of each group, and its cells at its threshold."""
     placed = place(reference.place_among_all(by_descending_score(rows)), rows)
     # Sorted, because the first of several groups with the highest AUC is the reference.
     sums = rows.aggregate(placed, reference.aggregates | rows.class_counts()).sort(rows.keys)
-    return reference.completed(sums, PlannedGroups(rows, rows.keys, rows.model_keys))
+    sums = reference.completed(sums, PlannedGroups(rows, rows.keys, rows.model_keys))
+    sums = with_bin_slack(sums, rows, rows.model_keys)
+    return sums, None if thresholds is None else confusion_at(rows, thresholds)
 
 
-def _walk_groups(rows: Rows, reference: Reference, types: pl.Schema) -> pl.DataFrame:
-    """Walk along the rows of each group for the same sums."""
+def _walk_sums(
+    rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None
+) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+    """Compute the same by the compiled engine."""
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+    from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
 
     compiled = compile_rows(rows, rows.model_keys, frequency=reference.units == "frequency")
-    walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums
-    sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts())
-    groups = WalkedGroups(compiled, rows.keys, rows.model_keys)
-    table = collect(reference.completed(sums.lazy(), groups))
-    return table.select(pl.col(name).cast(dtype) for name, dtype in types.items()).sort(rows.keys)
+    walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums.sort(rows.keys)
+    sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts()).lazy()
+    sums = reference.completed(sums, WalkedGroups(compiled, rows.keys, rows.model_keys))
+    keys = [pl.col(key).cast(compiled.key_types[key]) for key in rows.keys]
+    cells = None
+    if thresholds is not None:
+        cells = walked_confusion_at(compiled, thresholds).with_columns(keys)
+    return sums.with_columns(keys), cells
+
+
+def _gaps_of(
+    sums: pl.LazyFrame,
+    cells: pl.LazyFrame | None,
+    rows: Rows,
+    reference: Reference,
+    tests: GapTests,
+) -> pl.LazyFrame:
+    table = compare(sums, cells, rows.keys, reference, tests)
+    return adjusted_gaps(table, rows.keys, rows.model_keys, tests.adjust)
 
 
 def compare(

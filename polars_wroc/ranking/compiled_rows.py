@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -48,6 +48,8 @@ class CompiledRows:
     Each partition is sorted by itself; its rows carry the codes of their groups, if there are any.
     """
 
+    # The types of the keys before they were coded.
+    key_types: Mapping[str, pl.DataType]
     partitions: GroupNumbers
     codes: GroupNumbers
     sorted_rows: SortedRows
@@ -117,7 +119,7 @@ class CompiledRows:
         selected = (blocks.cuts[:-1] < limits[blocks.partitions])[:, None, None]
         table = np.zeros((self.partitions.size, self.codes.size, 2, sums.shape[-1]))
         for side, where in enumerate((selected, ~selected)):
-            np.add.at(table[:, :, side], blocks.partitions, sums * where)
+            np.add.at(table[:, :, side], blocks.partitions, np.where(where, sums, 0.0))
         there = (table[..., :2].sum((2, 3)) > 0) | (self.missing > 0)
         sums_of_rows = table[there].reshape(-1, len(DECIDED_SUMS)).T
         columns = dict(zip(DECIDED_SUMS, sums_of_rows, strict=True))
@@ -225,7 +227,10 @@ def compile_rows(
         weight = weight.cast(pl.Float64)
     chunks = _chunks(score, weight, *numbers)
     sorted_rows = sort_rows(chunks, score_keys.key_bits, partitions.size)
-    return CompiledRows(partitions, codes, sorted_rows, score_keys, missing, frequency, parts)
+    key_types = {key: schema[key] for key in rows.keys}
+    return CompiledRows(
+        key_types, partitions, codes, sorted_rows, score_keys, missing, frequency, parts
+    )
 
 
 def _chunks(
