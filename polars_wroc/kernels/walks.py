@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polars_wroc.kernels.compiling import ONE, ZERO, U, kernel
+from polars_wroc.kernels.compiling import ONE, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 from polars_wroc.kernels.threads import run, shares
@@ -23,6 +23,8 @@ _BLOCK = 1 << 15
 _LAST_BLOCK = _BLOCK + _BLOCK // 2
 
 SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
+# The weight of each class, and `CURVE_SUMS`.
+_RATE_SUMS = 2 + len(CURVE_SUMS)
 
 
 class Blocks(NamedTuple):
@@ -54,7 +56,11 @@ def blocks_of(rows: SortedRows) -> Blocks:
     groups = np.searchsorted(starts, cuts[:-1], side="right") - 1
     weights = np.zeros((len(groups), 2))
     _run(lambda a, b: _class_weights(rows.signed, cuts, a, b, weights), len(groups), cuts)
-    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    return weighed(cuts, groups, np.flatnonzero(np.diff(groups, prepend=-1)), weights)
+
+
+def weighed(cuts: Array, groups: Array, begins: Array, weights: Array) -> Blocks:
+    """Know the weights of both classes in each block, and so those before it and of its group."""
     before = np.zeros_like(weights)
     # Each group starts from 0: a difference of sums over all groups would lose digits.
     ends = np.append(begins[1:], len(groups))
@@ -81,6 +87,25 @@ def sums_of_groups(rows: SortedRows, blocks: Blocks, *, frequency: bool) -> Arra
         len(blocks),
         blocks.cuts,
     )
+    return _of_groups(sums, blocks)
+
+
+def rates_of_groups(rows: SortedRows, blocks: Blocks) -> Array:
+    """Return a row for each group that has rows: the weights of both classes, and `CURVE_SUMS`.
+
+    Unlike the others this does not divide the rows between threads.
+    """
+    sums = np.empty((len(blocks), _RATE_SUMS))
+    if not len(blocks):
+        return sums
+    _walk_rates(
+        rows.keys, rows.signed, blocks.cuts, blocks.before, blocks.totals, 0, len(blocks), sums
+    )
+    return _of_groups(sums, blocks)
+
+
+def _of_groups(sums: Array, blocks: Blocks) -> Array:
+    """Add up sums of blocks over their groups; the last, the distance, is a maximum."""
     table = np.add.reduceat(sums, blocks.begins)
     table[:, -1] = np.maximum.reduceat(sums[:, -1], blocks.begins)
     return table
@@ -179,22 +204,77 @@ def _walk(
                 p_placed += dp * placement
                 p_first += dp_units * placement
                 p_second += dp_units * placement * placement
-                precision += dp * ((tp + dp) / (tp + dp + fp + dn))
             if dn > 0.0:
-                above = tp + dp / 2.0
-                placement = (positives - above) / positives
+                placement = (positives - (tp + dp / 2.0)) / positives
                 n_weight += dn
                 n_squares += dn_units
                 n_placed += dn * placement
                 n_first += dn_units * placement
                 n_second += dn_units * placement * placement
-                ranked += dn * (above / positives)
+            more, correct, far = _rates(tp, fp, dp, dn, positives, negatives)
+            ranked += more
+            precision += correct
+            distance = max(distance, far)
             tp += dp
             fp += dn
-            distance = max(distance, abs(tp / positives - fp / negatives))
         of_pos = (p_rows, p_weight, p_squares, p_cubes, p_placed, p_first, p_second)
         of_neg = (n_rows, n_weight, n_squares, n_cubes, n_placed, n_first, n_second)
         row = (*of_pos, *of_neg, ranked, precision, distance)
+        for j in range(U(len(row))):
+            sums[t, j] = row[j]
+
+
+@inlined
+def _rates(
+    tp: float, fp: float, dp: float, dn: float, positives: float, negatives: float
+) -> tuple[float, float, float]:
+    """Return what the rows of one score, of weights dp and dn, add to `CURVE_SUMS`.
+
+    Without a branch, since the class of a row cannot be foreseen.
+    """
+    tp_after, fp_after = tp + dp, fp + dn
+    selected = tp_after + fp_after
+    ranked = dn * ((tp + dp / 2.0) / positives)
+    precision = dp * (tp_after / (selected if selected > 0.0 else 1.0))
+    return ranked, precision, abs(tp_after / positives - fp_after / negatives)
+
+
+@kernel
+def _walk_rates(
+    keys: Array,
+    signed: Array,
+    cuts: Array,
+    before: Array,
+    totals: Array,
+    a: int,
+    b: int,
+    sums: Array,
+) -> None:
+    """Add up the weights of both classes and `CURVE_SUMS` in each block."""
+    for t in range(U(a), U(b)):
+        tp, fp = before[t, ZERO], before[t, ONE]
+        positives, negatives = totals[t, ZERO], totals[t, ONE]
+        p_weight = n_weight = ranked = precision = distance = 0.0
+        i, end = cuts[t], cuts[t + ONE]
+        while i < end:
+            key = keys[i]
+            dp = dn = 0.0
+            while True:
+                w = float(signed[i])
+                dp += max(w, 0.0)
+                dn += max(-w, 0.0)
+                i += ONE
+                if i == end or keys[i] != key:
+                    break
+            more, correct, far = _rates(tp, fp, dp, dn, positives, negatives)
+            ranked += more
+            precision += correct
+            distance = max(distance, far)
+            p_weight += dp
+            n_weight += dn
+            tp += dp
+            fp += dn
+        row = (p_weight, n_weight, ranked, precision, distance)
         for j in range(U(len(row))):
             sums[t, j] = row[j]
 

@@ -22,22 +22,24 @@ Schema: TypeAlias = Mapping[str, pl.DataType]
 
 VARIABLE = "POLARS_WROC_ENGINE"
 _INSTALL = "pip install 'polars-wroc[fast]'"
-# With fewer rows a plan takes less time than the start of the compiled engine.
-_LEAST_ROWS = 2_000_000
+# With fewer rows a plan takes less time than the start of the compiled engine; so it does with fewer
+# rows in all replicates together.
+_LEAST_ROWS, _LEAST_RESAMPLED = 2_000_000, 20_000_000
 
 # Engines of the `Config` blocks that are open, in the order in which they began.
 _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes `summary`.
+    """Choose the engine that computes `summary`, `bootstrap` and `abroca_test`.
 
     Parameters
     ----------
     engine
         ``"auto"``: the compiled engine if it is installed and a DataFrame has two million rows
-        or more, otherwise Polars. ``"polars"``: always Polars. ``"compiled"``: always the compiled
-        engine, which needs the extra ``fast``.
+        or more, or 20 million in all replicates or permutations together; otherwise Polars.
+        ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
+        extra ``fast``.
 
     Raises
     ------
@@ -49,10 +51,12 @@ class Config(ContextDecorator):
     Notes
     -----
     The choice holds within the block, in all threads. Outside of a block the environment variable
-    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. With ``cluster``, ``bins`` or counts
-    Polars computes whatever is chosen, and so it does all other tables, except that `fairness` is
-    made of a summary. With ``"compiled"`` the summary of a LazyFrame is computed when it is
-    collected, and its plan cannot be serialised.
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. A summary with ``cluster``, ``bins``
+    or counts is computed by Polars whatever is chosen, and so are a bootstrap of metrics other than
+    ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``, and all other tables, except
+    that `fairness` is made of a summary and `bootstrap_replicates` is as `bootstrap`. With
+    ``"compiled"`` the table of a LazyFrame is computed when it is collected, and its plan cannot be
+    serialised.
 
     Both engines compute the same numbers but for rounding. The compiled one gives the same bits for
     the same rows in the same order, whatever the number of threads.
@@ -88,13 +92,17 @@ class Config(ContextDecorator):
         del _chosen[self._blocks.pop()]
 
 
-def compiled_when(frame: pl.DataFrame | pl.LazyFrame) -> When | None:
-    """Say when the compiled engine computes the tables of a frame; None if plans do."""
+def compiled_when(frame: pl.DataFrame | pl.LazyFrame, replicates: int = 0) -> When | None:
+    """Say when the compiled engine computes the tables of a frame; None if plans do.
+
+    The rows of a frame that is resampled are walked along once for each replicate.
+    """
     engine = _engine()
     if isinstance(frame, pl.LazyFrame):
         return "at collect" if engine == "compiled" else None
-    many = engine == "auto" and frame.height >= _LEAST_ROWS and _is_installed()
-    return "at once" if many or engine == "compiled" else None
+    many = frame.height >= _LEAST_ROWS or frame.height * replicates >= _LEAST_RESAMPLED
+    pays = engine == "auto" and many and _is_installed()
+    return "at once" if pays or engine == "compiled" else None
 
 
 def at_once(rows: int) -> AbstractContextManager[object]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
@@ -25,6 +26,9 @@ from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
 from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS
 
+# No numbers of less than 32 bits, for which kernels would have to be compiled, too.
+_SMALLEST = 1 << 31
+
 
 @dataclass(frozen=True)
 class CompiledRows:
@@ -35,20 +39,39 @@ class CompiledRows:
     blocks: Blocks
     # For each number of a group.
     missing: Array
+    # Of the sorted rows, if it was asked for.
+    clusters: pl.Series | None = None
 
     def sums(self, *, frequency: bool) -> pl.DataFrame:
         """Sum the rows of each group: see `compiled_sums`."""
-        with_rows = self.blocks.groups[self.blocks.begins]
-        sums = np.zeros((self.groups.size, len(WALK_SUMS)))
-        sums[with_rows] = sums_of_groups(self.sorted_rows, self.blocks, frequency=frequency)
+        sums = sums_of_groups(self.sorted_rows, self.blocks, frequency=frequency)
+        numbers = self.numbers()
+        columns = {MISSING_ROWS: self.missing[numbers]}
+        columns |= dict(zip(WALK_SUMS, self.of_numbers(sums, numbers).T, strict=True))
+        return pl.DataFrame([*self.groups.key_values(numbers), *pl.DataFrame(columns)])
+
+    def numbers(self) -> Array:
+        """Return the numbers of the groups that there are."""
         there = self.missing > 0
-        there[with_rows] = True
+        there[self._with_rows] = True
         if self.groups.numbers is None:
             there[:] = True
-        numbers = np.flatnonzero(there)
-        columns = {MISSING_ROWS: self.missing[numbers]}
-        columns |= dict(zip(WALK_SUMS, sums[numbers].T, strict=True))
-        return pl.DataFrame([*self.groups.key_values(numbers), *pl.DataFrame(columns)])
+        return np.flatnonzero(there)
+
+    def of_numbers(self, sums: Array, numbers: Array) -> Array:
+        """Pick the sums of these groups, 0 where all rows are missing."""
+        table = np.zeros((self.groups.size, sums.shape[1]))
+        table[self._with_rows] = sums
+        return table[numbers]
+
+    def hashes_of_clusters(self, seed: int) -> Array:
+        """Hash the cluster of each row as `bootstrap` does in a plan."""
+        assert self.clusters is not None
+        return _array(self.clusters.hash(seed))
+
+    @property
+    def _with_rows(self) -> Array:
+        return self.blocks.groups[self.blocks.begins]
 
 
 def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
@@ -61,8 +84,8 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
     return run(when, lambda: compile_rows(rows).sums(frequency=frequency).cast(types), schema)
 
 
-def compile_rows(rows: Rows) -> CompiledRows:
-    """Sort checked rows, each of which is one row."""
+def compile_rows(rows: Rows, *, clusters: bool = False) -> CompiledRows:
+    """Sort checked rows, each of which is one row; on demand with their clusters."""
     schema = rows.frame.collect_schema()
     # In a plan, several threads do this; a column alone takes one.
     texts = [key for key in rows.keys if schema[key] == pl.String]
@@ -86,8 +109,26 @@ def compile_rows(rows: Rows) -> CompiledRows:
     weight = table[WEIGHT]
     if weight.dtype != pl.Int8:
         weight = weight.cast(pl.Float64)
-    sorted_rows = sort_rows(_chunks(score, weight, numbers), key_bits, groups.size)
-    return CompiledRows(groups, sorted_rows, blocks_of(sorted_rows), missing)
+    chunks = _chunks(score, weight, numbers)
+    if clusters:
+        chunks = _with_row_numbers(chunks)
+    sorted_rows = sort_rows(chunks, key_bits, groups.size)
+    found = CompiledRows(groups, sorted_rows, blocks_of(sorted_rows), missing)
+    if not clusters:
+        return found
+    return replace(found, clusters=table[CLUSTER].gather(pl.Series(sorted_rows.carried)))
+
+
+def _with_row_numbers(chunks: Sequence[RowChunk]) -> list[RowChunk]:
+    """Let each row carry its number."""
+    rows = sum(len(chunk.bits) for chunk in chunks)
+    numbers = np.arange(rows, dtype=np.min_scalar_type(rows | _SMALLEST))
+    numbered, start = [], 0
+    for chunk in chunks:
+        own = _read_only(numbers[start : start + len(chunk.bits)])
+        numbered.append(chunk._replace(carried=own))
+        start += len(chunk.bits)
+    return numbered
 
 
 def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[RowChunk]:

@@ -1,0 +1,203 @@
+"""Permute the groups of sorted rows within each class, and measure the area between two curves.
+
+Each row of a class has a random hash. The rows with the smallest hashes go to the first group, as
+many as it has in this class, the next ones to the second, and so on. No sort is needed for that:
+rows are counted in cells of the range of hashes, and only the rows of cells that two groups share
+are put in order.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
+from polars_wroc.kernels.sorting import Array
+
+# Totals of the weights of each class on both sides, in the order of `AREA_SUMS`, and the area.
+Sums: TypeAlias = Array
+# y: of positives, x: of negatives; own: of the group, rest: of the other rows.
+AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")
+
+_HASH_BITS = U(64)
+# Rows of a cell of hashes, as a power of two, and the most cells.
+_ROWS_PER_CELL, _MOST_CELL_BITS = U(3), U(16)
+# So many terms are added up before their sum is added to the whole, which keeps digits.
+_TERMS = U(1 << 12)
+
+
+@kernel
+def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
+    """Write the group of each row, from the hashes of the rows.
+
+    ``signed`` are weights, negative in negative rows; ``ends[c, g]`` are the rows of class c, 1 for
+    positives, in the groups up to g.
+    """
+    rows, count = U(len(hashes)), U(ends.shape[1])
+    bits = ONE
+    while rows >> (bits + _ROWS_PER_CELL) > ZERO and bits < _MOST_CELL_BITS:
+        bits += ONE
+    cells, shift = ONE << bits, _HASH_BITS - bits
+    # First the number of rows in each cell of each class, then the rows of the class before it.
+    before = np.zeros(TWO * cells, np.uint32)
+    for i in range(rows):
+        before[(U(signed[i] > 0) << bits) + (hashes[i] >> shift)] += U(1)
+    # The group of a cell; none if several share it.
+    group_of = np.empty(TWO * cells, groups.dtype)
+    for c in range(TWO):
+        rank, g = ZERO, ZERO
+        for cell in range(c * cells, (c + ONE) * cells):
+            size = U(before[cell])
+            before[cell] = rank
+            while g < count - ONE and ends[c, g] <= rank:
+                g += ONE
+            rank += size
+            group_of[cell] = g if rank <= ends[c, g] else count
+    shared = ZERO
+    for i in range(rows):
+        cell = (U(signed[i] > 0) << bits) + (hashes[i] >> shift)
+        groups[i] = group_of[cell]
+        shared += U(groups[i] == count)
+    left = np.empty(shared, np.uint64)
+    found = ZERO
+    for i in range(rows):
+        if groups[i] == count:
+            j = found
+            while j > ZERO and _comes_after(hashes, signed, left[j - ONE], i):
+                left[j] = left[j - ONE]
+                j -= ONE
+            left[j] = i
+            found += ONE
+    last, rank, g = ~ZERO, ZERO, ZERO
+    for j in range(shared):
+        i = left[j]
+        c = U(signed[i] > 0)
+        cell = (c << bits) + (hashes[i] >> shift)
+        if cell != last:
+            last, rank, g = cell, U(before[cell]), ZERO
+        while ends[c, g] <= rank:
+            g += ONE
+        groups[i] = g
+        rank += ONE
+
+
+@inlined
+def _comes_after(hashes: Array, signed: Array, one: np.uint64, other: np.uint64) -> bool:
+    """Whether a row comes after a later one by class and hash; equal ones keep their order."""
+    if (signed[one] > 0) != (signed[other] > 0):
+        return bool(signed[one] > 0)
+    return bool(hashes[one] > hashes[other])
+
+
+@kernel
+def measure(signed: Array, ends_tie: Array, groups: Array, group: int, sums: Array, at: int) -> None:
+    """Measure the area between the curves of a group and of the other rows, in sorted rows.
+
+    It goes to a row of ``sums``, in the order of `AREA_SUMS`; without both classes on both sides it
+    means nothing. Weights are negative in negative rows.
+    """
+    rows, own = U(len(signed)), U(group)
+    of_own, negatives = ZERO, ZERO
+    for i in range(rows):
+        negative = U(signed[i] < 0)
+        negatives += negative
+        of_own += negative * U(groups[i] == own)
+    # Pieces of each curve along which x grows: x at their end, and y at both ends. One place more
+    # for each side, into which positives write after its last piece.
+    x = np.empty(negatives + TWO, np.float64)
+    y0 = np.empty(negatives + TWO, np.float64)
+    y1 = np.empty(negatives + TWO, np.float64)
+    # The weights so far, and the next piece, of either side.
+    tp, fp, piece = np.zeros(2, np.float64), np.zeros(2, np.float64), np.zeros(2, np.uint64)
+    piece[ONE] = of_own + ONE
+    i = ZERO
+    while i < rows:
+        if ends_tie[i]:
+            # Without a branch: neither class nor side can be foreseen.
+            w = float(signed[i])
+            side = U(groups[i] != own)
+            k, y = piece[side], tp[side]
+            fp[side] += max(-w, 0.0)
+            x[k], y0[k], y1[k] = fp[side], y, y
+            piece[side] = k + U(w < 0.0)
+            tp[side] = y + max(w, 0.0)
+            i += ONE
+            continue
+        tp_own, tp_rest = tp[ZERO], tp[ONE]
+        fp_own, fp_rest = fp[ZERO], fp[ONE]
+        while True:
+            w = float(signed[i])
+            side = U(groups[i] != own)
+            tp[side] += max(w, 0.0)
+            fp[side] += max(-w, 0.0)
+            i += ONE
+            if ends_tie[i - ONE]:
+                break
+        k = piece[ZERO]
+        x[k], y0[k], y1[k] = fp[ZERO], tp_own, tp[ZERO]
+        piece[ZERO] = k + U(fp[ZERO] > fp_own)
+        k = piece[ONE]
+        x[k], y0[k], y1[k] = fp[ONE], tp_rest, tp[ONE]
+        piece[ONE] = k + U(fp[ONE] > fp_rest)
+    _normalise(x, y0, y1, ZERO, piece[ZERO], fp[ZERO], tp[ZERO])
+    _normalise(x, y0, y1, of_own + ONE, piece[ONE], fp[ONE], tp[ONE])
+    row = U(at)
+    sums[row, ZERO], sums[row, ONE] = tp[ZERO], fp[ZERO]
+    sums[row, TWO], sums[row, U(3)] = tp[ONE], fp[ONE]
+    sums[row, U(4)] = _area(x, y0, y1, ZERO, piece[ZERO], of_own + ONE, piece[ONE])
+
+
+@inlined
+def _normalise(
+    x: Array, y0: Array, y1: Array, a: np.uint64, b: np.uint64, fp: float, tp: float
+) -> None:
+    for i in range(a, b):
+        x[i] /= fp
+        y0[i] /= tp
+        y1[i] /= tp
+
+
+@inlined
+def _area(
+    x: Array,
+    y0: Array,
+    y1: Array,
+    i: np.uint64,
+    i_end: np.uint64,
+    j: np.uint64,
+    j_end: np.uint64,
+) -> float:
+    """Add up the area between two curves, from one end of a piece of either to the next."""
+    area = part = start = 0.0
+    left = _TERMS
+    i_x0 = j_x0 = 0.0
+    while i < i_end and j < j_end:
+        i_x, j_x = x[i], x[j]
+        stop = min(i_x, j_x)
+        if y0[i] == y1[i] and y0[j] == y1[j]:
+            part += (stop - start) * abs(y0[i] - y0[j])
+        elif stop > start:
+            first = _height(start, i_x0, i_x, y0[i], y1[i]) - _height(start, j_x0, j_x, y0[j], y1[j])
+            last = _height(stop, i_x0, i_x, y0[i], y1[i]) - _height(stop, j_x0, j_x, y0[j], y1[j])
+            total = abs(first) + abs(last)
+            if first * last < 0.0:
+                part += (stop - start) * ((first * first + last * last) / (2.0 * total))
+            else:
+                part += (stop - start) * (total / 2.0)
+        i_ends, j_ends = i_x <= stop, j_x <= stop
+        i_x0 = i_x if i_ends else i_x0
+        j_x0 = j_x if j_ends else j_x0
+        i += U(i_ends)
+        j += U(j_ends)
+        start = stop
+        left -= ONE
+        if left == ZERO:
+            area += part
+            part, left = 0.0, _TERMS
+    return area + part
+
+
+@inlined
+def _height(at: float, x0: float, x1: float, y0: float, y1: float) -> float:
+    return y0 + (y1 - y0) * ((at - x0) / (x1 - x0))
