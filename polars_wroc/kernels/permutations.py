@@ -8,17 +8,10 @@ are put in order.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array
-
-# Totals of the weights of each class on both sides, in the order of `AREA_SUMS`, and the area.
-Sums: TypeAlias = Array
-# y: of positives, x: of negatives; own: of the group, rest: of the other rows.
-AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")
 
 _HASH_BITS = U(64)
 # Rows of a cell of hashes, as a power of two, and the most cells.
@@ -91,13 +84,21 @@ def _comes_after(hashes: Array, signed: Array, one: np.uint64, other: np.uint64)
 
 
 @kernel
-def measure(signed: Array, ends_tie: Array, groups: Array, group: int, sums: Array, at: int) -> None:
-    """Measure the area between the curves of a group and of the other rows, in sorted rows.
+def measure(signed: Array, ends_tie: Array, groups: Array, a: int, b: int, sums: Array) -> None:
+    """Measure the area between the curves of each group and of the other rows, in sorted rows.
 
-    It goes to a row of ``sums``, in the order of `AREA_SUMS`; without both classes on both sides it
-    means nothing. Weights are negative in negative rows.
+    A row of ``sums`` is filled for each group from a to b, in the order of `AREA_SUMS`. Without
+    both classes on both sides the area means nothing. Weights are negative in negative rows.
     """
-    rows, own = U(len(signed)), U(group)
+    for group in range(U(a), U(b)):
+        _measure_one(signed, ends_tie, groups, group, sums)
+
+
+@inlined
+def _measure_one(
+    signed: Array, ends_tie: Array, groups: Array, own: np.uint64, sums: Array
+) -> None:
+    rows = U(len(signed))
     of_own, negatives = ZERO, ZERO
     for i in range(rows):
         negative = U(signed[i] < 0)
@@ -142,10 +143,9 @@ def measure(signed: Array, ends_tie: Array, groups: Array, group: int, sums: Arr
         piece[ONE] = k + U(fp[ONE] > fp_rest)
     _normalise(x, y0, y1, ZERO, piece[ZERO], fp[ZERO], tp[ZERO])
     _normalise(x, y0, y1, of_own + ONE, piece[ONE], fp[ONE], tp[ONE])
-    row = U(at)
-    sums[row, ZERO], sums[row, ONE] = tp[ZERO], fp[ZERO]
-    sums[row, TWO], sums[row, U(3)] = tp[ONE], fp[ONE]
-    sums[row, U(4)] = _area(x, y0, y1, ZERO, piece[ZERO], of_own + ONE, piece[ONE])
+    sums[own, ZERO], sums[own, ONE] = tp[ZERO], fp[ZERO]
+    sums[own, TWO], sums[own, U(3)] = tp[ONE], fp[ONE]
+    sums[own, U(4)] = _area(x, y0, y1, ZERO, piece[ZERO], of_own + ONE, piece[ONE])
 
 
 @inlined

@@ -19,7 +19,7 @@ class Progress:
 
     def __init__(self, total: int, things: str) -> None:
         self._total, self._things = total, things
-        self._done = 0
+        self._done = 0.0
         self._started = time.monotonic()
         self._next = self._started + _PATIENCE
         self._shown = False
@@ -38,13 +38,13 @@ class Progress:
         if self._shown:
             _write(CLEAR_LINE)
 
-    def advance(self, done: int = 1) -> None:
+    def advance(self, done: float = 1) -> None:
         """Count some more."""
         self._done += done
         now = time.monotonic()
         if now < self._next or not _on_terminal():
             return
-        text = f"{self._done:,} of {self._total:,} {self._things}, {clock(now - self._started)}"
+        text = f"{self._done:,.0f} of {self._total:,} {self._things}, {clock(now - self._started)}"
         _write(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
         self._shown, self._next = True, now + _INTERVAL
 

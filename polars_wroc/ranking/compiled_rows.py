@@ -67,7 +67,7 @@ class CompiledRows:
     def hashes_of_clusters(self, seed: int) -> Array:
         """Hash the cluster of each row as `bootstrap` does in a plan."""
         assert self.clusters is not None
-        return _array(self.clusters.hash(seed))
+        return array_of(self.clusters.hash(seed))
 
     @property
     def _with_rows(self) -> Array:
@@ -138,7 +138,7 @@ def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[
     chunks, start = [], 0
     for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
         own = None if numbers is None else numbers[start : start + len(scores)]
-        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), own))
+        chunks.append(RowChunk(array_of(scores).view(np.uint64), array_of(weights), own))
         start += len(scores)
     return chunks
 
@@ -168,7 +168,7 @@ def _in_64_bits(score: pl.Series) -> tuple[pl.Series, KeyBits]:
     return score.cast(pl.Int64), SIGNED_BITS
 
 
-def _array(column: pl.Series) -> Array:
+def array_of(column: pl.Series) -> Array:
     """Return the values as an array that kernels know as one that they only read."""
     return _read_only(column.to_numpy())
 
