@@ -107,4 +107,4 @@ def _permute(rows: _SortedRows, hashes: Array | None, a: int, b: int, sums: Arra
     if hashes is not None:
         groups = np.empty_like(rows.groups)
         deal(hashes[: len(groups)], rows.signed, rows.ends, groups)
-    measure(rows.signed, rows.ends_tie, groups, a, b, sums)
+    measure(rows.signed, rows.ends_tie, groups, rows.ends, a, b, sums)

@@ -14,8 +14,9 @@ from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array
 
 _HASH_BITS = U(64)
-# Rows of a cell of hashes, as a power of two, and the most cells.
-_ROWS_PER_CELL, _MOST_CELL_BITS = U(3), U(16)
+# Cells of hashes have some eight rows at least. There are as many as fit into the innermost cache, or
+# some for each group, so that few of them are shared.
+_ROWS_PER_CELL, _CELL_BITS, _CELLS_PER_GROUP = U(3), U(11), U(16)
 # So many terms are added up before their sum is added to the whole, which keeps digits.
 _TERMS = U(1 << 12)
 
@@ -29,7 +30,9 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
     """
     rows, count = U(len(hashes)), U(ends.shape[1])
     bits = ONE
-    while rows >> (bits + _ROWS_PER_CELL) > ZERO and bits < _MOST_CELL_BITS:
+    while rows >> (bits + _ROWS_PER_CELL) > ZERO and (
+        bits < _CELL_BITS or ONE << bits < _CELLS_PER_GROUP * count
+    ):
         bits += ONE
     cells, shift = ONE << bits, _HASH_BITS - bits
     # First the number of rows in each cell of each class, then the rows of the class before it.
@@ -38,6 +41,7 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
         before[(U(signed[i] > 0) << bits) + (hashes[i] >> shift)] += U(1)
     # The group of a cell; none if several share it.
     group_of = np.empty(TWO * cells, groups.dtype)
+    shared = ZERO
     for c in range(TWO):
         rank, g = ZERO, ZERO
         for cell in range(c * cells, (c + ONE) * cells):
@@ -46,15 +50,15 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
             while g < count - ONE and ends[c, g] <= rank:
                 g += ONE
             rank += size
-            group_of[cell] = g if rank <= ends[c, g] else count
-    shared = ZERO
-    for i in range(rows):
-        cell = (U(signed[i] > 0) << bits) + (hashes[i] >> shift)
-        groups[i] = group_of[cell]
-        shared += U(groups[i] == count)
+            if rank <= ends[c, g]:
+                group_of[cell] = g
+            else:
+                group_of[cell] = count
+                shared += size
     left = np.empty(shared, np.uint64)
     found = ZERO
     for i in range(rows):
+        groups[i] = group_of[(U(signed[i] > 0) << bits) + (hashes[i] >> shift)]
         if groups[i] == count:
             j = found
             while j > ZERO and _comes_after(hashes, signed, left[j - ONE], i):
@@ -84,26 +88,25 @@ def _comes_after(hashes: Array, signed: Array, one: np.uint64, other: np.uint64)
 
 
 @kernel
-def measure(signed: Array, ends_tie: Array, groups: Array, a: int, b: int, sums: Array) -> None:
+def measure(
+    signed: Array, ends_tie: Array, groups: Array, ends: Array, a: int, b: int, sums: Array
+) -> None:
     """Measure the area between the curves of each group and of the other rows, in sorted rows.
 
     A row of ``sums`` is filled for each group from a to b, in the order of `AREA_SUMS`. Without
-    both classes on both sides the area means nothing. Weights are negative in negative rows.
+    both classes on both sides the area means nothing. Weights are negative in negative rows, and
+    ``ends`` are those of `deal`.
     """
     for group in range(U(a), U(b)):
-        _measure_one(signed, ends_tie, groups, group, sums)
+        _measure_one(signed, ends_tie, groups, ends, group, sums)
 
 
 @inlined
 def _measure_one(
-    signed: Array, ends_tie: Array, groups: Array, own: np.uint64, sums: Array
+    signed: Array, ends_tie: Array, groups: Array, ends: Array, own: np.uint64, sums: Array
 ) -> None:
-    rows = U(len(signed))
-    of_own, negatives = ZERO, ZERO
-    for i in range(rows):
-        negative = U(signed[i] < 0)
-        negatives += negative
-        of_own += negative * U(groups[i] == own)
+    negatives = ends[ZERO, U(ends.shape[1]) - ONE]
+    size = ends[ZERO, own] - (ends[ZERO, own - ONE] if own > ZERO else ZERO)
     # Pieces of each curve along which x grows: x at their end, and y at both ends. One place more
     # for each side, into which positives write after its last piece.
     x = np.empty(negatives + TWO, np.float64)
@@ -111,22 +114,19 @@ def _measure_one(
     y1 = np.empty(negatives + TWO, np.float64)
     # The weights so far, and the next piece, of either side.
     tp, fp, piece = np.zeros(2, np.float64), np.zeros(2, np.float64), np.zeros(2, np.uint64)
-    piece[ONE] = of_own + ONE
-    i = ZERO
+    piece[ONE] = size + ONE
+    i, rows = ZERO, U(len(signed))
     while i < rows:
         if ends_tie[i]:
             # Without a branch: neither class nor side can be foreseen.
             w = float(signed[i])
             side = U(groups[i] != own)
-            k, y = piece[side], tp[side]
-            fp[side] += max(-w, 0.0)
-            x[k], y0[k], y1[k] = fp[side], y, y
-            piece[side] = k + U(w < 0.0)
-            tp[side] = y + max(w, 0.0)
+            k, y, last = piece[side], tp[side], fp[side] + max(-w, 0.0)
+            x[k], y0[k], y1[k] = last, y, y
+            tp[side], fp[side], piece[side] = y + max(w, 0.0), last, k + U(w < 0.0)
             i += ONE
             continue
-        tp_own, tp_rest = tp[ZERO], tp[ONE]
-        fp_own, fp_rest = fp[ZERO], fp[ONE]
+        tp_own, fp_own, tp_rest, fp_rest = tp[ZERO], fp[ZERO], tp[ONE], fp[ONE]
         while True:
             w = float(signed[i])
             side = U(groups[i] != own)
@@ -142,10 +142,10 @@ def _measure_one(
         x[k], y0[k], y1[k] = fp[ONE], tp_rest, tp[ONE]
         piece[ONE] = k + U(fp[ONE] > fp_rest)
     _normalise(x, y0, y1, ZERO, piece[ZERO], fp[ZERO], tp[ZERO])
-    _normalise(x, y0, y1, of_own + ONE, piece[ONE], fp[ONE], tp[ONE])
+    _normalise(x, y0, y1, size + ONE, piece[ONE], fp[ONE], tp[ONE])
     sums[own, ZERO], sums[own, ONE] = tp[ZERO], fp[ZERO]
     sums[own, TWO], sums[own, U(3)] = tp[ONE], fp[ONE]
-    sums[own, U(4)] = _area(x, y0, y1, ZERO, piece[ZERO], of_own + ONE, piece[ONE])
+    sums[own, U(4)] = _area(x, y0, y1, ZERO, piece[ZERO], size + ONE, piece[ONE])
 
 
 @inlined
