@@ -8,14 +8,16 @@ are put in order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array
 
 _HASH_BITS = U(64)
-# Cells of hashes have some eight rows at least. There are as many as fit into the innermost cache, or
-# some for each group, so that few of them are shared.
+# Cells of hashes have some eight rows at least. There are as many as fit into the innermost cache,
+# or some for each group, so that few of them are shared.
 _ROWS_PER_CELL, _CELL_BITS, _CELLS_PER_GROUP = U(3), U(11), U(16)
 # So many terms are added up before their sum is added to the whole, which keeps digits.
 _TERMS = U(1 << 12)
@@ -60,27 +62,27 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
     for i in range(rows):
         groups[i] = group_of[(U(signed[i] > 0) << bits) + (hashes[i] >> shift)]
         if groups[i] == count:
-            j = found
+            j = U(found)
             while j > ZERO and _comes_after(hashes, signed, left[j - ONE], i):
                 left[j] = left[j - ONE]
                 j -= ONE
             left[j] = i
             found += ONE
-    last, rank, g = ~ZERO, ZERO, ZERO
+    last, place, own = ~ZERO, ZERO, ZERO
     for j in range(shared):
-        i = left[j]
-        c = U(signed[i] > 0)
-        cell = (c << bits) + (hashes[i] >> shift)
+        row = left[j]
+        c = U(signed[row] > 0)
+        cell = (c << bits) + (hashes[row] >> shift)
         if cell != last:
-            last, rank, g = cell, U(before[cell]), ZERO
-        while ends[c, g] <= rank:
-            g += ONE
-        groups[i] = g
-        rank += ONE
+            last, place, own = cell, U(before[cell]), ZERO
+        while ends[c, own] <= place:
+            own += ONE
+        groups[row] = own
+        place += ONE
 
 
 @inlined
-def _comes_after(hashes: Array, signed: Array, one: np.uint64, other: np.uint64) -> bool:
+def _comes_after(hashes: Array, signed: Array, one: Any, other: Any) -> bool:
     """Whether a row comes after a later one by class and hash; equal ones keep their order."""
     if (signed[one] > 0) != (signed[other] > 0):
         return bool(signed[one] > 0)
@@ -103,7 +105,7 @@ def measure(
 
 @inlined
 def _measure_one(
-    signed: Array, ends_tie: Array, groups: Array, ends: Array, own: np.uint64, sums: Array
+    signed: Array, ends_tie: Array, groups: Array, ends: Array, own: Any, sums: Array
 ) -> None:
     negatives = ends[ZERO, U(ends.shape[1]) - ONE]
     size = ends[ZERO, own] - (ends[ZERO, own - ONE] if own > ZERO else ZERO)
@@ -149,9 +151,7 @@ def _measure_one(
 
 
 @inlined
-def _normalise(
-    x: Array, y0: Array, y1: Array, a: np.uint64, b: np.uint64, fp: float, tp: float
-) -> None:
+def _normalise(x: Array, y0: Array, y1: Array, a: Any, b: Any, fp: float, tp: float) -> None:
     for i in range(a, b):
         x[i] /= fp
         y0[i] /= tp
@@ -163,10 +163,10 @@ def _area(
     x: Array,
     y0: Array,
     y1: Array,
-    i: np.uint64,
-    i_end: np.uint64,
-    j: np.uint64,
-    j_end: np.uint64,
+    i: Any,
+    i_end: Any,
+    j: Any,
+    j_end: Any,
 ) -> float:
     """Add up the area between two curves, from one end of a piece of either to the next."""
     area = part = start = 0.0
@@ -174,12 +174,13 @@ def _area(
     i_x0 = j_x0 = 0.0
     while i < i_end and j < j_end:
         i_x, j_x = x[i], x[j]
+        i_y0, i_y1, j_y0, j_y1 = y0[i], y1[i], y0[j], y1[j]
         stop = min(i_x, j_x)
-        if y0[i] == y1[i] and y0[j] == y1[j]:
-            part += (stop - start) * abs(y0[i] - y0[j])
+        if i_y0 == i_y1 and j_y0 == j_y1:
+            part += (stop - start) * abs(i_y0 - j_y0)
         elif stop > start:
-            first = _height(start, i_x0, i_x, y0[i], y1[i]) - _height(start, j_x0, j_x, y0[j], y1[j])
-            last = _height(stop, i_x0, i_x, y0[i], y1[i]) - _height(stop, j_x0, j_x, y0[j], y1[j])
+            first = _height(start, i_x0, i_x, i_y0, i_y1) - _height(start, j_x0, j_x, j_y0, j_y1)
+            last = _height(stop, i_x0, i_x, i_y0, i_y1) - _height(stop, j_x0, j_x, j_y0, j_y1)
             total = abs(first) + abs(last)
             if first * last < 0.0:
                 part += (stop - start) * ((first * first + last * last) / (2.0 * total))

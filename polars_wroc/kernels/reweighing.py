@@ -24,9 +24,7 @@ def reweighed(
     if not len(blocks):
         return rows, blocks
     _reweigh(rows.signed, hashes, limits, blocks.cuts, 0, len(blocks), signed, weights)
-    return rows._replace(signed=signed), weighed(
-        blocks.cuts, blocks.groups, blocks.begins, weights
-    )
+    return rows._replace(signed=signed), weighed(blocks.cuts, blocks.groups, blocks.begins, weights)
 
 
 @kernel

@@ -22,8 +22,8 @@ Schema: TypeAlias = Mapping[str, pl.DataType]
 
 VARIABLE = "POLARS_WROC_ENGINE"
 _INSTALL = "pip install 'polars-wroc[fast]'"
-# With fewer rows a plan takes less time than the start of the compiled engine; so it does with fewer
-# rows in all replicates together.
+# With fewer rows, or fewer in all replicates together, a plan takes less time than the start of the
+# compiled engine.
 _LEAST_ROWS, _LEAST_RESAMPLED = 2_000_000, 20_000_000
 
 # Engines of the `Config` blocks that are open, in the order in which they began.
