@@ -14,6 +14,7 @@ from queries import TABLES
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.metrics.registry import MetricName
 from polars_wroc.plans.engine import Engine
 
 ROWS = 400
@@ -63,6 +64,9 @@ KINDS: dict[str, pl.Expr] = {
     "integers of 128 bits": LARGE.cast(pl.Int128) * 2**40,
     "decimals": (SCORE * 10).cast(pl.Decimal(30, 2)),
 }
+# Those that can be a model beside another float.
+FLOATS = ("as they are", "all distinct", "all equal", "zeros of both signs", "NaN and infinities")
+WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
     "float": pl.when(pl.col("h") == 1).then(float("nan")).otherwise(pl.col("h") / 7),
@@ -146,6 +150,56 @@ def test_labels_of_every_kind(label: Any) -> None:
 def test_several_models() -> None:
     table = both(lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w", by="g"), PEOPLE)
     assert table["model"].unique(maintain_order=True).to_list() == ["s", "limit"]
+
+
+RESAMPLED: dict[str, dict[str, Any]] = {
+    "whole": {"metrics": WALKED},
+    "groups": {"metrics": WALKED, "by": "g"},
+    "models": {"metrics": {"a": "gini", "b": "ks"}, "by": ["h", "g"], "score": ["s", "limit"]},
+    "weights": {"metrics": WALKED, "by": "g", "weight": "w", "multiplier": "gamma"},
+    "clusters": {"metrics": "roc_auc", "by": "g", "weight": "w", "cluster": "h"},
+    "clusters by name": {"metrics": "ks", "cluster": pl.col("g").cast(pl.Categorical)},
+    "clusters of other types": {"metrics": "ks", "cluster": pl.struct("g", "h")},
+    "other metrics": {"metrics": [*WALKED, "pr_auc"], "by": "g"},
+}
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are"]))
+@pytest.mark.parametrize("call", RESAMPLED)
+def test_replicates_are_the_same(call: str, kind: str) -> None:
+    options = {"label": "y", "score": "s", "replicates": 5, "seed": 3} | RESAMPLED[call]
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    if kind in FLOATS:
+        both(lambda f: wroc.bootstrap(f, **options), frame)
+    both(lambda f: wroc.bootstrap_replicates(f, **options), frame)
+
+
+PERMUTED: dict[str, dict[str, Any]] = {
+    "two groups": {"by": pl.col("h") == 1},
+    "groups": {"by": "g"},
+    "weights": {"by": "g", "weight": "w"},
+    "models": {"by": ["h", "g"], "weight": "w", "score": ["s", "limit"]},
+    "many groups": {"by": pl.int_range(pl.len()) % 37},
+    "one group": {"by": pl.lit(1).alias("one")},
+}
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "all distinct"]))
+@pytest.mark.parametrize("call", PERMUTED)
+def test_permutations_are_the_same(call: str, kind: str) -> None:
+    options = {"label": "y", "score": "s", "permutations": 19, "seed": 3} | PERMUTED[call]
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    if kind in FLOATS or "score" not in PERMUTED[call]:
+        both(lambda f: wroc.abroca_test(f, **options), frame)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_resampling_few_rows(rows: int) -> None:
+    frame = PEOPLE.head(rows)
+    for by in (None, "g"):
+        both(partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks"), frame)
+    for score in ("s", ["s", "limit"]):
+        both(partial(wroc.abroca_test, label="y", score=score, by="g", permutations=3), frame)
 
 
 @pytest.mark.parametrize("by", [None, "g"])

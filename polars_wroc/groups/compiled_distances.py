@@ -63,7 +63,9 @@ def permuted_distances(
         columns = dict(zip(AREA_SUMS, sums.reshape(-1, len(AREA_SUMS)).T, strict=True))
         table = pl.DataFrame({permutation: number, MEASURED: group, **columns})
         table = table.with_columns(abroca=area_if_defined(pl.col("area")))
-        return table.with_columns(names[model]).select(*schema) if models else table.select(*schema)
+        if models:
+            table = table.with_columns(names[model])
+        return table.select(*schema).cast({MEASURED: schema[MEASURED]})
 
     return run(when, table, schema)
 

@@ -45,7 +45,7 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
     group_of = np.empty(TWO * cells, groups.dtype)
     shared = ZERO
     for c in range(TWO):
-        rank, g = ZERO, ZERO
+        rank = g = ZERO
         for cell in range(c * cells, (c + ONE) * cells):
             size = U(before[cell])
             before[cell] = rank
@@ -69,12 +69,12 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
             left[j] = i
             found += ONE
     last, place, own = ~ZERO, ZERO, ZERO
-    for j in range(shared):
-        row = left[j]
+    for at in range(shared):
+        row = left[at]
         c = U(signed[row] > 0)
-        cell = (c << bits) + (hashes[row] >> shift)
-        if cell != last:
-            last, place, own = cell, U(before[cell]), ZERO
+        here = (c << bits) + (hashes[row] >> shift)
+        if here != last:
+            last, place, own = here, U(before[here]), ZERO
         while ends[c, own] <= place:
             own += ONE
         groups[row] = own

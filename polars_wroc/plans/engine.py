@@ -22,9 +22,8 @@ Schema: TypeAlias = Mapping[str, pl.DataType]
 
 VARIABLE = "POLARS_WROC_ENGINE"
 _INSTALL = "pip install 'polars-wroc[fast]'"
-# With fewer rows, or fewer in all replicates together, a plan takes less time than the start of the
-# compiled engine.
-_LEAST_ROWS, _LEAST_RESAMPLED = 2_000_000, 20_000_000
+# With fewer rows a plan takes less time than the start of the compiled engine.
+_LEAST_ROWS = 2_000_000
 
 # Engines of the `Config` blocks that are open, in the order in which they began.
 _chosen: dict[object, Engine] = {}
@@ -37,7 +36,7 @@ class Config(ContextDecorator):
     ----------
     engine
         ``"auto"``: the compiled engine if it is installed and a DataFrame has two million rows
-        or more, or 20 million in all replicates or permutations together; otherwise Polars.
+        or more, which count once for each replicate or permutation; otherwise Polars.
         ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
         extra ``fast``.
 
@@ -92,15 +91,15 @@ class Config(ContextDecorator):
         del _chosen[self._blocks.pop()]
 
 
-def compiled_when(frame: pl.DataFrame | pl.LazyFrame, replicates: int = 0) -> When | None:
+def compiled_when(frame: pl.DataFrame | pl.LazyFrame, replicates: int = 1) -> When | None:
     """Say when the compiled engine computes the tables of a frame; None if plans do.
 
-    The rows of a frame that is resampled are walked along once for each replicate.
+    Rows count once for each replicate.
     """
     engine = _engine()
     if isinstance(frame, pl.LazyFrame):
         return "at collect" if engine == "compiled" else None
-    many = frame.height >= _LEAST_ROWS or frame.height * replicates >= _LEAST_RESAMPLED
+    many = frame.height * replicates >= _LEAST_ROWS
     pays = engine == "auto" and many and _is_installed()
     return "at once" if pays or engine == "compiled" else None
 
