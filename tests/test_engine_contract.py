@@ -167,7 +167,8 @@ RESAMPLED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are"]))
 @pytest.mark.parametrize("call", RESAMPLED)
 def test_replicates_are_the_same(call: str, kind: str) -> None:
-    options = {"label": "y", "score": "s", "replicates": 5, "seed": 3} | RESAMPLED[call]
+    options: dict[str, Any] = {"label": "y", "score": "s", "replicates": 5, "seed": 3}
+    options |= RESAMPLED[call]
     frame = PEOPLE.with_columns(s=KINDS[kind])
     if kind in FLOATS:
         both(lambda f: wroc.bootstrap(f, **options), frame)
@@ -187,7 +188,8 @@ PERMUTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "all distinct"]))
 @pytest.mark.parametrize("call", PERMUTED)
 def test_permutations_are_the_same(call: str, kind: str) -> None:
-    options = {"label": "y", "score": "s", "permutations": 19, "seed": 3} | PERMUTED[call]
+    options: dict[str, Any] = {"label": "y", "score": "s", "permutations": 19, "seed": 3}
+    options |= PERMUTED[call]
     frame = PEOPLE.with_columns(s=KINDS[kind])
     if kind in FLOATS or "score" not in PERMUTED[call]:
         both(lambda f: wroc.abroca_test(f, **options), frame)

@@ -53,8 +53,10 @@ def number_groups(rows: Rows, within_limit: pl.Expr) -> tuple[pl.LazyFrame, pl.L
 
 
 def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Replace the numbers of groups by their keys."""
-    named = measured.join(names, left_on=MEASURED, right_on=GROUP).drop(MEASURED)
+    """Replace the numbers of groups by their keys, in the order of the rows."""
+    # In this order sums over a group have the same bits whatever the threads.
+    joined = measured.join(names, left_on=MEASURED, right_on=GROUP, maintain_order="left")
+    named = joined.drop(MEASURED)
     return named.select(*rows.keys, pl.exclude(rows.keys))
 
 

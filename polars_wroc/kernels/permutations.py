@@ -71,11 +71,11 @@ def deal(hashes: Array, signed: Array, ends: Array, groups: Array) -> None:
     last, place, own = ~ZERO, ZERO, ZERO
     for at in range(shared):
         row = left[at]
-        c = U(signed[row] > 0)
-        here = (c << bits) + (hashes[row] >> shift)
+        side = U(signed[row] > 0)
+        here = (side << bits) + (hashes[row] >> shift)
         if here != last:
             last, place, own = here, U(before[here]), ZERO
-        while ends[c, own] <= place:
+        while ends[side, own] <= place:
             own += ONE
         groups[row] = own
         place += ONE

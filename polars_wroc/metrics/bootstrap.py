@@ -135,8 +135,7 @@ def bootstrap(
         on=names, index=[*rows.keys, REPLICATE], variable_name="metric", value_name="value"
     ).with_columns(pl.col("metric").cast(pl.Enum(names)))
     value, drawn = pl.col("value"), pl.col(REPLICATE) > 0
-    # In an order, so that sums of them have the same bits whatever the threads.
-    resampled = value.filter(drawn).sort()
+    resampled = value.filter(drawn)
     result = long.group_by(group).agg(
         value.filter(~drawn).first(),
         se=resampled.std(),

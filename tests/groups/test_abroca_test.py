@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from plain_roc import distance
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest
-from sklearn.metrics import roc_curve
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -22,25 +22,6 @@ Engine: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]
 
 COLUMNS = ["abroca", "abroca_null", "p_value"]
-
-
-def distance(y: Array, s: Array, w: Array, inside: Array) -> float:
-    """Area between two curves of scikit-learn, from heights inside each straight piece."""
-    curves = [
-        roc_curve(y[side], s[side], sample_weight=w[side], drop_intermediate=False)[:2]
-        for side in (inside, ~inside)
-    ]
-    places = np.unique(np.concatenate([fpr for fpr, _ in curves]))
-    start, width = places[:-1], np.diff(places)
-    # From heights at a quarter and at three quarters to those at both ends.
-    quarter, three = (
-        np.subtract(*(np.interp(start + share * width, *curve) for curve in curves))
-        for share in (0.25, 0.75)
-    )
-    low, high = (3 * quarter - three) / 2, (3 * three - quarter) / 2
-    far = np.abs(low) + np.abs(high)
-    crossing = (low**2 + high**2) / np.where(far > 0, 2 * far, 1)
-    return float(np.sum(width * np.where(low * high < 0, crossing, far / 2)))
 
 
 def by_numpy(frame: pl.DataFrame, group: str, permutations: int, seed: int) -> Array:
