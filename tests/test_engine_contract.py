@@ -64,8 +64,6 @@ KINDS: dict[str, pl.Expr] = {
     "integers of 128 bits": LARGE.cast(pl.Int128) * 2**40,
     "decimals": (SCORE * 10).cast(pl.Decimal(30, 2)),
 }
-# Those that can be a model beside another float.
-FLOATS = ("as they are", "all distinct", "all equal", "zeros of both signs", "NaN and infinities")
 WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
@@ -164,14 +162,21 @@ RESAMPLED: dict[str, dict[str, Any]] = {
 }
 
 
+def of_kind(kind: str, options: dict[str, Any]) -> pl.DataFrame:
+    """Return rows with scores of a kind, and of the same kind for a second model."""
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    if isinstance(options["score"], list):
+        frame = frame.with_columns(limit=pl.col("s").shift(1))
+    return frame
+
+
 @pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are"]))
 @pytest.mark.parametrize("call", RESAMPLED)
 def test_replicates_are_the_same(call: str, kind: str) -> None:
     options: dict[str, Any] = {"label": "y", "score": "s", "replicates": 5, "seed": 3}
     options |= RESAMPLED[call]
-    frame = PEOPLE.with_columns(s=KINDS[kind])
-    if kind in FLOATS:
-        both(lambda f: wroc.bootstrap(f, **options), frame)
+    frame = of_kind(kind, options)
+    both(lambda f: wroc.bootstrap(f, **options), frame)
     both(lambda f: wroc.bootstrap_replicates(f, **options), frame)
 
 
@@ -190,9 +195,8 @@ PERMUTED: dict[str, dict[str, Any]] = {
 def test_permutations_are_the_same(call: str, kind: str) -> None:
     options: dict[str, Any] = {"label": "y", "score": "s", "permutations": 19, "seed": 3}
     options |= PERMUTED[call]
-    frame = PEOPLE.with_columns(s=KINDS[kind])
-    if kind in FLOATS or "score" not in PERMUTED[call]:
-        both(lambda f: wroc.abroca_test(f, **options), frame)
+    frame = of_kind(kind, options)
+    both(lambda f: wroc.abroca_test(f, **options), frame)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
