@@ -180,6 +180,14 @@ def test_replicates_are_the_same(call: str, kind: str) -> None:
     both(lambda f: wroc.bootstrap_replicates(f, **options), frame)
 
 
+def test_replicates_of_columns_in_several_chunks() -> None:
+    chunks = pl.concat([PEOPLE.head(150), PEOPLE.tail(250)], rechunk=False)
+    assert chunks.n_chunks() == 2
+    options: dict[str, Any] = {"metrics": "ks", "replicates": 5, "by": "g", "cluster": "h"}
+    table = both(lambda f: wroc.bootstrap(f, "y", "s", **options), chunks)
+    assert_frame_equal(table, wroc.bootstrap(PEOPLE, "y", "s", **options), **SAME)
+
+
 PERMUTED: dict[str, dict[str, Any]] = {
     "two groups": {"by": pl.col("h") == 1},
     "groups": {"by": "g"},

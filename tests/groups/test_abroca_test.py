@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from plain_roc import distance
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest
@@ -17,6 +19,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.groups import abroca_test as permutation
+from polars_wroc.plans.engine import Engine as Engines
 
 Engine: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]
@@ -144,6 +147,26 @@ def test_a_seed_repeats_the_permutations(people: pl.DataFrame, engine: Engine) -
     assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 4), st.integers(1, 3), st.sampled_from("abc")),
+        min_size=2,
+        max_size=40,
+    )
+)
+def test_both_engines_count_the_same_permutations(rows: list[tuple[bool, int, int, str]]) -> None:
+    frame = pl.DataFrame(rows, schema=["y", "s", "w", "g"], orient="row")
+    tables = []
+    engines: list[Engines] = ["polars", "compiled"]
+    for engine in engines:
+        with wroc.Config(engine=engine):
+            tables.append(measured(frame, permutations=30))
+    # With so many ties many areas are the same but for rounding.
+    assert tables[0]["p_value"].to_list() == tables[1]["p_value"].to_list()
+    assert_frame_equal(*tables, abs_tol=1e-12)
 
 
 @pytest.mark.slow
