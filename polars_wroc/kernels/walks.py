@@ -63,11 +63,10 @@ def weighed(cuts: Array, groups: Array, begins: Array, weights: Array) -> Blocks
     """Know the weights of both classes in each block, and so those before it and of its group."""
     before = np.zeros_like(weights)
     # Each group starts from 0: a difference of sums over all groups would lose digits.
-    ends = np.append(begins[1:], len(groups))
-    for a, b in zip(begins, ends, strict=True):
-        if b > a + 1:
-            before[a + 1 : b] = weights[a : b - 1].cumsum(0)
     sizes = np.diff(np.append(begins, len(groups)))
+    for group in np.flatnonzero(sizes > 1):
+        a, b = begins[group], begins[group] + sizes[group]
+        before[a + 1 : b] = weights[a : b - 1].cumsum(0)
     totals = np.repeat(np.add.reduceat(weights, begins), sizes, axis=0)
     return Blocks(cuts, groups, begins, before, totals)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import distance
 from polars.testing import assert_frame_equal
@@ -149,7 +149,6 @@ def test_a_seed_repeats_the_permutations(people: pl.DataFrame, engine: Engine) -
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.booleans(), st.integers(0, 4), st.integers(1, 3), st.sampled_from("abc")),
