@@ -14,6 +14,7 @@ from queries import TABLES
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.metrics.registry import MetricName
 from polars_wroc.plans.engine import Engine
 
 ROWS = 400
@@ -63,6 +64,7 @@ KINDS: dict[str, pl.Expr] = {
     "integers of 128 bits": LARGE.cast(pl.Int128) * 2**40,
     "decimals": (SCORE * 10).cast(pl.Decimal(30, 2)),
 }
+WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
     "float": pl.when(pl.col("h") == 1).then(float("nan")).otherwise(pl.col("h") / 7),
@@ -233,6 +235,72 @@ def test_labels_of_every_kind(label: Any) -> None:
 def test_several_models() -> None:
     table = both(lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w", by="g"), PEOPLE)
     assert table["model"].unique(maintain_order=True).to_list() == ["s", "limit"]
+
+
+RESAMPLED: dict[str, dict[str, Any]] = {
+    "whole": {"metrics": WALKED},
+    "groups": {"metrics": WALKED, "by": "g"},
+    "models": {"metrics": {"a": "gini", "b": "ks"}, "by": ["h", "g"], "score": ["s", "limit"]},
+    "weights": {"metrics": WALKED, "by": "g", "weight": "w", "multiplier": "gamma"},
+    "clusters": {"metrics": "roc_auc", "by": "g", "weight": "w", "cluster": "h"},
+    "clusters by name": {"metrics": "ks", "cluster": pl.col("g").cast(pl.Categorical)},
+    "clusters of other types": {"metrics": "ks", "cluster": pl.struct("g", "h")},
+    "other metrics": {"metrics": [*WALKED, "pr_auc"], "by": "g"},
+}
+
+
+def of_kind(kind: str, options: dict[str, Any]) -> pl.DataFrame:
+    """Return rows with scores of a kind, and of the same kind for a second model."""
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    if isinstance(options["score"], list):
+        frame = frame.with_columns(limit=pl.col("s").shift(1))
+    return frame
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are"]))
+@pytest.mark.parametrize("call", RESAMPLED)
+def test_replicates_are_the_same(call: str, kind: str) -> None:
+    options: dict[str, Any] = {"label": "y", "score": "s", "replicates": 5, "seed": 3}
+    options |= RESAMPLED[call]
+    frame = of_kind(kind, options)
+    both(lambda f: wroc.bootstrap(f, **options), frame)
+    both(lambda f: wroc.bootstrap_replicates(f, **options), frame)
+
+
+def test_replicates_of_columns_in_several_chunks() -> None:
+    chunks = pl.concat([PEOPLE.head(150), PEOPLE.tail(250)], rechunk=False)
+    assert chunks.n_chunks() == 2
+    options: dict[str, Any] = {"metrics": "ks", "replicates": 5, "by": "g", "cluster": "h"}
+    table = both(lambda f: wroc.bootstrap(f, "y", "s", **options), chunks)
+    assert_frame_equal(table, wroc.bootstrap(PEOPLE, "y", "s", **options), **SAME)
+
+
+PERMUTED: dict[str, dict[str, Any]] = {
+    "two groups": {"by": pl.col("h") == 1},
+    "groups": {"by": "g"},
+    "weights": {"by": "g", "weight": "w"},
+    "models": {"by": ["h", "g"], "weight": "w", "score": ["s", "limit"]},
+    "many groups": {"by": pl.int_range(pl.len()) % 37},
+    "one group": {"by": pl.lit(1).alias("one")},
+}
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "all distinct"]))
+@pytest.mark.parametrize("call", PERMUTED)
+def test_permutations_are_the_same(call: str, kind: str) -> None:
+    options: dict[str, Any] = {"label": "y", "score": "s", "permutations": 19, "seed": 3}
+    options |= PERMUTED[call]
+    frame = of_kind(kind, options)
+    both(lambda f: wroc.abroca_test(f, **options), frame)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_resampling_few_rows(rows: int) -> None:
+    frame = PEOPLE.head(rows)
+    for by in (None, "g"):
+        both(partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks"), frame)
+    for score in ("s", ["s", "limit"]):
+        both(partial(wroc.abroca_test, label="y", score=score, by="g", permutations=3), frame)
 
 
 @pytest.mark.parametrize("by", [None, "g"])

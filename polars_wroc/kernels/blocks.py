@@ -9,7 +9,6 @@ exact to some 1e-15, and makes them the same for any number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +45,10 @@ class Blocks(NamedTuple):
         """Add up the values of the earlier blocks of the partition."""
         sums = np.zeros_like(values)
         # Each partition starts from 0: a difference of sums over all would lose digits.
-        for a, b in pairwise(np.append(self.begins, len(self))):
-            if b > a + 1:
-                sums[a + 1 : b] = values[a : b - 1].cumsum(0)
+        ends = np.append(self.begins[1:], len(self))[: len(self.begins)]
+        for several in np.flatnonzero(ends - self.begins > 1):
+            a, b = self.begins[several], ends[several]
+            sums[a + 1 : b] = values[a : b - 1].cumsum(0)
         return sums
 
     def totals(self, values: Array) -> Array:
@@ -107,6 +107,11 @@ def class_weights(rows: SortedRows, blocks: Blocks, groups: Groups = ONE_GROUP) 
     weights = np.zeros((len(blocks), groups.size, 2))
     flat, codes = weights.reshape(-1), groups.codes_of(rows)
     blocks.run(lambda a, b: _add_weights(rows.signed, *codes, blocks.cuts, a, b, flat))
+    return around_blocks(blocks, weights)
+
+
+def around_blocks(blocks: Blocks, weights: Array) -> ClassWeights:
+    """Know the weights in each block, and so those before it and in its partition."""
     return ClassWeights(blocks.before(weights), weights, blocks.totals(weights))
 
 

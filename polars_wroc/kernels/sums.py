@@ -29,3 +29,6 @@ SUMS_IN_ALL = (
     "ahead_squares",
     "weights_misranked",
 )
+# The area between the curves of a group and of the rest, after the weights of the positives (y) and
+# of the negatives (x) in both.
+AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")

@@ -17,6 +17,8 @@ from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
 ALL_SUMS = OWN_SUMS + 2 * len(SUMS_IN_ALL)
 _DISTANCE = OWN_SUMS - 1
+# The weight of each class, and `CURVE_SUMS`.
+_RATE_SUMS = 2 + len(CURVE_SUMS)
 # Where the sums of the negatives begin, those of the curve, and those among all rows.
 _NEG, _CURVE = U(len(CLASS_SUMS)), U(2 * len(CLASS_SUMS))
 _POS_IN_ALL, _NEG_IN_ALL = U(OWN_SUMS), U(OWN_SUMS + len(SUMS_IN_ALL))
@@ -76,11 +78,26 @@ def walk(
 
 def sums_of_partitions(blocks: Blocks, sums: Array) -> Array:
     """Add up the sums of the blocks of each partition that has rows."""
+    return _of_partitions(blocks, sums, _DISTANCE)
+
+
+def _of_partitions(blocks: Blocks, sums: Array, distance: int) -> Array:
     if not len(blocks):
         return sums
     table: Array = np.add.reduceat(sums, blocks.begins)
-    table[..., _DISTANCE] = np.maximum.reduceat(sums[..., _DISTANCE], blocks.begins)
+    table[..., distance] = np.maximum.reduceat(sums[..., distance], blocks.begins)
     return table
+
+
+def rates_of_partitions(rows: SortedRows, blocks: Blocks, weights: ClassWeights) -> Array:
+    """Return for each partition that has rows the weights of both classes, and `CURVE_SUMS`.
+
+    Unlike the others this does not divide the rows between threads.
+    """
+    sums = np.empty((len(blocks), _RATE_SUMS))
+    before, totals = weights.before[:, 0], weights.totals[:, 0]
+    _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, 0, len(blocks), sums)
+    return _of_partitions(blocks, sums, -1)
 
 
 def in_all_of(blocks: Blocks, sums: Array) -> InAll:
@@ -191,6 +208,24 @@ def _part(tp: float, fp: float, positives: float, negatives: float, parts: int) 
     # Rounded as in the plan that thins curves.
     number = np.ceil(np.rint(length / 2.0 * parts * _DIGITS) / _DIGITS)
     return int(min(max(number, 1.0), float(parts)))
+
+
+@inlined
+def _ranked(tp: float, dp: float, dn: float, positives: float) -> float:
+    """Return what the rows of one score, of weights dp and dn, add to ``ranked``."""
+    return dn * ((tp + dp / 2.0) / positives)
+
+
+@inlined
+def _precision(tp: float, fp: float, dp: float, dn: float) -> float:
+    """Return what they add to ``precision``."""
+    selected = tp + dp + fp + dn
+    return dp * ((tp + dp) / (selected if selected > 0.0 else 1.0))
+
+
+@inlined
+def _distance(tp: float, fp: float, positives: float, negatives: float) -> float:
+    return abs(tp / positives - fp / negatives)
 
 
 @inlined
@@ -320,7 +355,7 @@ def _walk(
                 above_own, below_own = fp + dn / 2.0, positives - (tp + dp / 2.0)
                 if dp > 0.0:
                     _add_placed(sums, at, dp, dpu, above_own / negatives)
-                    sums[at + _CURVE + ONE] += dp * ((tp + dp) / (tp + dp + fp + dn))
+                    sums[at + _CURVE + ONE] += _precision(tp, fp, dp, dn)
                     if in_all:
                         _add_in_all(
                             sums, at + _POS_IN_ALL, dp, dpu, up, above_own, below_own,
@@ -328,7 +363,7 @@ def _walk(
                         )  # fmt: skip
                 if dn > 0.0:
                     _add_placed(sums, at + _NEG, dn, dnu, below_own / positives)
-                    sums[at + _CURVE] += dn * ((tp + dp / 2.0) / positives)
+                    sums[at + _CURVE] += _ranked(tp, dp, dn, positives)
                     if in_all:
                         _add_in_all(
                             sums, at + _NEG_IN_ALL, dn, dnu, down, below_own, above_own,
@@ -339,7 +374,7 @@ def _walk(
                 tpr, fpr = tp * state[s + _FOUR], fp * state[s + _FIVE]
                 if abs(tpr - fpr) > state[s + _SIX]:
                     state[s + _SIX] = abs(tpr - fpr)
-                    sums[at + _CURVE + TWO] = abs(tp / positives - fp / negatives)
+                    sums[at + _CURVE + TWO] = _distance(tp, fp, positives, negatives)
                 if parts > 0:
                     if tpr + fpr >= state[s + _SEVEN]:
                         part = _part(tp, fp, positives, negatives, parts)
@@ -364,6 +399,46 @@ def _walk(
                     point_rows, point_weights, place_of[g] * TWO + ONE, last[g],
                     state[s], state[s + ONE],
                 )  # fmt: skip
+
+
+@kernel
+def _walk_rates(
+    keys: Array,
+    signed: Array,
+    cuts: Array,
+    before: Array,
+    totals: Array,
+    a: int,
+    b: int,
+    sums: Array,
+) -> None:
+    """Add up the weights of both classes and `CURVE_SUMS` in each block."""
+    for t in range(U(a), U(b)):
+        tp, fp = before[t, ZERO], before[t, ONE]
+        positives, negatives = totals[t, ZERO], totals[t, ONE]
+        p_weight = n_weight = ranked = precision = distance = 0.0
+        i, end = cuts[t], cuts[t + ONE]
+        while i < end:
+            key = keys[i]
+            dp = dn = 0.0
+            while True:
+                w = float(signed[i])
+                dp += max(w, 0.0)
+                dn += max(-w, 0.0)
+                i += ONE
+                if i == end or keys[i] != key:
+                    break
+            # Without a branch, since the class of a row cannot be foreseen.
+            ranked += _ranked(tp, dp, dn, positives)
+            precision += _precision(tp, fp, dp, dn)
+            p_weight += dp
+            n_weight += dn
+            tp += dp
+            fp += dn
+            distance = max(distance, _distance(tp, fp, positives, negatives))
+        row = (p_weight, n_weight, ranked, precision, distance)
+        for j in range(U(len(row))):
+            sums[t, j] = row[j]
 
 
 @kernel

@@ -10,9 +10,17 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, Groups, cut_blocks, unranked_sums
+from polars_wroc.kernels.blocks import (
+    ONE_GROUP,
+    Blocks,
+    ClassWeights,
+    Groups,
+    class_weights,
+    cut_blocks,
+    unranked_sums,
+)
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.walks import InAll, Points, in_all_of, sums_of_partitions, walk
 from polars_wroc.plans.by_keys import own_categories
@@ -41,6 +49,10 @@ class Walked(NamedTuple):
     points: pl.DataFrame
 
 
+# No numbers of less than 32 bits, for which kernels would have to be compiled, too.
+_SMALLEST = 1 << 31
+
+
 @dataclass(frozen=True)
 class CompiledRows:
     """Sorted rows that have a label, score and weight, and numbers of rows that do not.
@@ -60,9 +72,12 @@ class CompiledRows:
     frequency: bool
     # Curves have points at both ends of each of so many parts.
     parts: int
+    # Of the sorted rows, if it was asked for.
+    clusters: pl.Series | None
 
     @cached_property
-    def _blocks(self) -> Blocks:
+    def blocks(self) -> Blocks:
+        """The rows cut into blocks."""
         return cut_blocks(self.sorted_rows, self.codes.size)
 
     @cached_property
@@ -72,7 +87,7 @@ class CompiledRows:
 
     @cached_property
     def _in_all(self) -> InAll:
-        return in_all_of(self._blocks, self._overall[0])
+        return in_all_of(self.blocks, self._overall[0])
 
     @cached_property
     def _code_keys(self) -> pl.DataFrame:
@@ -150,16 +165,41 @@ class CompiledRows:
         partition = self._by_partition(sums)[self.partitions.number_of(group), 0]
         return pl.DataFrame(dict(zip(WALK_SUMS, partition.reshape(-1, 1), strict=True)))
 
+    @cached_property
+    def class_weights(self) -> ClassWeights:
+        """The weights of both classes around each block, of partitions of one group."""
+        return class_weights(self.sorted_rows, self.blocks)
+
+    def hashes_of_clusters(self, seed: int) -> Array:
+        """Hash the cluster of each row as `bootstrap` does in a plan."""
+        assert self.clusters is not None
+        return array_of(self.clusters.hash(seed))
+
+    def numbers(self) -> Array:
+        """Return the numbers of the partitions that there are."""
+        there = self.missing.sum(1) > 0
+        there[self._with_rows] = True
+        if self.partitions.numbers is None:
+            there[:] = True
+        return np.flatnonzero(there)
+
+    def of_numbers(self, sums: Array, numbers: Array) -> Array:
+        """Pick the sums of these partitions, 0 where all rows are missing."""
+        table = np.zeros((self.partitions.size, *sums.shape[1:]))
+        table[self._with_rows] = sums
+        return table[numbers]
+
+    @property
+    def _with_rows(self) -> Array:
+        return self.blocks.partitions[self.blocks.begins]
+
     def _walk(self, groups: Groups, in_all: InAll | None = None) -> tuple[Array, Points]:
-        rows, blocks, parts = self.sorted_rows, self._blocks, self.parts
+        rows, blocks, parts = self.sorted_rows, self.blocks, self.parts
         return walk(rows, blocks, groups, frequency=self.frequency, in_all=in_all, parts=parts)
 
     def _by_partition(self, sums: Array) -> Array:
-        """Add up the sums of blocks; 0 for a partition without rows."""
-        blocks = self._blocks
-        table = np.zeros((self.partitions.size, *sums.shape[1:]))
-        table[blocks.partitions[blocks.begins]] = sums_of_partitions(blocks, sums)
-        return table
+        every = np.arange(self.partitions.size)
+        return self.of_numbers(sums_of_partitions(self.blocks, sums), every)
 
     def _sums(self, numbers: GroupNumbers, table: Array) -> pl.DataFrame:
         missing = np.zeros(table.shape[:2], np.int64)
@@ -202,9 +242,17 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
 
 
 def compile_rows(
-    rows: Rows, partition_keys: Sequence[str], *, frequency: bool, parts: int = 0
+    rows: Rows,
+    partition_keys: Sequence[str],
+    *,
+    frequency: bool = False,
+    parts: int = 0,
+    clusters: bool = False,
 ) -> CompiledRows:
-    """Sort checked rows, each of which is one row; see `CompiledRows` for the options."""
+    """Sort checked rows, each of which is one row; see `CompiledRows` for the options.
+
+    Rows with ``clusters`` are in one group for each partition.
+    """
     schema = rows.frame.collect_schema()
     # In a plan, several threads do this; a column alone takes one.
     texts = [key for key in rows.keys if schema[key] == pl.String]
@@ -225,12 +273,26 @@ def compile_rows(
     weight = table[WEIGHT]
     if weight.dtype != pl.Int8:
         weight = weight.cast(pl.Float64)
+    if clusters:
+        numbers[1] = _read_only(np.arange(table.height, dtype=_number_type(table.height)))
     chunks = _chunks(score, weight, *numbers)
     sorted_rows = sort_rows(chunks, score_keys.key_bits, partitions.size)
-    key_types = {key: schema[key] for key in rows.keys}
     return CompiledRows(
-        key_types, partitions, codes, sorted_rows, score_keys, missing, frequency, parts
+        key_types={key: schema[key] for key in rows.keys},
+        partitions=partitions,
+        codes=codes,
+        sorted_rows=sorted_rows,
+        score_keys=score_keys,
+        missing=missing,
+        frequency=frequency,
+        parts=parts,
+        clusters=table[CLUSTER].gather(pl.Series(sorted_rows.carried)) if clusters else None,
     )
+
+
+def _number_type(rows: int) -> np.dtype[np.unsignedinteger]:
+    """Choose 32 or 64 bits; for fewer, kernels would have to be compiled too."""
+    return np.min_scalar_type(rows | 1 << 31)
 
 
 def _chunks(
@@ -243,7 +305,7 @@ def _chunks(
     for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
         rows = slice(start, start + len(scores))
         of_rows = [None if numbers is None else numbers[rows] for numbers in (partitions, codes)]
-        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), *of_rows))
+        chunks.append(RowChunk(array_of(scores).view(np.uint64), array_of(weights), *of_rows))
         start += len(scores)
     return chunks
 
@@ -267,7 +329,7 @@ def _groups(numbers: GroupNumbers) -> Groups:
     return Groups(numbers.size, numbers.numbers.astype(np.uint32))
 
 
-def _array(column: pl.Series) -> Array:
+def array_of(column: pl.Series) -> Array:
     """Return the values as an array that kernels know as one that they only read."""
     return _read_only(column.to_numpy())
 

@@ -11,6 +11,9 @@ from polars_wroc.ranking.curve import if_both_classes
 # Number of the rows that lack a label, score or weight.
 MISSING_ROWS = "__missing_rows"
 
+# The number of a replicate, 0 for the rows themselves.
+REPLICATE = "replicate"
+
 
 def walk_sum(name: str, side: str | None = None) -> str:
     """Name the column of one of the sums over a class, or of `CURVE_SUMS`."""
@@ -19,6 +22,11 @@ def walk_sum(name: str, side: str | None = None) -> str:
 
 WALK_SUMS = [
     *(walk_sum(name, side) for side in CLASSES for name in CLASS_SUMS),
+    *(walk_sum(name) for name in CURVE_SUMS),
+]
+# Those that a walk gives that looks at weights and rates only.
+RATE_SUMS = [
+    *(walk_sum("weight", side) for side in CLASSES),
     *(walk_sum(name) for name in CURVE_SUMS),
 ]
 # Those that `SUMS_IN_ALL` adds.
