@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import polars as pl
+from polars._typing import EngineType
 
 from polars_wroc.plans.checks import message_of
 
@@ -20,10 +21,10 @@ def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     return plan
 
 
-def collect(plan: pl.LazyFrame) -> pl.DataFrame:
+def collect(plan: pl.LazyFrame, engine: EngineType = "auto") -> pl.DataFrame:
     """Run a plan; a failed check raises its own message only."""
     with _only_message():
-        return plan.collect()
+        return plan.collect(engine=engine)
 
 
 def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:

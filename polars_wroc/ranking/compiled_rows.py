@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from polars_wroc.kernels.sorting import (
     KeyBits,
     RowChunk,
     SortedRows,
+    score_bits,
     sort_rows,
 )
 from polars_wroc.kernels.walks import Blocks, blocks_of, sums_of_groups
@@ -63,6 +65,43 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
 
 def compile_rows(rows: Rows) -> CompiledRows:
     """Sort checked rows, each of which is one row."""
+    numbered = number_rows(rows)
+    sorted_rows = numbered.sorted_by(keyed(numbered.table[SCORE]))
+    return CompiledRows(numbered.groups, sorted_rows, blocks_of(sorted_rows), numbered.missing)
+
+
+@dataclass(frozen=True)
+class NumberedRows:
+    """A table of the rows that have a label, score and weight, and the numbers of their groups.
+
+    ``missing`` are the numbers of rows that do not, for each number of a group.
+    """
+
+    table: pl.DataFrame
+    groups: GroupNumbers
+    numbers: Array | None
+    missing: Array
+
+    def sorted_by(self, scores: Keyed, carried: Array | None = None) -> SortedRows:
+        """Sort the rows of each group; each row carries its element of ``carried``."""
+        weight = self.table[WEIGHT]
+        if weight.dtype != pl.Int8:
+            weight = weight.cast(pl.Float64)
+        chunks = _chunks(scores.column, weight, self.numbers, carried)
+        return sort_rows(chunks, scores.bits, self.groups.size)
+
+    def groups_there(self) -> Array:
+        """Return the numbers of the groups that have rows, in ascending order."""
+        there = self.missing > 0
+        if self.numbers is None:
+            there[:] = True
+        else:
+            there |= np.bincount(self.numbers, minlength=self.groups.size) > 0
+        return np.flatnonzero(there)
+
+
+def number_rows(rows: Rows) -> NumberedRows:
+    """Check and collect rows, each of which is one row, and number their groups."""
     schema = rows.frame.collect_schema()
     # In a plan, several threads do this; a column alone takes one.
     texts = [key for key in rows.keys if schema[key] == pl.String]
@@ -82,23 +121,21 @@ def compile_rows(rows: Rows) -> CompiledRows:
             missing += np.bincount(numbers[~kept], minlength=groups.size)
             numbers = _read_only(numbers[kept])
         table = table.filter(complete)
-    score, key_bits = _in_64_bits(table[SCORE])
-    weight = table[WEIGHT]
-    if weight.dtype != pl.Int8:
-        weight = weight.cast(pl.Float64)
-    sorted_rows = sort_rows(_chunks(score, weight, numbers), key_bits, groups.size)
-    return CompiledRows(groups, sorted_rows, blocks_of(sorted_rows), missing)
+    return NumberedRows(table, groups, numbers, missing)
 
 
-def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[RowChunk]:
+def _chunks(
+    score: pl.Series, weight: pl.Series, numbers: Array | None, carried: Array | None
+) -> list[RowChunk]:
     """Cut the rows as the columns are cut in memory, so that nothing is copied."""
     if score.chunk_lengths() != weight.chunk_lengths():
         score, weight = score.rechunk(), weight.rechunk()
     chunks, start = [], 0
     for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
-        own = None if numbers is None else numbers[start : start + len(scores)]
-        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), own))
-        start += len(scores)
+        end = start + len(scores)
+        beside = [None if each is None else each[start:end] for each in (numbers, carried)]
+        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), *beside))
+        start = end
     return chunks
 
 
@@ -115,16 +152,36 @@ def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
         collect(rows.aggregate(table.lazy(), {ZERO_LABEL: check}))
 
 
-def _in_64_bits(score: pl.Series) -> tuple[pl.Series, KeyBits]:
-    """Return scores of 64 bits, of which no two different ones are equal."""
-    dtype = score.dtype
+class Keyed(NamedTuple):
+    """Scores of 64 bits, of which no two different ones are equal, and how they become keys."""
+
+    column: pl.Series
+    bits: KeyBits
+    # Of the scores, and their distinct values where ``column`` holds their ranks.
+    dtype: pl.DataType
+    values: pl.Series | None = None
+
+    def scores(self, keys: Array, without: Array | None = None) -> pl.Series:
+        """Return the scores that have these keys; null at the places ``without`` one."""
+        types = {FLOAT_BITS: np.float64, SIGNED_BITS: np.int64, UNSIGNED_BITS: np.uint64}
+        found = pl.Series(SCORE, score_bits(keys, self.bits).view(types[self.bits]))
+        if without is not None:
+            found = found.scatter(without, None)
+        if self.values is None:
+            return found.cast(self.dtype)
+        return self.values.gather(found - 1).alias(SCORE)
+
+
+def keyed(score: pl.Series) -> Keyed:
+    """Prepare scores, none of which is missing, to be sorted."""
+    dtype, values = score.dtype, None
     if dtype.is_float():
-        return score.cast(pl.Float64), FLOAT_BITS
+        return Keyed(score.cast(pl.Float64), FLOAT_BITS, dtype)
     if dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal():
-        score = score.rank("dense")
+        values, score = score.unique().sort(), score.rank("dense")
     if score.dtype.is_unsigned_integer():
-        return score.cast(pl.UInt64), UNSIGNED_BITS
-    return score.cast(pl.Int64), SIGNED_BITS
+        return Keyed(score.cast(pl.UInt64), UNSIGNED_BITS, dtype, values)
+    return Keyed(score.cast(pl.Int64), SIGNED_BITS, dtype, values)
 
 
 def _array(column: pl.Series) -> Array:

@@ -31,7 +31,7 @@ from polars_wroc.ranking.curve import Curve
 
 # Columns of the weights of `RankWeights`.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
-_TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
+TP_BEFORE, FP_BEFORE = "__tp_before", "__fp_before"
 
 
 class ClassRows(NamedTuple):
@@ -140,7 +140,7 @@ def list_row_curve() -> RowCurve:
 
 
 def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurve:
-    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, _TP_BEFORE, _FP_BEFORE))
+    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, TP_BEFORE, FP_BEFORE))
     dp, dn = class_weights(field(WEIGHT))
     above, below = _misranked(field, positives)
     return RowCurve(
@@ -182,7 +182,7 @@ def rank_weights() -> RankWeights:
     """Refer to the rank weights of rows with the columns of `add_placements`."""
     positive = pl.col(WEIGHT) > 0
     above, below = _misranked(pl.col, pl.col(POSITIVES))
-    tied_pos, tied_neg = pl.col(TP) - pl.col(_TP_BEFORE), pl.col(FP) - pl.col(_FP_BEFORE)
+    tied_pos, tied_neg = pl.col(TP) - pl.col(TP_BEFORE), pl.col(FP) - pl.col(FP_BEFORE)
 
     def by_class(of_positive: pl.Expr, of_negative: pl.Expr) -> pl.Expr:
         return pl.when(positive).then(of_positive).otherwise(of_negative)
@@ -197,8 +197,8 @@ def rank_weights() -> RankWeights:
 
 def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Weight of the negatives above and of the positives below; ties count half."""
-    above = (field(_FP_BEFORE) + field(FP)) / 2
-    below = positives - (field(_TP_BEFORE) + field(TP)) / 2
+    above = (field(FP_BEFORE) + field(FP)) / 2
+    below = positives - (field(TP_BEFORE) + field(TP)) / 2
     return above, below
 
 
@@ -217,4 +217,4 @@ def cumulated_around_ties(
     def after(cumulative: pl.Expr) -> pl.Expr:
         return pl.when(ends_tie).then(cumulative).backward_fill()
 
-    return {TP: after(tp), FP: after(fp), _TP_BEFORE: before(tp), _FP_BEFORE: before(fp)}
+    return {TP: after(tp), FP: after(fp), TP_BEFORE: before(tp), FP_BEFORE: before(fp)}

@@ -1,0 +1,192 @@
+"""Rows placed by the compiled engine: in memory, group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.kernels.sorting import Array, SortedRows
+from polars_wroc.kernels.walks import blocks_of, weights_around
+from polars_wroc.plans.collect import collect
+from polars_wroc.plans.engine import run
+from polars_wroc.ranking.compiled_rows import NumberedRows, keyed, number_rows
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.group_numbers import number_groups
+from polars_wroc.ranking.placed_rows import Columns, PlacedRows, Reduce
+from polars_wroc.ranking.placements import FP_BEFORE, TP_BEFORE
+
+_NUMBER = "__number"
+_AROUND = (TP_BEFORE, TP, FP_BEFORE, FP)
+_TOTALS = (POSITIVES, NEGATIVES)
+# So many rows have numbers of 32 bits.
+_MOST_ROWS = 1 << 32
+
+
+def reduce_compiled(rows: Rows, reduce: Reduce, *, with_score: bool) -> pl.LazyFrame:
+    """Place rows by their score, and reduce them."""
+    given = rows.frame.collect_schema()
+    types = {**_types_of(rows), **dict.fromkeys((*_AROUND, *_TOTALS), pl.Float64())}
+    if with_score:
+        types[SCORE] = given[SCORE]
+
+    def table() -> pl.DataFrame:
+        numbered = number_rows(rows)
+        scores = keyed(numbered.table[SCORE])
+        clustered = CLUSTER in types
+        placed = numbered.sorted_by(scores, _row_numbers(numbered) if clustered else None)
+        columns = _placed(placed)
+        if with_score:
+            columns.append(scores.scores(placed.keys))
+        return _reduced(numbered, placed, columns, reduce)
+
+    return _deferred(rows, table, types, reduce)
+
+
+def reduce_compiled_columns(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFrame:
+    """Place rows by each of several scores, and reduce the ``columns`` of these."""
+    types = _types_of(rows)
+    empty = pl.LazyFrame(schema=types | dict.fromkeys((*_AROUND, *_TOTALS), pl.Float64()))
+    for of_score in columns.values():
+        types |= empty.select(**of_score).collect_schema()
+
+    def table() -> pl.DataFrame:
+        numbered = number_rows(rows)
+        first: SortedRows | None = None
+        # The place of each row in the first order, in which all columns are.
+        places = _row_numbers(numbered)
+        computed: list[pl.Series] = []
+        for score, of_score in columns.items():
+            placed = numbered.sorted_by(keyed(numbered.table[score]), places)
+            # One score at a time, so that the places of the others take no memory.
+            own = pl.DataFrame(_placed(placed)).lazy().select(**of_score)
+            found = own.collect(engine="in-memory")
+            if first is None:
+                first, computed = placed, found.get_columns()
+                places = _inverse(placed)
+            else:
+                computed += [_in_places(column, placed) for column in found]
+        assert first is not None
+        weight = _weight_column(first)
+        return _reduced(numbered, first, [weight, *computed], reduce)
+
+    return _deferred(rows, table, types, reduce)
+
+
+def _types_of(rows: Rows) -> dict[str, pl.DataType]:
+    """Return the types of the number of a group, the weight and the number of a cluster."""
+    given = rows.frame.collect_schema()
+    types: dict[str, pl.DataType] = {_NUMBER: pl.UInt32()} if rows.keys else {}
+    types[WEIGHT] = given[WEIGHT] if given[WEIGHT] == pl.Int8 else pl.Float64()
+    if CLUSTER in given:
+        types[CLUSTER] = pl.UInt64()
+    return types
+
+
+def _deferred(
+    rows: Rows, table: Callable[[], pl.DataFrame], types: dict[str, pl.DataType], reduce: Reduce
+) -> pl.LazyFrame:
+    """Compute a table of reduced rows when the engine does; placed rows have these types."""
+    given = rows.frame.collect_schema()
+    reduced = reduce(_in_memory(pl.DataFrame(schema=types))).collect_schema()
+    schema = pl.Schema({key: given[key] for key in rows.keys})
+    schema |= {name: dtype for name, dtype in reduced.items() if name != _NUMBER}
+    assert rows.compiled is not None
+    return run(rows.compiled, lambda: table().cast(schema), schema)
+
+
+def _reduced(
+    numbered: NumberedRows, placed: SortedRows, columns: list[pl.Series], reduce: Reduce
+) -> pl.DataFrame:
+    """Reduce columns of sorted rows, and add the keys."""
+    if placed.carried is not None and CLUSTER in numbered.table.columns:
+        columns = [*columns, _clusters(numbered, placed)]
+    frame = pl.DataFrame(columns)
+    sizes = _sizes(placed)
+    if numbered.missing.any():
+        frame = frame.select(pl.all().gather(_with_gaps(sizes, numbered.missing)))
+        sizes = sizes + numbered.missing
+    if numbered.numbers is None:
+        return collect(reduce(_in_memory(frame)), engine="in-memory")
+    numbers = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
+    frame = frame.with_columns(pl.Series(_NUMBER, numbers))
+    table = collect(reduce(_in_memory(frame)), engine="in-memory")
+    keys = numbered.groups.key_values(table[_NUMBER].to_numpy())
+    return pl.DataFrame([*keys, *table.drop(_NUMBER)])
+
+
+def _in_memory(frame: pl.DataFrame) -> PlacedRows:
+    keys = [_NUMBER] if _NUMBER in frame.columns else []
+    return PlacedRows(frame.lazy(), keys, in_memory=True)
+
+
+def _with_gaps(sizes: Array, missing: Array) -> pl.Series:
+    """Number sorted rows, with so many nulls before those of each group."""
+    rows = int(sizes.sum())
+    before = np.repeat(missing.cumsum(), sizes)
+    numbers = np.full(rows + int(missing.sum()), -1)
+    numbers[np.arange(rows) + before] = np.arange(rows)
+    found = pl.Series("row", numbers).to_frame()
+    return found.select(pl.when(pl.col("row") >= 0).then("row")).to_series()
+
+
+def _placed(placed: SortedRows) -> list[pl.Series]:
+    """Return the columns that `row_curve` refers to."""
+    around = dict(zip(_AROUND, weights_around(placed, blocks_of(placed)), strict=True))
+    sizes = _sizes(placed)
+    ends = sizes.cumsum()[sizes > 0] - 1
+    # The last sums, so that the rates end at 1.
+    of_rows = {
+        total: np.repeat(around[last][ends], sizes[sizes > 0])
+        for total, last in zip(_TOTALS, (TP, FP), strict=True)
+    }
+    columns = [pl.Series(name, values) for name, values in (around | of_rows).items()]
+    return [_weight_column(placed), *columns]
+
+
+def _sizes(placed: SortedRows) -> Array:
+    """Return the number of rows of each group."""
+    sizes: Array = np.diff(placed.starts.astype(np.int64))
+    return sizes
+
+
+def _weight_column(placed: SortedRows) -> pl.Series:
+    return pl.Series(WEIGHT, placed.signed)
+
+
+def _clusters(numbered: NumberedRows, placed: SortedRows) -> pl.Series:
+    """Number the clusters of each group, in the order of sorted rows."""
+    clusters = number_groups(numbered.table, [CLUSTER])
+    assert clusters.numbers is not None
+    codes = clusters.numbers.astype(np.uint64)
+    if numbered.numbers is not None:
+        codes += numbered.numbers.astype(np.uint64) * np.uint64(clusters.size)
+    return pl.Series(CLUSTER, codes[placed.carried])
+
+
+def _row_numbers(numbered: NumberedRows) -> Array:
+    """Number the rows, for rows to carry."""
+    rows = numbered.table.height
+    numbers = np.arange(rows, dtype=np.uint32 if rows < _MOST_ROWS else np.uint64)
+    # As kernels know arrays that they only read.
+    numbers.flags.writeable = False
+    return numbers
+
+
+def _inverse(placed: SortedRows) -> Array:
+    """Return the place of each row among sorted rows that carry their numbers."""
+    assert placed.carried is not None
+    places = np.empty_like(placed.carried)
+    places[placed.carried] = np.arange(len(places), dtype=places.dtype)
+    places.flags.writeable = False
+    return places
+
+
+def _in_places(column: pl.Series, placed: SortedRows) -> pl.Series:
+    """Put values of sorted rows into the places that these carry."""
+    values = np.empty(len(column), np.float64)
+    values[placed.carried] = column.to_numpy()
+    return pl.Series(column.name, values)
