@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -11,6 +15,7 @@ from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.kernels.walks import blocks_of, weights_around
+from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import run
 from polars_wroc.ranking.compiled_rows import NumberedRows, keyed, number_rows
@@ -24,6 +29,40 @@ _AROUND = (TP_BEFORE, TP, FP_BEFORE, FP)
 _TOTALS = (POSITIVES, NEGATIVES)
 # So many rows have numbers of 32 bits.
 _MOST_ROWS = 1 << 32
+
+
+class CompiledPlacedRows(PlacedRows):
+    """Placed rows in memory.
+
+    Their key, if any, is the number of the group, which rises along the rows, and `CLUSTER` is
+    a number that each cluster of a group has to itself.
+    """
+
+    def with_cluster_sums(self, values: dict[str, pl.Expr]) -> Self:
+        """Add to each row the sums of the ``values`` over its cluster."""
+        floats = {name: value.cast(pl.Float64) for name, value in values.items()}
+        added = self.frame.with_columns(**floats)
+        add_up = partial(_sums_of_clusters, names=[*values])
+        return replace(self, frame=added.map_batches(add_up, schema=added.collect_schema()))
+
+    def aggregate(self, sums: dict[str, pl.Expr], within: Sequence[str] = ()) -> pl.LazyFrame:
+        """Aggregate each group, or each value of the columns ``within`` it."""
+        # Groups that are known to be contiguous are added up in the order of their rows, so that
+        # the bits are the same each time.
+        rising = self.frame.with_columns(pl.col(self.keys).set_sorted())
+        return aggregate(rising, [*self.keys, *within], sums)
+
+
+def _sums_of_clusters(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Replace values by their sums over clusters: several times faster than windows."""
+    numbers = frame[CLUSTER].fill_null(0).to_numpy()
+    columns = []
+    for name in names:
+        # In the order of the rows, so that the bits are the same each time.
+        sums = np.bincount(numbers, frame[name].fill_null(0.0).to_numpy())
+        # Whole numbers where there are no rows.
+        columns.append(pl.Series(name, sums.astype(np.float64, copy=False)[numbers]))
+    return frame.with_columns(columns)
 
 
 def reduce_compiled(rows: Rows, reduce: Reduce, *, with_score: bool) -> pl.LazyFrame:
@@ -82,7 +121,7 @@ def _types_of(rows: Rows) -> dict[str, pl.DataType]:
     types: dict[str, pl.DataType] = {_NUMBER: pl.UInt32()} if rows.keys else {}
     types[WEIGHT] = given[WEIGHT] if given[WEIGHT] == pl.Int8 else pl.Float64()
     if CLUSTER in given:
-        types[CLUSTER] = pl.UInt64()
+        types[CLUSTER] = pl.Int64()
     return types
 
 
@@ -118,9 +157,9 @@ def _reduced(
     return pl.DataFrame([*keys, *table.drop(_NUMBER)])
 
 
-def _in_memory(frame: pl.DataFrame) -> PlacedRows:
+def _in_memory(frame: pl.DataFrame) -> CompiledPlacedRows:
     keys = [_NUMBER] if _NUMBER in frame.columns else []
-    return PlacedRows(frame.lazy(), keys, in_memory=True)
+    return CompiledPlacedRows(frame.lazy(), keys)
 
 
 def _with_gaps(sizes: Array, missing: Array) -> pl.Series:
@@ -159,12 +198,10 @@ def _weight_column(placed: SortedRows) -> pl.Series:
 
 def _clusters(numbered: NumberedRows, placed: SortedRows) -> pl.Series:
     """Number the clusters of each group, in the order of sorted rows."""
-    clusters = number_groups(numbered.table, [CLUSTER])
+    keys = [key.values.columns for key in numbered.groups.keys]
+    clusters = number_groups(numbered.table, [*chain.from_iterable(keys), CLUSTER])
     assert clusters.numbers is not None
-    codes = clusters.numbers.astype(np.uint64)
-    if numbered.numbers is not None:
-        codes += numbered.numbers.astype(np.uint64) * np.uint64(clusters.size)
-    return pl.Series(CLUSTER, codes[placed.carried])
+    return pl.Series(CLUSTER, clusters.numbers[placed.carried].astype(np.int64))
 
 
 def _row_numbers(numbered: NumberedRows) -> Array:

@@ -98,19 +98,19 @@ def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
 
 
 def with_cluster_sums(
-    placed: pl.LazyFrame, keys: Sequence[str], sums: dict[str, pl.Expr]
+    placed: pl.LazyFrame, keys: Sequence[str], values: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Add to each row the ``sums`` over the rows of its cluster."""
+    """Add to each row the sums of the ``values`` over its cluster."""
     # No struct: for many small clusters separate sums are several times faster.
     return placed.with_columns(
-        value.over([*keys, CLUSTER]).alias(name) for name, value in sums.items()
+        value.sum().over([*keys, CLUSTER]).alias(name) for name, value in values.items()
     )
 
 
-def with_cluster_sums_in_lists(placed: pl.Expr, sums: dict[str, pl.Expr]) -> pl.Expr:
-    """Do the same for lists of rows; the sums must not refer to aggregates of the list."""
+def with_cluster_sums_in_lists(placed: pl.Expr, values: dict[str, pl.Expr]) -> pl.Expr:
+    """Do the same for lists of rows; the values must not refer to aggregates of the list."""
     cluster = pl.element().struct.field(CLUSTER)
-    of_cluster = {name: value.over(cluster) for name, value in sums.items()}
+    of_cluster = {name: value.sum().over(cluster) for name, value in values.items()}
     return placed.list.eval(pl.element().struct.with_fields(**of_cluster))
 
 
