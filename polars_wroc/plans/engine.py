@@ -30,7 +30,7 @@ _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes `summary`.
+    """Choose the engine that computes tables from sorted rows.
 
     Parameters
     ----------
@@ -49,13 +49,20 @@ class Config(ContextDecorator):
     Notes
     -----
     The choice holds within the block, in all threads. Outside of a block the environment variable
-    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. With ``cluster``, ``bins`` or counts
-    Polars computes whatever is chosen, and so it does all other tables, except that `fairness` is
-    made of a summary. With ``"compiled"`` the summary of a LazyFrame is computed when it is
-    collected, and its plan cannot be serialised.
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``.
 
-    Both engines compute the same numbers but for rounding. The compiled one gives the same bits for
-    the same rows in the same order, whatever the number of threads.
+    The compiled engine computes `summary`, `compare`, `partial_aucs` and the quantile bins of
+    `calibration_curve` and `calibration_error`, with clusters too; the curves of
+    `confusion_curve`, `roc_curve`, `pr_curve`, `det_curve`, `gain_curve`, `cost_curve`,
+    `tpr_at_fpr`, `fpr_at_tpr`, `threshold_metrics`, `operating_points`, `dominated_models` and
+    `equalized_thresholds`; and the AUCs in `fairness`, `cross_auc` and `subgroup_auc`. Polars
+    computes the rest of these, all other tables, expressions, and whatever is made of counts or
+    ``bins``. With ``"compiled"`` the tables of a LazyFrame are computed so when they are
+    collected, and their plans cannot be serialised.
+
+    Both engines compute the same numbers but for rounding. In `summary`, `compare`,
+    `partial_aucs` and the points of curves the compiled one gives the same bits for the same rows
+    in the same order, whatever the number of threads.
 
     Examples
     --------

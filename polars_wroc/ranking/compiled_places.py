@@ -27,6 +27,8 @@ from polars_wroc.ranking.placements import FP_BEFORE, TP_BEFORE
 _NUMBER = "__number"
 _AROUND = (TP_BEFORE, TP, FP_BEFORE, FP)
 _TOTALS = (POSITIVES, NEGATIVES)
+# Not each number of a group with a cluster has rows: a sum for each may take so much memory.
+_FEW_NUMBERS, _NUMBERS_PER_ROW = 1 << 16, 4
 # So many rows have numbers of 32 bits.
 _MOST_ROWS = 1 << 32
 
@@ -198,10 +200,18 @@ def _weight_column(placed: SortedRows) -> pl.Series:
 
 def _clusters(numbered: NumberedRows, placed: SortedRows) -> pl.Series:
     """Number the clusters of each group, in the order of sorted rows."""
-    keys = [key.values.columns for key in numbered.groups.keys]
-    clusters = number_groups(numbered.table, [*chain.from_iterable(keys), CLUSTER])
-    assert clusters.numbers is not None
-    return pl.Series(CLUSTER, clusters.numbers[placed.carried].astype(np.int64))
+    clusters = number_groups(numbered.table, [CLUSTER])
+    most = max(_FEW_NUMBERS, numbered.table.height * _NUMBERS_PER_ROW)
+    if numbered.numbers is None or numbered.groups.size * clusters.size <= most:
+        assert clusters.numbers is not None
+        numbers = clusters.numbers[placed.carried].astype(np.int64)
+        numbers += clusters.size * np.repeat(np.arange(numbered.groups.size), _sizes(placed))
+    else:
+        keys = chain.from_iterable(key.values.columns for key in numbered.groups.keys)
+        clusters = number_groups(numbered.table, [*keys, CLUSTER])
+        assert clusters.numbers is not None
+        numbers = clusters.numbers[placed.carried].astype(np.int64)
+    return pl.Series(CLUSTER, numbers)
 
 
 def _row_numbers(numbered: NumberedRows) -> Array:
