@@ -61,7 +61,6 @@ def tables() -> dict[str, Table]:
         "fairness": partial(wroc.fairness, **of, threshold=0.0),
         "cross_auc, 4 groups": partial(wroc.cross_auc, **crossed),
         "subgroup_auc, 4 groups": partial(wroc.subgroup_auc, **crossed),
-        "auc_decomposition": partial(wroc.auc_decomposition, **of),
         "cost_curve": partial(wroc.cost_curve, **of),
         "equalized_thresholds": partial(wroc.equalized_thresholds, **of),
     }
