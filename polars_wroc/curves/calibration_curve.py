@@ -203,6 +203,7 @@ def sums_in_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
             checked,
             lambda placed: sums_of(placed.with_columns(bin=_quantile_bin(bins))),
             with_score=True,
+            reproducible=False,
         )
     weight = over(checked.observations.signed_weight, rows.keys)
     binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))

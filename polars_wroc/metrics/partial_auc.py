@@ -149,7 +149,7 @@ def partial_aucs(
         curves += curve_bounds(row_curve(), over_tpr=fpr is None)
     areas: dict[str, pl.Expr]
     areas = {name: area(curve) for name, curve in zip(_COLUMNS, curves, strict=False)}
-    table = reduce_placed(rows, lambda placed: placed.aggregate(areas))
+    table = reduce_placed(rows, lambda placed: placed.aggregate(areas), reproducible=False)
     return like_input(frame, rows.result(table, [*areas]))
 
 

@@ -60,9 +60,9 @@ class Config(ContextDecorator):
     ``bins``. With ``"compiled"`` the tables of a LazyFrame are computed so when they are
     collected, and their plans cannot be serialised.
 
-    Both engines compute the same numbers but for rounding. In `summary`, `compare`,
-    `partial_aucs` and the points of curves the compiled one gives the same bits for the same rows
-    in the same order, whatever the number of threads.
+    Both engines compute the same numbers but for rounding. In `summary`, `compare`
+    and the points of curves the compiled one gives the same bits for the same rows in the same
+    order, whatever the number of threads.
 
     Examples
     --------

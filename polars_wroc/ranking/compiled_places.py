@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 import polars as pl
+from polars._typing import EngineType
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows
@@ -67,8 +68,10 @@ def _sums_of_clusters(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
     return frame.with_columns(columns)
 
 
-def reduce_compiled(rows: Rows, reduce: Reduce, *, with_score: bool) -> pl.LazyFrame:
-    """Place rows by their score, and reduce them."""
+def reduce_compiled(
+    rows: Rows, reduce: Reduce, *, with_score: bool, engine: EngineType
+) -> pl.LazyFrame:
+    """Place rows by their score, and reduce them by an engine of Polars."""
     given = rows.frame.collect_schema()
     types = {**_types_of(rows), **dict.fromkeys((*_AROUND, *_TOTALS), pl.Float64())}
     if with_score:
@@ -82,7 +85,7 @@ def reduce_compiled(rows: Rows, reduce: Reduce, *, with_score: bool) -> pl.LazyF
         columns = _placed(placed)
         if with_score:
             columns.append(scores.scores(placed.keys))
-        return _reduced(numbered, placed, columns, reduce)
+        return _reduced(numbered, placed, columns, reduce, engine)
 
     return _deferred(rows, table, types, reduce)
 
@@ -140,7 +143,11 @@ def _deferred(
 
 
 def _reduced(
-    numbered: NumberedRows, placed: SortedRows, columns: list[pl.Series], reduce: Reduce
+    numbered: NumberedRows,
+    placed: SortedRows,
+    columns: list[pl.Series],
+    reduce: Reduce,
+    engine: EngineType = "in-memory",
 ) -> pl.DataFrame:
     """Reduce columns of sorted rows, and add the keys."""
     if placed.carried is not None and CLUSTER in numbered.table.columns:
@@ -151,10 +158,10 @@ def _reduced(
         frame = frame.select(pl.all().gather(_with_gaps(sizes, numbered.missing)))
         sizes = sizes + numbered.missing
     if numbered.numbers is None:
-        return collect(reduce(_in_memory(frame)), engine="in-memory")
+        return collect(reduce(_in_memory(frame)), engine=engine)
     numbers = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
     frame = frame.with_columns(pl.Series(_NUMBER, numbers))
-    table = collect(reduce(_in_memory(frame)), engine="in-memory")
+    table = collect(reduce(_in_memory(frame)), engine=engine)
     keys = numbered.groups.key_values(table[_NUMBER].to_numpy())
     return pl.DataFrame([*keys, *table.drop(_NUMBER)])
 

@@ -12,16 +12,26 @@ from polars_wroc.ranking.placed_rows import Columns, PlacedRows, Reduce
 from polars_wroc.ranking.placements import add_placements
 
 
-def reduce_placed(rows: Rows, reduce: Reduce, *, with_score: bool = False) -> pl.LazyFrame:
+def reduce_placed(
+    rows: Rows,
+    reduce: Reduce,
+    *,
+    with_score: bool = False,
+    reproducible: bool = True,
+) -> pl.LazyFrame:
     """Reduce placed rows to a table with the keys and other columns.
 
-    The rows have `WEIGHT`, `CLUSTER` if they had it, and `SCORE` if asked for.
+    The rows have `WEIGHT`, `CLUSTER` if they had it, and `SCORE` if asked for. Unless it has to be
+    ``reproducible`` to the last bit, the compiled engine too lets Polars add up rows in any order,
+    which takes two thirds of the time.
     """
     if rows.compiled and not rows.counted:
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_places import reduce_compiled  # noqa: PLC0415
 
-        return reduce_compiled(rows, reduce, with_score=with_score)
+        return reduce_compiled(
+            rows, reduce, with_score=with_score, engine="in-memory" if reproducible else "auto"
+        )
     weight = rows.observations.signed_weight
     placed = add_placements(by_descending_score(rows), rows.keys, weight)
     return reduce(PlacedRows(placed, rows.keys))
