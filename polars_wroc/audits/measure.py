@@ -82,7 +82,7 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     # Computed once for two tables.
     at_threshold = None
     if cells is not None:
-        at_threshold = collect(in_columns(cells, plan.metrics.steps), few_rows=True).lazy()
+        at_threshold = collect(in_columns(cells, plan.metrics.steps), reproducible=True).lazy()
     segments = Segments(sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, interval)
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     return lay_out(segments, plan, missing, calibrated=calibrated)
@@ -130,7 +130,7 @@ def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.L
         grouping.named(rows.regrouped(grouping.keys).aggregate(smallest, sums))
         for grouping in plan.groupings
     ]
-    return collect(pl.concat(tables), few_rows=True).lazy()
+    return collect(pl.concat(tables), reproducible=True).lazy()
 
 
 def sum_segments(
@@ -167,7 +167,7 @@ def sum_segments(
             sums = reference.completed(sums, ranked.groups(grouped))
             sums = with_bin_slack(sums, grouped, rows.model_keys)
         named = (grouping.named(each) for each in (sums, points.lazy()))
-        tables.append([collect(each, few_rows=True) for each in named])
+        tables.append([collect(each, reproducible=True) for each in named])
         grouping.check_names(tables[-1][0], rows.model_keys)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
@@ -186,7 +186,7 @@ def lay_out(
         plans["calibration"] = segments.calibration(plan)
     if segments.cells is not None:
         plans["fairness"] = segments.fairness(plan)
-    tables = dict(zip(plans, collect_all(list(plans.values()), few_rows=True), strict=True))
+    tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
     gaps = tables["gaps"]
     enough = gaps.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
     return Measured(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -15,9 +16,10 @@ from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, Step, in_columns
-from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP, by_descending_score
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.ranking.curve import is_divisor
-from polars_wroc.ranking.placements import add_placements
+from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.walk_sums import over_decisions
 from polars_wroc.stats.differences import Estimate
 from polars_wroc.stats.proportions import TOLERANCE, Proportions, WeightedCount, proportion
@@ -193,21 +195,28 @@ def sums_in_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
         msg = "`counts` must be by score for a calibration; found counts in bins of scores"
         raise ValueError(msg)
     score = probability("score", pl.col(SCORE).cast(pl.Float64))
-    checked = Rows(rows.frame.with_columns(score.alias(SCORE)), rows.keys)
-    if strategy == "quantile":
-        sorted_rows = by_descending_score(checked)
-        placed = add_placements(sorted_rows, rows.keys, checked.observations.signed_weight)
-        binned = placed.with_columns(bin=_quantile_bin(bins))
-    else:
-        weight = over(checked.observations.signed_weight, rows.keys)
-        binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))
-    scored = binned.filter(pl.col(SCORE).is_not_null())
-    return scored.group_by(*rows.keys, "bin").agg(
-        pl.col(SCORE).min().alias("score_min"),
-        pl.col(SCORE).max().alias("score_max"),
-        rows.count_where(pl.col(SCORE).is_not_null()).alias("n"),
+    checked = replace(rows, frame=rows.frame.with_columns(score.alias(SCORE)))
+    sums = {
+        "score_min": pl.col(SCORE).min(),
+        "score_max": pl.col(SCORE).max(),
+        "n": rows.count_where(pl.col(SCORE).is_not_null()),
         **calibration_sums(rows, "probability"),
-    )
+    }
+
+    def sums_of(binned: PlacedRows) -> pl.LazyFrame:
+        scored = replace(binned, frame=binned.frame.filter(pl.col(SCORE).is_not_null()))
+        return scored.aggregate(sums, ["bin"])
+
+    if strategy == "quantile":
+        return reduce_placed(
+            checked,
+            lambda placed: sums_of(placed.with_columns(bin=_quantile_bin(bins))),
+            with_score=True,
+            reproducible=False,
+        )
+    weight = over(checked.observations.signed_weight, rows.keys)
+    binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))
+    return sums_of(PlacedRows(binned, rows.keys))
 
 
 def _uniform_bin(bins: int) -> pl.Expr:

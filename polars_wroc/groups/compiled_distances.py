@@ -19,8 +19,8 @@ from polars_wroc.kernels.sums import AREA_SUMS
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import When, run
 from polars_wroc.plans.progress import Progress
-from polars_wroc.ranking.compiled_rows import array_of
 from polars_wroc.ranking.cumulative_sums import ENDS_TIE
+from polars_wroc.ranking.numbered_rows import array_of
 
 # Of two groups each is the complement of the other: the same sums, with the sides exchanged.
 _PAIR, _EXCHANGED = 2, [2, 3, 0, 1, 4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import polars as pl
@@ -146,7 +147,9 @@ def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
             (pl.col(WEIGHT) < 0, _OF_NEGATIVES, _OF_POSITIVES),
         )
     ]
-    return Rows(pl.concat(sides, how="diagonal"), [*_PAIR, *rows.model_keys], rows.model_keys)
+    return replace(
+        rows, frame=pl.concat(sides, how="diagonal"), keys=[*_PAIR, *rows.model_keys], names={}
+    )
 
 
 def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.LazyFrame:

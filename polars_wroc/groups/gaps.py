@@ -72,7 +72,7 @@ def measure_gaps(
 
     def table() -> pl.DataFrame:
         sums, cells = _walk_sums(rows, compared, thresholds)
-        return collect(_gaps_of(sums, cells, rows, compared, tests), few_rows=True)
+        return collect(_gaps_of(sums, cells, rows, compared, tests), reproducible=True)
 
     return run(rows.compiled, table, planned.collect_schema())
 

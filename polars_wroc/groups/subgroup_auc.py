@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -119,10 +120,10 @@ def subgroup_auc(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     groups = rows.group_keys
     stacked: Rows = _across_groups(rows, within_limit)
-    samples = Rows(stacked.frame, [*stacked.keys, _SAMPLE])
+    samples = replace(stacked, keys=[*stacked.keys, _SAMPLE])
     across = summarise(samples, options).rename({_group(key): key for key in groups})
     within = summarise(rows, options)
-    overall = summarise(Rows(rows.frame, rows.model_keys), options)
+    overall = summarise(rows.regrouped([]), options)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
         table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)
@@ -147,7 +148,8 @@ def _across_groups(rows: Rows, within_limit: pl.Expr) -> Rows:
     positive = pl.col(WEIGHT) > 0
     sample = pl.when(positive == inside).then(pl.lit("bnsp_auc")).otherwise(pl.lit("bpsn_auc"))
     stacked = repeated.with_columns(sample.alias(_SAMPLE)).drop(groups)
-    return Rows(stacked, [*(_group(key) for key in groups), *rows.model_keys])
+    keys = [*(_group(key) for key in groups), *rows.model_keys]
+    return replace(rows, frame=stacked, keys=keys, names={})
 
 
 def _parts(within: pl.LazyFrame, across: pl.LazyFrame) -> dict[str, pl.LazyFrame]:

@@ -116,7 +116,8 @@ def read_paired_rows(
         pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
     ]
     observed = columns.frame.select(*columns.keys, *scores, *_other_columns(columns, first))
-    return Rows(observed, [*columns.keys], names=columns.keys), columns.models
+    rows = Rows(observed, [*columns.keys], names=columns.keys, compiled=compiled_when(frame))
+    return rows, columns.models
 
 
 def missing_in_counts(source: RowSource, by: IntoColumns) -> MissingRows:

@@ -121,6 +121,13 @@ def sort_rows(chunks: Sequence[RowChunk], key_bits: KeyBits, groups: int = 1) ->
     return SortedRows(keys, signed, carried, first[:: 1 << part_bits])
 
 
+def score_bits(keys: Array, key_bits: KeyBits) -> Array:
+    """Return the bits of the scores with these keys; those of -0.0 are lost."""
+    bits = np.empty_like(keys)
+    run(lambda a, b: _unkey(keys, key_bits, a, b, bits), shares(len(keys), len(keys)))
+    return bits
+
+
 def _shares_of_threads(
     chunks: Sequence[RowChunk], rows: int, count: int
 ) -> list[list[tuple[RowChunk, int, int]]]:
@@ -143,6 +150,14 @@ def _key(bits: np.uint64, key_bits: KeyBits) -> np.uint64:
     if bits == _MINUS_ZERO:
         bits = key_bits.minus_zero
     return bits ^ (key_bits.of_signed if bits >> _SIGN_BIT else key_bits.of_others)
+
+
+@kernel
+def _unkey(keys: Array, key_bits: KeyBits, a: int, b: int, bits: Array) -> None:
+    """Turn keys back into bits: no flip that both signs do not share changes the sign."""
+    for i in range(U(a), U(b)):
+        flip = key_bits.of_signed if keys[i] >> _SIGN_BIT else key_bits.of_others
+        bits[i] = keys[i] ^ flip
 
 
 @kernel

@@ -114,7 +114,11 @@ def in_all_of(blocks: Blocks, sums: Array) -> InAll:
 
 
 def weights_around(rows: SortedRows, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
-    """Cumulative weights of both classes, before and after all rows that tie with a row."""
+    """Cumulative weights of both classes, before and after all rows that tie with a row.
+
+    They are those before and after for positives, then for negatives; they never fall along a
+    group.
+    """
     around = tuple(np.empty(len(rows.keys)) for _ in range(4))
     before = class_weights(rows, blocks).before[:, 0]
     blocks.run(lambda a, b: _place(rows.keys, rows.signed, blocks.cuts, before, a, b, *around))
@@ -454,13 +458,18 @@ def _place(
     fp_before: Array,
     fp_after: Array,
 ) -> None:
-    """Write the cumulative weights before and after the ties of each row."""
+    """Write the cumulative weights before and after the ties of each row.
+
+    Weights are added up within the block, as for the weights of blocks, and then to those before
+    it: a block ends with the very sum with which the next one begins.
+    """
     for t in range(U(a), U(b)):
-        tp, fp = before[t, ZERO], before[t, ONE]
+        tp_start, fp_start = before[t, ZERO], before[t, ONE]
+        tp, fp = 0.0, 0.0
         i, end = cuts[t], cuts[t + ONE]
         while i < end:
             key, first = keys[i], i
-            tp0, fp0 = tp, fp
+            tp0, fp0 = tp_start + tp, fp_start + fp
             while True:
                 w = float(signed[i])
                 tp += max(w, 0.0)
@@ -468,6 +477,7 @@ def _place(
                 i += ONE
                 if i == end or keys[i] != key:
                     break
+            tp1, fp1 = tp_start + tp, fp_start + fp
             for j in range(first, i):
-                tp_before[j], tp_after[j] = tp0, tp
-                fp_before[j], fp_after[j] = fp0, fp
+                tp_before[j], tp_after[j] = tp0, tp1
+                fp_before[j], fp_after[j] = fp0, fp1

@@ -15,9 +15,9 @@ import polars as pl
 from polars_wroc.inputs.columns import SEVERAL_SCORES
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics import formulas
-from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.curve import Curve
-from polars_wroc.ranking.placements import add_placements, row_curve
+from polars_wroc.ranking.placements import row_curve
+from polars_wroc.ranking.reduce_placed import reduce_placed
 
 AUC_BOUNDS = ("auc_low", "auc_high")
 
@@ -74,5 +74,4 @@ def auc_bound_sums() -> dict[str, pl.Expr]:
 
 def auc_bounds(rows: Rows) -> pl.LazyFrame:
     """Return the bounds of the AUC of each group."""
-    placed = add_placements(by_descending_score(rows), rows.keys, rows.observations.signed_weight)
-    return rows.aggregate(placed, auc_bound_sums())
+    return reduce_placed(rows, lambda placed: placed.aggregate(auc_bound_sums()))

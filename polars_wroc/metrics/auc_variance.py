@@ -78,11 +78,11 @@ class Variance:
         return self.column("effective", side)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
-        """Sums over the rows of a cluster that `sums` needs in each of them."""
+        """Values whose sums over its cluster `sums` needs in each row."""
         columns: dict[str, pl.Expr] = {}
         for side, (weight, placement) in placements._asdict().items():
-            columns[self.column("unit_weight", side)] = weight.sum()
-            columns[self.column("unit_sum", side)] = (weight * placement).sum()
+            columns[self.column("unit_weight", side)] = weight
+            columns[self.column("unit_sum", side)] = weight * placement
         return columns
 
     def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -13,19 +14,14 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_paired_rows, score_column
 from polars_wroc.inputs.group_numbers import Limit
-from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
+from polars_wroc.inputs.rows import IntoColumns, class_weights
 from polars_wroc.metrics.auc_variance import Units, Variance, units_of
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, as_struct, in_columns
-from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.placements import (
-    ClassRows,
-    Placements,
-    add_placements,
-    row_curve,
-    with_cluster_sums,
-)
+from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.placements import ClassRows, Placements, row_curve
+from polars_wroc.ranking.reduce_placed import reduce_placements
 from polars_wroc.stats.difference_tests import CONTRAST_COLUMNS, contrast
 from polars_wroc.stats.multiple_tests import Adjust, adjusted, check_options
 
@@ -151,13 +147,7 @@ def compare(
     )
     limit.check(comb(len(models), 2))
     pairs = [_Pair(first, second, units) for first, second in combinations(range(len(models)), 2)]
-    placed = _with_placements(rows, len(models))
-    batches = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
-    if len(batches) > 1:
-        # Computed once for all batches. No filter is pushed down through a cache.
-        placed = replace(placed, frame=placed.frame.cache())
-    # Not in parallel, which would hold the columns of all batches in memory.
-    sums = pl.concat([_sums_of_pairs(placed, batch) for batch in batches], parallel=False)
+    sums = reduce_placements(rows, _columns(len(models)), partial(_sums, pairs=pairs))
     table = in_columns(sums, [_centre, *_variance(units).steps])
     named = table.with_columns(**_comparison(models, units, level))
     in_order = adjusted(named, adjust).sort(_FIRST, _SECOND)
@@ -224,31 +214,29 @@ def _comparison(models: Sequence[str], units: Units, level: float) -> dict[str, 
     }
 
 
-def _with_placements(rows: Rows, models: int) -> Rows:
-    """Add a column of placement values for each score, which takes a sort each."""
-    # Resolved before the sorts: the schema of a plan with all of them takes long.
-    kept = rows.frame.collect_schema().names()
-    weight = rows.observations.signed_weight
+def _columns(models: int) -> dict[str, dict[str, pl.Expr]]:
+    """Name a column of placement values for each score."""
     pos, neg = row_curve().placements
     of_row = pl.when(pl.col(WEIGHT) > 0).then(pos.placement).otherwise(neg.placement)
-    for model in range(models):
-        score, placement = score_column(model), _placement(model)
-        sorted_rows = by_descending_score(rows, score)
-        placed = add_placements(sorted_rows, rows.keys, weight, score=score)
-        kept.remove(score)
-        rows = replace(rows, frame=placed.select(*kept, of_row.alias(placement)))
-        kept.append(placement)
-    return rows
+    return {score_column(model): {_placement(model): of_row} for model in range(models)}
 
 
-def _sums_of_pairs(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
+def _sums(placed: PlacedRows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
+    batches = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
+    if len(batches) > 1:
+        # Computed once for all batches. No filter is pushed down through a cache.
+        placed = replace(placed, frame=placed.frame.cache())
+    # Not in parallel, which would hold the columns of all batches in memory.
+    return pl.concat([_sums_of_pairs(placed, batch) for batch in batches], parallel=False)
+
+
+def _sums_of_pairs(placed: PlacedRows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
     """Return a row per group and pair: 1 - AUC of both models, and sums of placement values."""
-    placed = rows.frame
     if pairs[0].units == "cluster":
         cluster_sums: dict[str, pl.Expr] = {}
         for pair in pairs:
             cluster_sums |= pair.cluster_sums()
-        placed = with_cluster_sums(placed, rows.keys, cluster_sums)
+        placed = placed.with_cluster_sums(cluster_sums)
     weight = pl.col(WEIGHT)
     dp, dn = class_weights(weight)
     sums: dict[str, pl.Expr] = {
@@ -260,7 +248,7 @@ def _sums_of_pairs(rows: Rows, pairs: Sequence[_Pair]) -> pl.LazyFrame:
         sums[_one_minus_auc(model)] = if_both_classes(dp.sum(), dn.sum(), one_minus_auc)
     sums |= {pair.name: pair.sums() for pair in pairs}
     listed = pl.concat_list(pair.as_row() for pair in pairs).alias(_PAIR)
-    reduced = rows.aggregate(placed, sums).select(*rows.keys, "n", "n_missing", listed)
+    reduced = placed.aggregate(sums).select(*placed.keys, "n", "n_missing", listed)
     return reduced.explode(_PAIR, empty_as_null=False).unnest(_PAIR)
 
 

@@ -26,9 +26,9 @@ from polars_wroc.ranking.areas import (
     pieces,
     total,
 )
-from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.curve import Curve, fold
-from polars_wroc.ranking.placements import add_placements, row_curve
+from polars_wroc.ranking.placements import row_curve
+from polars_wroc.ranking.reduce_placed import reduce_placed
 
 
 def partial_auc(
@@ -149,8 +149,7 @@ def partial_aucs(
         curves += curve_bounds(row_curve(), over_tpr=fpr is None)
     areas: dict[str, pl.Expr]
     areas = {name: area(curve) for name, curve in zip(_COLUMNS, curves, strict=False)}
-    placed = add_placements(by_descending_score(rows), rows.keys, rows.observations.signed_weight)
-    table = rows.aggregate(placed, areas)
+    table = reduce_placed(rows, lambda placed: placed.aggregate(areas), reproducible=False)
     return like_input(frame, rows.result(table, [*areas]))
 
 

@@ -87,8 +87,8 @@ class Interval:
         return Variance(units, centre=_ONE_MINUS_AUC)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
-        """Sums over the rows of a cluster that `sums` needs in each of them."""
-        rows = (placements.pos.weight + placements.neg.weight > 0).sum()
+        """Values whose sums over its cluster `sums` needs in each row."""
+        rows = placements.pos.weight + placements.neg.weight > 0
         return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: rows}
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:

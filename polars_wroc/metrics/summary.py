@@ -18,9 +18,10 @@ from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, IntervalOptions, Method
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.curve import Curve
-from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
+from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.placements import RowCurve, row_curve, with_cluster_sums
+from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.walk_sums import MISSING_ROWS, walk_sum, walked_class_counts
 
 # Metrics that are neither columns of the interval nor derived from the AUC.
@@ -182,10 +183,13 @@ def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
             rows, rows.compiled, frequency=interval.variance.units == "frequency"
         )
         return walked.select(*rows.keys, **walked_numbers(), **interval.walk_sums())
-    sorted_rows = by_descending_score(rows)
-    placed = add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
-    placed = with_own_cluster_sums(placed, rows.keys, interval)
-    return rows.aggregate(placed, summary_sums(rows, interval))
+
+    def sums_of(placed: PlacedRows) -> pl.LazyFrame:
+        if interval.options.clustered:
+            placed = placed.with_cluster_sums(interval.cluster_sums(row_curve().placements))
+        return placed.aggregate(summary_sums(rows, interval))
+
+    return reduce_placed(rows, sums_of)
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:

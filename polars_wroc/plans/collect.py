@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import polars as pl
+from polars._typing import EngineType
 
 from polars_wroc.plans.checks import message_of
 
@@ -20,20 +21,23 @@ def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     return plan
 
 
-def collect(plan: pl.LazyFrame, *, few_rows: bool = False) -> pl.DataFrame:
+def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
     """Run a plan; a failed check raises its own message only.
 
-    ``few_rows``, such as sums of groups, are added up by one thread, in their order, so that the
-    same rows give the same bits.
+    If ``reproducible``, values are added up in their order, so that the same give the same bits.
     """
     with _only_message():
-        return plan.collect(engine="in-memory" if few_rows else "auto")
+        return plan.collect(engine=_engine(reproducible=reproducible))
 
 
-def collect_all(plans: Sequence[pl.LazyFrame], *, few_rows: bool = False) -> list[pl.DataFrame]:
+def collect_all(plans: Sequence[pl.LazyFrame], *, reproducible: bool = False) -> list[pl.DataFrame]:
     """Do the same with plans that share their source."""
     with _only_message():
-        return pl.collect_all(plans, engine="in-memory" if few_rows else "auto")
+        return pl.collect_all(plans, engine=_engine(reproducible=reproducible))
+
+
+def _engine(*, reproducible: bool) -> EngineType:
+    return "in-memory" if reproducible else "auto"
 
 
 @contextmanager

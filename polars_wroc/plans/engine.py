@@ -30,7 +30,7 @@ _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes `summary`, `bootstrap` and `abroca_test`.
+    """Choose the engine that computes tables from sorted rows.
 
     Parameters
     ----------
@@ -50,15 +50,23 @@ class Config(ContextDecorator):
     Notes
     -----
     The choice holds within the block, in all threads. Outside of a block the environment variable
-    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. A summary with ``cluster``, ``bins``
-    or counts is computed by Polars whatever is chosen, and so are a bootstrap of metrics other than
-    ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``, and all other tables, except
-    that `fairness` is made of a summary and `bootstrap_replicates` is as `bootstrap`. With
-    ``"compiled"`` the table of a LazyFrame is computed when it is collected, and its plan cannot be
-    serialised.
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``.
 
-    Both engines compute the same numbers but for rounding. The compiled one gives the same bits for
-    the same rows in the same order, whatever the number of threads.
+    The compiled engine computes `audit`, of a LazyFrame too and except with ``cluster``; `summary`,
+    `compare`, `group_gaps`, `partial_aucs` and the quantile bins of
+    `calibration_curve` and `calibration_error`, with clusters too; the curves of
+    `confusion_curve`, `roc_curve`, `pr_curve`, `det_curve`, `gain_curve`, `cost_curve`,
+    `tpr_at_fpr`, `fpr_at_tpr`, `threshold_metrics`, `operating_points`, `dominated_models` and
+    `equalized_thresholds`; and the AUCs in `fairness`, `cross_auc` and `subgroup_auc`. Of
+    `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows count once for each replicate; it
+    draws the same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``.
+    Polars computes the rest of these, all other tables, expressions, and whatever is made of counts
+    or ``bins``. With ``"compiled"`` the tables of a LazyFrame are computed so when they are
+    collected, and their plans cannot be serialised.
+
+    Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
+    `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in
+    the same order, whatever the number of threads.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import CLUSTER, SCORE
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.kernels.blocks import (
     ONE_GROUP,
@@ -21,13 +21,12 @@ from polars_wroc.kernels.blocks import (
     cut_blocks,
     unranked_sums,
 )
-from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
+from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.kernels.walks import InAll, Points, in_all_of, sums_of_partitions, walk
-from polars_wroc.plans.by_keys import own_categories
-from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
+from polars_wroc.ranking.numbered_rows import array_of, number_rows
 from polars_wroc.ranking.score_keys import ScoreKeys, in_64_bits
 from polars_wroc.ranking.walk_sums import (
     DECIDED_SUMS,
@@ -253,87 +252,27 @@ def compile_rows(
 
     Rows with ``clusters`` are in one group for each partition.
     """
-    schema = rows.frame.collect_schema()
-    # In a plan, several threads do this; a column alone takes one.
-    texts = [key for key in rows.keys if schema[key] == pl.String]
-    table = collect(rows.frame.with_columns(pl.col(texts).cast(own_categories())))
-    _check_labels(rows, table)
-    partitions = number_groups(table, partition_keys)
-    codes = number_groups(table, [key for key in rows.keys if key not in partition_keys])
-    numbers = [partitions.numbers, codes.numbers]
-    complete = table[WEIGHT].is_not_null()
-    missing = np.zeros((partitions.size, codes.size), np.int64)
-    if not complete.all():
-        kept = complete.to_numpy()
-        at = [0 if each is None else each[~kept] for each in numbers]
-        np.add.at(missing, tuple(np.broadcast_arrays(*at, np.zeros((~kept).sum()))[:2]), 1)
-        numbers = [None if each is None else _read_only(each[kept]) for each in numbers]
-        table = table.filter(complete)
-    score, score_keys = in_64_bits(table[SCORE])
-    weight = table[WEIGHT]
-    if weight.dtype != pl.Int8:
-        weight = weight.cast(pl.Float64)
+    numbered = number_rows(rows, partition_keys)
+    score, score_keys = in_64_bits(numbered.table[SCORE])
+    carried = numbered.row_numbers() if clusters else numbered.codes.numbers
+    sorted_rows = numbered.sorted_by(score, score_keys.key_bits, carried)
+    of_rows = None
     if clusters:
-        numbers[1] = _read_only(np.arange(table.height, dtype=_number_type(table.height)))
-    chunks = _chunks(score, weight, *numbers)
-    sorted_rows = sort_rows(chunks, score_keys.key_bits, partitions.size)
+        of_rows = numbered.table[CLUSTER].gather(pl.Series(sorted_rows.carried))
     return CompiledRows(
-        key_types={key: schema[key] for key in rows.keys},
-        partitions=partitions,
-        codes=codes,
+        key_types=dict(rows.frame.select(rows.keys).collect_schema()),
+        partitions=numbered.partitions.without_rows(),
+        codes=numbered.codes.without_rows(),
         sorted_rows=sorted_rows,
         score_keys=score_keys,
-        missing=missing,
+        missing=numbered.missing,
         frequency=frequency,
         parts=parts,
-        clusters=table[CLUSTER].gather(pl.Series(sorted_rows.carried)) if clusters else None,
+        clusters=of_rows,
     )
-
-
-def _number_type(rows: int) -> np.dtype[np.unsignedinteger]:
-    """Choose 32 or 64 bits; for fewer, kernels would have to be compiled too."""
-    return np.min_scalar_type(rows | 1 << 31)
-
-
-def _chunks(
-    score: pl.Series, weight: pl.Series, partitions: Array | None, codes: Array | None
-) -> list[RowChunk]:
-    """Cut the rows as the columns are cut in memory, so that nothing is copied."""
-    if score.chunk_lengths() != weight.chunk_lengths():
-        score, weight = score.rechunk(), weight.rechunk()
-    chunks, start = [], 0
-    for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
-        rows = slice(start, start + len(scores))
-        of_rows = [None if numbers is None else numbers[rows] for numbers in (partitions, codes)]
-        chunks.append(RowChunk(array_of(scores).view(np.uint64), array_of(weights), *of_rows))
-        start += len(scores)
-    return chunks
-
-
-def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
-    """Raise if a group has both 0 and -1 as negative labels."""
-    if ZERO_LABEL not in table.columns:
-        return
-    negative = pl.col(WEIGHT) < 0
-    kinds = table.select(
-        zero=(negative & pl.col(ZERO_LABEL)).any(), minus=(negative & ~pl.col(ZERO_LABEL)).any()
-    )
-    check = rows.observations.label_check
-    if all(kinds.row(0)) and check is not None:
-        collect(rows.aggregate(table.lazy(), {ZERO_LABEL: check}))
 
 
 def _groups(numbers: GroupNumbers) -> Groups:
     if numbers.numbers is None:
         return ONE_GROUP
     return Groups(numbers.size, numbers.numbers.astype(np.uint32))
-
-
-def array_of(column: pl.Series) -> Array:
-    """Return the values as an array that kernels know as one that they only read."""
-    return _read_only(column.to_numpy())
-
-
-def _read_only(values: Array) -> Array:
-    values.flags.writeable = False
-    return values

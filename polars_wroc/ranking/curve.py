@@ -39,6 +39,8 @@ CELLS = ("tp", "fp", "fn", "tn")
 SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 
+_SUMS_OF_SQUARES = (*SQUARES[:2], POSITIVES_SQUARES, NEGATIVES_SQUARES)
+
 # Whether the threshold, a float, differs from the score, a whole number, by rounding.
 MOVED = "__moved"
 
@@ -176,29 +178,7 @@ def curve_frame(
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
     rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
-    groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
-    frame = rows.frame
-    if thresholds:
-        score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
-        frame = frame.with_columns(cast_like_thresholds(score).alias(SCORE))
-    scores = pl.Series(SCORE, [None, *thresholds], dtype=pl.Float64 if thresholds else pl.Null)
-    marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
-        pl.lit(0, pl.Int8).alias(WEIGHT)
-    )
-    # A mark has weight 0: it adds a point to the curve and changes no sum.
-    # Origins come first, so that sorted rows stay sorted.
-    marked = pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
-    sums = window_sums()
-    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
-    if squares:
-        squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
-        names = (*SQUARES[:2], POSITIVES_SQUARES, NEGATIVES_SQUARES)
-        columns |= dict(zip(names, (*squared, *(s.last() for s in squared)), strict=True))
-
-    in_order = rows.in_order and not thresholds
-    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
-    weight = rows.observations.signed_weight
-    steps = with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
+    steps = _points(rows, thresholds, _SUMS_OF_SQUARES if squares else ())
     cells = cells_of(pl.col(TP), pl.col(FP), *totals())
     return rows.sorted_by_keys(
         steps.select(
@@ -212,6 +192,47 @@ def curve_frame(
             *([is_moved(pl.col(SCORE)).alias(MOVED)] if _has_whole(steps) else []),
         )
     )
+
+
+def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> pl.LazyFrame:
+    """Return the points of each curve with the columns `TP`, `FP`, `totals` and ``squares``."""
+    frame = rows.frame
+    if thresholds:
+        score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
+        frame = frame.with_columns(cast_like_thresholds(score).alias(SCORE))
+    if rows.compiled and not rows.counted:
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_points import compiled_points  # noqa: PLC0415
+
+        marked = _with_marks(rows, frame, thresholds) if thresholds else frame
+        return compiled_points(replace(rows, frame=marked), squares)
+    # Origins come first, so that sorted rows stay sorted.
+    marked = _with_marks(rows, frame, [None, *thresholds])
+    sums = window_sums()
+    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
+    if squares:
+        squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
+        columns |= dict(zip(squares, (*squared, *(s.last() for s in squared)), strict=True))
+    in_order = rows.in_order and not thresholds
+    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
+    weight = rows.observations.signed_weight
+    return with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
+
+
+def _with_marks(
+    rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None]
+) -> pl.LazyFrame:
+    """Add a mark for each group and threshold, or for the origin, which is None.
+
+    A mark has weight 0: it adds a point to the curve and changes no sum.
+    """
+    groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
+    dtype = pl.Float64 if any(value is not None for value in thresholds) else pl.Null
+    scores = pl.Series(SCORE, thresholds, dtype=dtype)
+    marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
+        pl.lit(0, pl.Int8).alias(WEIGHT)
+    )
+    return pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
 
 
 def _has_whole(frame: pl.LazyFrame) -> bool:

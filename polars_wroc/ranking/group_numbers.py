@@ -44,6 +44,20 @@ class GroupNumbers(NamedTuple):
             columns = [*key.values[codes], *columns]
         return columns
 
+    def of_rows(self, kept: Array) -> GroupNumbers:
+        """Keep the numbers of some rows."""
+        if self.numbers is None:
+            return self
+        numbers = self.numbers[kept]
+        # As kernels know arrays that they only read.
+        numbers.flags.writeable = False
+        return self._replace(numbers=numbers)
+
+    def without_rows(self) -> GroupNumbers:
+        """Forget the rows, and keep the groups."""
+        keys = [key._replace(codes=key.codes[:0].copy()) for key in self.keys]
+        return self._replace(numbers=None if self.numbers is None else keys[0].codes, keys=keys)
+
     def number_of(self, group: pl.DataFrame) -> int:
         """Return the number of the group whose key columns these are."""
         number = 0

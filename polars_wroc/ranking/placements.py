@@ -31,7 +31,7 @@ from polars_wroc.ranking.curve import Curve
 
 # Columns of the weights of `RankWeights`.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
-_TP_BEFORE, _FP_BEFORE = "__tp_before", "__fp_before"
+TP_BEFORE, FP_BEFORE = "__tp_before", "__fp_before"
 
 
 class ClassRows(NamedTuple):
@@ -98,19 +98,19 @@ def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
 
 
 def with_cluster_sums(
-    placed: pl.LazyFrame, keys: Sequence[str], sums: dict[str, pl.Expr]
+    placed: pl.LazyFrame, keys: Sequence[str], values: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Add to each row the ``sums`` over the rows of its cluster."""
+    """Add to each row the sums of the ``values`` over its cluster."""
     # No struct: for many small clusters separate sums are several times faster.
     return placed.with_columns(
-        value.over([*keys, CLUSTER]).alias(name) for name, value in sums.items()
+        value.sum().over([*keys, CLUSTER]).alias(name) for name, value in values.items()
     )
 
 
-def with_cluster_sums_in_lists(placed: pl.Expr, sums: dict[str, pl.Expr]) -> pl.Expr:
-    """Do the same for lists of rows; the sums must not refer to aggregates of the list."""
+def with_cluster_sums_in_lists(placed: pl.Expr, values: dict[str, pl.Expr]) -> pl.Expr:
+    """Do the same for lists of rows; the values must not refer to aggregates of the list."""
     cluster = pl.element().struct.field(CLUSTER)
-    of_cluster = {name: value.over(cluster) for name, value in sums.items()}
+    of_cluster = {name: value.sum().over(cluster) for name, value in values.items()}
     return placed.list.eval(pl.element().struct.with_fields(**of_cluster))
 
 
@@ -140,7 +140,7 @@ def list_row_curve() -> RowCurve:
 
 
 def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurve:
-    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, _TP_BEFORE, _FP_BEFORE))
+    tp, fp, tp_before, fp_before = (field(n) for n in (TP, FP, TP_BEFORE, FP_BEFORE))
     dp, dn = class_weights(field(WEIGHT))
     above, below = _misranked(field, positives)
     return RowCurve(
@@ -182,7 +182,7 @@ def rank_weights() -> RankWeights:
     """Refer to the rank weights of rows with the columns of `add_placements`."""
     positive = pl.col(WEIGHT) > 0
     above, below = _misranked(pl.col, pl.col(POSITIVES))
-    tied_pos, tied_neg = pl.col(TP) - pl.col(_TP_BEFORE), pl.col(FP) - pl.col(_FP_BEFORE)
+    tied_pos, tied_neg = pl.col(TP) - pl.col(TP_BEFORE), pl.col(FP) - pl.col(FP_BEFORE)
 
     def by_class(of_positive: pl.Expr, of_negative: pl.Expr) -> pl.Expr:
         return pl.when(positive).then(of_positive).otherwise(of_negative)
@@ -197,8 +197,8 @@ def rank_weights() -> RankWeights:
 
 def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Weight of the negatives above and of the positives below; ties count half."""
-    above = (field(_FP_BEFORE) + field(FP)) / 2
-    below = positives - (field(_TP_BEFORE) + field(TP)) / 2
+    above = (field(FP_BEFORE) + field(FP)) / 2
+    below = positives - (field(TP_BEFORE) + field(TP)) / 2
     return above, below
 
 
@@ -212,4 +212,4 @@ def cumulated_around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[s
     def after(cumulative: pl.Expr) -> pl.Expr:
         return pl.when(ends_tie).then(cumulative).backward_fill()
 
-    return {TP: after(tp), FP: after(fp), _TP_BEFORE: before(tp), _FP_BEFORE: before(fp)}
+    return {TP: after(tp), FP: after(fp), TP_BEFORE: before(tp), FP_BEFORE: before(fp)}

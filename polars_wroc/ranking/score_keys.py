@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from polars_wroc.inputs.columns import SCORE
 from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
     SIGNED_BITS,
     UNSIGNED_BITS,
     Array,
     KeyBits,
+    score_bits,
 )
-
-_SIGN_BIT = np.uint64(63)
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,16 @@ class ScoreKeys:
     dtype: pl.DataType
     values: pl.Series | None = None
 
-    def scores(self, keys: Array) -> pl.Series:
-        """Return the scores of keys."""
-        bits = self.key_bits
-        signed = keys ^ bits.of_signed
-        found = np.where(signed >> _SIGN_BIT == 1, signed, keys ^ bits.of_others)
-        if self.values is not None:
-            return self.values.gather(found)
+    def scores(self, keys: Array, without: Array | None = None) -> pl.Series:
+        """Return the scores of keys; null at the places ``without`` one."""
         types = {FLOAT_BITS: np.float64, SIGNED_BITS: np.int64, UNSIGNED_BITS: np.uint64}
-        return pl.Series(found.view(types[bits])).cast(self.dtype)
+        found = score_bits(keys, self.key_bits).view(types[self.key_bits])
+        scores = pl.Series(SCORE, found)
+        if without is not None:
+            scores = scores.scatter(without, None)
+        if self.values is None:
+            return scores.cast(self.dtype)
+        return self.values.gather(scores).alias(SCORE)
 
 
 def in_64_bits(score: pl.Series) -> tuple[pl.Series, ScoreKeys]:

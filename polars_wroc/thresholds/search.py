@@ -79,7 +79,7 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
         given = {THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
         table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
         return table.select(*models, **given)
-    return thresholds_of(choose_threshold(Rows(rows.frame, models), choice), models)
+    return thresholds_of(choose_threshold(rows.regrouped([]), choice), models)
 
 
 def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:

@@ -1,0 +1,62 @@
+"""Place rows among the rows of their group and reduce them to a table, on either engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.placed_rows import Columns, PlacedRows, Reduce
+from polars_wroc.ranking.placements import add_placements
+
+
+def reduce_placed(
+    rows: Rows,
+    reduce: Reduce,
+    *,
+    with_score: bool = False,
+    reproducible: bool = True,
+) -> pl.LazyFrame:
+    """Reduce placed rows to a table with the keys and other columns.
+
+    The rows have `WEIGHT`, `CLUSTER` if they had it, and `SCORE` if asked for. Unless it has to be
+    ``reproducible`` to the last bit, the compiled engine too lets Polars add up rows in any order,
+    which takes two thirds of the time.
+    """
+    if rows.compiled and not rows.counted:
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_places import reduce_compiled  # noqa: PLC0415
+
+        return reduce_compiled(rows, reduce, with_score=with_score, reproducible=reproducible)
+    weight = rows.observations.signed_weight
+    placed = add_placements(by_descending_score(rows), rows.keys, weight)
+    return reduce(PlacedRows(placed, rows.keys))
+
+
+def reduce_placements(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFrame:
+    """Do the same for rows with several scores, which take a sort each.
+
+    The rows have `WEIGHT`, `CLUSTER` if they had it, and the ``columns``.
+    """
+    if rows.compiled:
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_places import reduce_compiled_columns  # noqa: PLC0415
+
+        return reduce_compiled_columns(rows, columns, reduce)
+    return reduce(PlacedRows(_with_placements(rows, columns), rows.keys))
+
+
+def _with_placements(rows: Rows, columns: Columns) -> pl.LazyFrame:
+    """Replace each score by its columns."""
+    # Resolved before the sorts: the schema of a plan with all of them takes long.
+    kept = rows.frame.collect_schema().names()
+    weight = rows.observations.signed_weight
+    for score, of_score in columns.items():
+        sorted_rows = by_descending_score(rows, score)
+        placed = add_placements(sorted_rows, rows.keys, weight, score=score)
+        kept.remove(score)
+        rows = replace(rows, frame=placed.select(*kept, **of_score))
+        kept.extend(of_score)
+    return rows.frame
