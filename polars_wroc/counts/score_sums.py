@@ -65,6 +65,13 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
     return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
+def _can_be_compiled(rows: Rows) -> bool:
+    """Whether kernels know the type of the scores, and each row is one."""
+    dtype = rows.frame.collect_schema()[SCORE]
+    wide = dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)
+    return not (rows.counted or wide)
+
+
 def row_sums(rows: Rows) -> pl.LazyFrame:
     """Return the sums that each row adds to the counts."""
     weight, number = pl.col(WEIGHT), rows.multiplicity
@@ -106,8 +113,13 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 
 def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Count rows in bins."""
-    numbers = (binning.number(pl.col(score), parts) for score in (SCORE, LOW))
-    return add_up(row_sums(pooled_rows(rows, next(numbers))), rows.keys, next(numbers))
+    pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
+    if rows.compiled and _can_be_compiled(rows):
+        # Needs numba, which is an extra.
+        from polars_wroc.counts.pooled_batches import pool_batches  # noqa: PLC0415
+
+        pooled = replace(pooled, frame=pool_batches(rows, rows.compiled, binning.cutting(parts), pooled.frame))
+    return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
 
 
 def with_common_score(

@@ -32,6 +32,23 @@ def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
         return pl.collect_all(plans)
 
 
+class NoBatchesError(Exception):
+    """This version of Polars hands over no batches, or in another way."""
+
+
+def batches(plan: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """Run a plan and hand over its rows in their order, about so many at a time.
+
+    Polars calls the method unstable; `NoBatchesError` comes before the first batch only.
+    """
+    try:
+        handed = plan.collect_batches(chunk_size=rows, maintain_order=True)
+    except (AttributeError, TypeError, NotImplementedError) as error:
+        raise NoBatchesError from error
+    with _only_message():
+        yield from handed
+
+
 @contextmanager
 def _only_message() -> Iterator[None]:
     try:

@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
     SIGNED_BITS,
@@ -22,7 +23,7 @@ from polars_wroc.kernels.sorting import (
 from polars_wroc.kernels.walks import Blocks, blocks_of, sums_of_groups
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import When, run
-from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
+from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups, with_categories
 from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS
 
 
@@ -63,12 +64,7 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
 
 def compile_rows(rows: Rows) -> CompiledRows:
     """Sort checked rows, each of which is one row."""
-    schema = rows.frame.collect_schema()
-    # In a plan, several threads do this; a column alone takes one.
-    texts = [key for key in rows.keys if schema[key] == pl.String]
-    # Categories of their own, which begin at 0 and end with the table.
-    categories = pl.Categorical(pl.Categories.random())
-    table = collect(rows.frame.with_columns(pl.col(texts).cast(categories)))
+    table = collect(with_categories(rows.frame, rows.keys))
     _check_labels(rows, table)
     groups = number_groups(table, rows.keys)
     missing = np.zeros(groups.size, np.int64)
@@ -80,7 +76,7 @@ def compile_rows(rows: Rows) -> CompiledRows:
         else:
             kept = complete.to_numpy()
             missing += np.bincount(numbers[~kept], minlength=groups.size)
-            numbers = _read_only(numbers[kept])
+            numbers = read_only(numbers[kept])
         table = table.filter(complete)
     score, key_bits = _in_64_bits(table[SCORE])
     weight = table[WEIGHT]
@@ -129,9 +125,4 @@ def _in_64_bits(score: pl.Series) -> tuple[pl.Series, KeyBits]:
 
 def _array(column: pl.Series) -> Array:
     """Return the values as an array that kernels know as one that they only read."""
-    return _read_only(column.to_numpy())
-
-
-def _read_only(values: Array) -> Array:
-    values.flags.writeable = False
-    return values
+    return read_only(column.to_numpy())
