@@ -118,7 +118,9 @@ def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
         # Needs numba, which is an extra.
         from polars_wroc.counts.pooled_batches import pool_batches  # noqa: PLC0415
 
-        pooled = replace(pooled, frame=pool_batches(rows, rows.compiled, binning.cutting(parts), pooled.frame))
+        pooled = replace(
+            pooled, frame=pool_batches(rows, rows.compiled, binning.cutting(parts), pooled.frame)
+        )
     return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
 
 
@@ -135,7 +137,6 @@ def rows_from_counts(
     table: pl.LazyFrame, keys: list[str], model_keys: list[str], *, binned: bool = True
 ) -> Rows:
     """Turn counts into rows: one for each class with rows at a score or in a bin."""
-
     side = pl.col(_SIDE)
 
     def of_side(*values: pl.Expr) -> pl.Expr:
@@ -149,7 +150,7 @@ def rows_from_counts(
     several = (pl.col(LOW) < pl.col(HIGH)).alias(SEVERAL_SCORES)
     scores = [pl.col(SCORE), *([pl.col(SCORE_HIGH), several] if binned else [])]
     # Numbers in lists: structs in lists take ten times as long.
-    sides = table.with_columns(pl.lit(pl.Series([[0, 1, 2]], dtype=pl.List(pl.UInt8))).alias(_SIDE))
+    sides = table.with_columns(pl.lit([0, 1, 2], pl.List(pl.UInt8)).alias(_SIDE))
     rows = sides.explode(_SIDE, empty_as_null=False).select(
         *keys,
         *scores,

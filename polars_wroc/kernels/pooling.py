@@ -126,14 +126,15 @@ class PoolTable:
         # In the order of the numbers of the pages.
         entries = entries[np.argsort(entries[:, 1] & _OF_PAGE)]
         page = (at >> self._page_bits) - 1
-        address = (entries[page, 0] << U(self._page_bits)) | at.astype(np.uint64)
+        # The class is the last bit of an address, which is on the page or that of the page.
+        negative = at & 1 if self._page_bits else entries[page, 0] & ONE
         sums = [
             reals[first + int(_SUMS) + power] + totals[at * int(_POWERS) + power]
             for power in range(int(_POWERS))
         ]
         return Pools(
             (entries[page, 1] >> _OF_GROUP) // U(len(self._cells.cuts) + 1),
-            (address & ONE).astype(bool),
+            negative.astype(bool),
             words[first],
             np.array(sums),
             ends[first + int(_LOW)],
@@ -142,7 +143,9 @@ class PoolTable:
 
     def _make(self, page_bits: int, room: int) -> None:
         """Make room for so many pages; memory that is not written yet is not taken."""
-        self._page_bits, self._room, self._pages = page_bits, room, 1
+        self._page_bits, self._room = page_bits, room
+        # The first is for rows without a weight.
+        self._pages: int = 1
         # At most half full, or less where it is small.
         self._entry_bits = (room - 1).bit_length() + (3 if page_bits else 1)
         self._directory = np.zeros(2 << self._entry_bits, np.uint64)
@@ -162,21 +165,17 @@ class PoolTable:
 
     def _make_room(self) -> None:
         """Make room for as many pages again, or repack pools if that takes too much memory."""
-        old, page_bits, room = self._pages_in_use(), self._page_bits, self._room
-        words, totals = self._words, self._totals
-        pools, records = int(np.count_nonzero(words[::_WORDS])), room << page_bits
-        if page_bits and 2 * records > _MOST_RECORDS and 4 * pools < records:
-            page_bits, room = 0, 1 << pools.bit_length()
-        self._make(page_bits, 2 * room)
-        self._pages = _move(
-            *old, words, totals, *self._pages_in_use(), self._words, self._totals
-        )
+        old = (self._directory, U(self._page_bits), self._words, self._totals)
+        page_bits, room = self._page_bits, 2 * self._room
+        pools = int(np.count_nonzero(self._words[::_WORDS]))
+        if page_bits and room << page_bits > _MOST_RECORDS and 8 * pools < room << page_bits:
+            page_bits, room = 0, 2 << pools.bit_length()
+        self._make(page_bits, room)
+        self._pages = _move(*old, *self._pages_in_use(), self._words, self._totals)
 
 
 @inlined
-def _entry(
-    directory: Array, shift: np.uint64, address: np.uint64, group: np.uint64
-) -> np.uint64:
+def _entry(directory: Array, shift: np.uint64, address: np.uint64, group: np.uint64) -> np.uint64:
     """Find the entry of a page, or the place for it."""
     last = (U(len(directory)) >> ONE) - ONE
     at = ((address ^ (group << _ASIDE)) * _SPREAD) >> shift
@@ -219,7 +218,7 @@ def _fill(
     missing: Array,
     marks: Array,
     start: int,
-) -> tuple[int, np.uint64]:
+) -> tuple[int, int]:
     """Add rows while there is room; return the first row left, and the number of pages."""
     some_cuts, in_page = U(len(cuts)), (ONE << page_bits) - ONE
     addresses, pools = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
@@ -248,7 +247,7 @@ def _fill(
             entry = _entry(directory, shift, address, group)
             if directory[entry + ONE] == ZERO:
                 if pages == room:
-                    count, end = j, i
+                    count, end = U(j), U(i)
                     break
                 directory[entry] = address
                 directory[entry + ONE] = (group << _OF_GROUP) | pages
@@ -273,13 +272,12 @@ def _fill(
             ends[record + _LOW] = min(ends[record + _LOW], score)
             ends[record + _HIGH] = max(ends[record + _HIGH], score)
         first += count
-    return first, pages
+    return int(first), int(pages)
 
 
 @kernel
 def _move(
     directory: Array,
-    shift: np.uint64,
     page_bits: np.uint64,
     words: Array,
     totals: Array,
@@ -314,4 +312,4 @@ def _move(
             if rows > _BLOCK:
                 for power in range(_POWERS):
                     new_totals[new * _POWERS + power] = totals[pool * _POWERS + power]
-    return pages
+    return int(pages)

@@ -33,7 +33,7 @@ def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
 
 
 class NoBatchesError(Exception):
-    """This version of Polars hands over no batches, or in another way."""
+    """Polars hands over no batches, or not in the way it used to."""
 
 
 def batches(plan: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
