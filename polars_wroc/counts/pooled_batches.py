@@ -52,9 +52,10 @@ def _pooled(rows: Rows, cutting: Cutting) -> pl.DataFrame:
         # As the plan rounds them.
         cuts = cuts.cast(score_type).cast(pl.Float64)
     cells = Cells(U(cutting.last_bits), *cutting.mirror, _array(cuts))
-    groups = BatchGroups(rows.keys)
+    frame = with_categories(rows.frame, rows.keys)
+    groups = BatchGroups(frame.select(rows.keys).collect_schema())
     pools = PoolTable(cells, _array(_score(pl.Series([], dtype=score_type))).dtype)
-    for batch in batches(with_categories(rows.frame, rows.keys), _ROWS):
+    for batch in batches(frame, _ROWS):
         numbers, found = groups.number(batch)
         signed = batch[WEIGHT].fill_null(0)
         if signed.dtype != pl.Int8:

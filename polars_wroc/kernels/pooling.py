@@ -88,6 +88,7 @@ class PoolTable:
 
     def __init__(self, cells: Cells, score_type: np.dtype[Any]) -> None:
         self._cells, self._score_type = cells, score_type
+        self._pages: int
         # For each group, its rows without a weight, and the marks of its negatives.
         self.missing, self.marks = np.zeros(1, np.int64), np.zeros(1, np.uint8)
         self._make(_PAGE_BITS, _FIRST_PAGES)
@@ -145,7 +146,7 @@ class PoolTable:
         """Make room for so many pages; memory that is not written yet is not taken."""
         self._page_bits, self._room = page_bits, room
         # The first is for rows without a weight.
-        self._pages: int = 1
+        self._pages = 1
         # At most half full, or less where it is small.
         self._entry_bits = (room - 1).bit_length() + (3 if page_bits else 1)
         self._directory = np.zeros(2 << self._entry_bits, np.uint64)

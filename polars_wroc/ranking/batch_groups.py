@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
@@ -19,14 +17,14 @@ _GROUP, _PLACE = "__group", "__place"
 class BatchGroups:
     """The groups so far: their numbers are their places in the table of their keys."""
 
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = keys
-        self.known = pl.DataFrame()
+    def __init__(self, keys: pl.Schema) -> None:
+        self._keys = list(keys)
+        self._known = pl.DataFrame(schema=keys)
         # Those of the batch before: the next often has the same.
         self._last, self._last_groups = pl.DataFrame(), np.zeros(1, np.int64)
 
     def __len__(self) -> int:
-        return self.known.height if self._keys else 1
+        return self._known.height if self._keys else 1
 
     def number(self, batch: pl.DataFrame) -> tuple[Array | None, Array]:
         """Return a number for each row, and the group at each of these numbers.
@@ -43,23 +41,21 @@ class BatchGroups:
 
     def with_keys(self, groups: Array, columns: pl.DataFrame) -> pl.DataFrame:
         """Put the keys of these groups before columns."""
-        return self.known[groups].hstack(columns) if self._keys else columns
+        return self._known[groups].hstack(columns) if self._keys else columns
 
     def _groups(self, values: pl.DataFrame) -> Array:
         """Return the groups with these keys; those that are not known become so."""
         if values.equals(self._last):
             return self._last_groups
         groups = np.full(values.height, -1)
-        if self.known.height:
-            known, found = self.known.with_row_index(_GROUP), values.with_row_index(_PLACE)
-            both = collect(
-                join_on_keys(
-                    known.lazy(), found.lazy(), self._keys, how="inner", maintain_order="none"
-                ).select(_GROUP, _PLACE)
-            )
-            groups[both[_PLACE].to_numpy()] = both[_GROUP].to_numpy()
+        known, found = self._known.with_row_index(_GROUP), values.with_row_index(_PLACE)
+        both = join_on_keys(
+            known.lazy(), found.lazy(), self._keys, how="inner", maintain_order="none"
+        )
+        places = collect(both.select(_GROUP, _PLACE))
+        groups[places[_PLACE].to_numpy()] = places[_GROUP].to_numpy()
         new = np.flatnonzero(groups < 0)
-        groups[new] = np.arange(self.known.height, self.known.height + len(new))
-        self.known = pl.concat([self.known, values[new]]) if self.known.width else values
+        groups[new] = np.arange(self._known.height, self._known.height + len(new))
+        self._known = pl.concat([self._known, values[new]])
         self._last, self._last_groups = values, groups
         return groups
