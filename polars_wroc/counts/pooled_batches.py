@@ -26,7 +26,7 @@ from polars_wroc.ranking.batch_groups import BatchGroups
 from polars_wroc.ranking.group_numbers import with_categories
 
 # Rows of a batch.
-_ROWS = 1 << 20
+_ROWS = 1 << 18
 
 
 def pool_batches(rows: Rows, when: When, cutting: Cutting, plan: pl.LazyFrame) -> pl.LazyFrame:
