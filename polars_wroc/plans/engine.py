@@ -30,7 +30,7 @@ _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes `summary`.
+    """Choose the engine that computes `summary`, and tables with ``bins``.
 
     Parameters
     ----------
@@ -49,10 +49,14 @@ class Config(ContextDecorator):
     Notes
     -----
     The choice holds within the block, in all threads. Outside of a block the environment variable
-    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. With ``cluster``, ``bins`` or counts
-    Polars computes whatever is chosen, and so it does all other tables, except that `fairness` is
-    made of a summary. With ``"compiled"`` the summary of a LazyFrame is computed when it is
-    collected, and its plan cannot be serialised.
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. With ``cluster`` or counts Polars
+    computes whatever is chosen, and so it does all other tables, except that `fairness` is made of
+    a summary. With ``"compiled"`` the summary of a LazyFrame is computed when it is collected, and
+    its plan cannot be serialised.
+
+    With ``bins`` or ``tolerance`` the compiled engine fills the bins of any table while Polars
+    hands over the rows in batches, and Polars does the rest; memory grows with groups times bins
+    that have rows. Scores of 128 bits or with more than 15 decimal digits are left to Polars.
 
     Both engines compute the same numbers but for rounding. The compiled one gives the same bits for
     the same rows in the same order, whatever the number of threads.
