@@ -47,11 +47,8 @@ def pool_batches(rows: Rows, when: When, cutting: Cutting, plan: pl.LazyFrame) -
 
 def _pooled(rows: Rows, cutting: Cutting) -> pl.DataFrame:
     score_type = rows.frame.collect_schema()[SCORE]
-    cuts = pl.Series(cutting.cuts, dtype=pl.Float64)
-    if score_type.is_float():
-        # As the plan rounds them.
-        cuts = cuts.cast(score_type).cast(pl.Float64)
-    cells = Cells(U(cutting.last_bits), *cutting.mirror, _array(cuts))
+    cuts = _array(pl.Series(cutting.cuts, dtype=pl.Float64))
+    cells = Cells(U(cutting.last_bits), *cutting.mirror, cuts)
     frame = with_categories(rows.frame, rows.keys)
     groups = BatchGroups(frame.select(rows.keys).collect_schema())
     pools = PoolTable(cells, _array(_score(pl.Series([], dtype=score_type))).dtype)

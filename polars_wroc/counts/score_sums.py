@@ -65,13 +65,6 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
     return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
-def _can_be_compiled(rows: Rows) -> bool:
-    """Whether kernels know the type of the scores, and each row is one."""
-    dtype = rows.frame.collect_schema()[SCORE]
-    wide = dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)
-    return not (rows.counted or wide)
-
-
 def row_sums(rows: Rows) -> pl.LazyFrame:
     """Return the sums that each row adds to the counts."""
     weight, number = pl.col(WEIGHT), rows.multiplicity
@@ -122,6 +115,13 @@ def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
             pooled, frame=pool_batches(rows, rows.compiled, binning.cutting(parts), pooled.frame)
         )
     return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
+
+
+def _can_be_compiled(rows: Rows) -> bool:
+    """Whether kernels know the type of the scores, and each row is one."""
+    dtype = rows.frame.collect_schema()[SCORE]
+    wide = dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)
+    return not (rows.counted or wide)
 
 
 def with_common_score(

@@ -26,9 +26,6 @@ _POWERS = U(3)
 _BLOCK = U(1 << 12)
 # Rows whose addresses are computed together.
 _TOGETHER = 1 << 9
-# Rows that are added together, and pools whose records stay in the cache meanwhile: these bits of
-# their number, unless there are too many parts of so many pools.
-_MOST_ROWS, _PART_BITS, _MOST_PART_BITS = 1 << 20, 12, 11
 # A page has 64 cells with both classes. With more records than that, mostly empty, pools are
 # repacked.
 _PAGE_BITS, _MOST_RECORDS = 7, 1 << 21

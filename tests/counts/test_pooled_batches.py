@@ -115,8 +115,7 @@ def both(table: Callable[[Any], Any], frame: pl.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize("kind", sweep(SCORES, fast=[*SCORES][::3]))
 def test_scores_of_every_kind(kind: str, weight: str | None) -> None:
     frame = PEOPLE.with_columns(s=SCORES[kind])
-    table = both(lambda f: counts(f, weight=weight, by="g"), frame)
-    assert table.schema["score_low"] == frame.with_columns(s=SCORES[kind]).schema["s"]
+    both(lambda f: counts(f, weight=weight, by="g"), frame)
     both(lambda f: wroc.summary(f, "y", "s", weight=weight, by="g", bins=64), frame)
 
 
