@@ -14,6 +14,7 @@ from queries import TABLES
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.metrics.registry import MetricName
 from polars_wroc.plans.engine import Engine
 
 ROWS = 400
@@ -63,6 +64,7 @@ KINDS: dict[str, pl.Expr] = {
     "integers of 128 bits": LARGE.cast(pl.Int128) * 2**40,
     "decimals": (SCORE * 10).cast(pl.Decimal(30, 2)),
 }
+WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
     "float": pl.when(pl.col("h") == 1).then(float("nan")).otherwise(pl.col("h") / 7),
@@ -88,6 +90,24 @@ SUMMARIES: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", "by": ["h", "g"]},
     "frequencies": {"weight": "w", "by": "g", "weight_type": "frequency"},
     "clusters": {"weight": "w", "by": "g", "cluster": "h"},
+}
+
+
+GAPS: dict[str, dict[str, Any]] = {
+    "rest": {"weight": "w", "threshold": 0.5},
+    "overall": {"reference": "overall"},
+    "best": {"reference": "best", "weight": "w"},
+    "a group": {"reference": "b", "threshold": 0.0},
+    "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
+}
+AUDITS: dict[str, dict[str, Any]] = {
+    "weights": {"weight": "w", "threshold": 0.5},
+    "overall": {"reference": "overall"},
+    "best": {"reference": "best", "weight": "w", "max_fpr": 0.2},
+    "named": {"reference": {"g": "b"}, "weight": "w"},
+    "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
+    "clusters": {"weight": "w", "cluster": "h"},
+    "no rows of a group": {"threshold": float("inf"), "by": [pl.col("h") > 5]},
 }
 
 
@@ -138,6 +158,75 @@ def test_summaries_of_every_kind(call: str) -> None:
     both(lambda f: wroc.summary(f, "y", "s", **SUMMARIES[call]), PEOPLE)
 
 
+@pytest.mark.parametrize("call", sweep(GAPS, fast=["rest"]))
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "integers beyond 2**53"]))
+def test_gaps_of_scores_of_every_kind(kind: str, call: str) -> None:
+    both(
+        lambda f: wroc.group_gaps(f, "y", "s", by="g", **GAPS[call]),
+        PEOPLE.with_columns(s=KINDS[kind]),
+    )
+
+
+@pytest.mark.parametrize("kind", sweep(KEYS, fast=list(KEYS)[::5]))
+def test_gaps_of_groups_of_every_kind(kind: str) -> None:
+    frame = PEOPLE.with_columns(k=KEYS[kind])
+    table = both(
+        lambda f: wroc.group_gaps(f, "y", ["s", "limit"], by=["k", "g"], weight="w"), frame
+    )
+    assert table.schema["k"] == frame.schema["k"]
+
+
+def test_gaps_to_groups_of_nearly_all_rows() -> None:
+    frame = PEOPLE.with_columns(k=pl.int_range(pl.len()) % 50 == 0)
+    for reference in ("rest", "overall"):
+        options: Any = {"by": "k", "weight": "w", "reference": reference}
+        both(partial(wroc.group_gaps, label="y", score=["s", "limit"], **options), frame)
+
+
+@pytest.mark.parametrize("score", ["s", ["s", "limit"]])
+@pytest.mark.parametrize("call", AUDITS)
+def test_audits(call: str, score: Any) -> None:
+    options: dict[str, Any] = {"by": ["g", "h"]} | AUDITS[call]
+    options["intersections"] = len(options["by"]) > 1
+    found = audits_by_both(PEOPLE, score, **options)
+    again = audits_by_both(PEOPLE.lazy(), score, **options)
+    assert_frame_equal(found.segments, again.segments, check_exact=True)
+    assert_frame_equal(found.gaps, again.gaps, check_exact=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_audits_of_scores_of_every_kind(kind: str) -> None:
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    audits_by_both(frame, "s", by=["g", "h"], weight="w", threshold=0.5)
+
+
+def test_audits_of_probabilities_judge_their_calibration() -> None:
+    frame = PEOPLE.with_columns(s=(1 / (1 + (-pl.col("s")).exp())).round(2))
+    for weight_type in ("probability", "frequency"):
+        options: Any = {"weight": "w", "weight_type": weight_type}
+        found = audits_by_both(frame, "s", by=["g", "h"], **options)
+        assert found.calibration is not None
+    whole = audits_by_both(frame.with_columns(s=(pl.col("s") > 0.5).cast(pl.Int8)), "s", by="g")
+    assert whole.calibration is not None
+
+
+def audits_by_both(frame: Any, score: Any, **options: Any) -> wroc.Audit:
+    """Audit by both engines, and return the result of the compiled one."""
+    with wroc.Config(engine="polars"):
+        expected = wroc.audit(frame, "y", score, **options)
+    with wroc.Config(engine="compiled"):
+        found = wroc.audit(frame, "y", score, **options)
+    for name in ("segments", "gaps", "curves", "calibration", "fairness", "missing"):
+        table, other = getattr(found, name), getattr(expected, name)
+        assert (table is None) == (other is None)
+        if table is not None:
+            keys = [key for key in ("attribute", "segment", "model") if key in table.columns]
+            # Of a weight of thousands.
+            assert_frame_equal(table, other, rel_tol=1e-12, abs_tol=1e-11)
+            assert keys or name == "missing"
+    return found
+
+
 @pytest.mark.parametrize("label", ["y", pl.col("y").cast(pl.Int8), pl.col("y") * 2 - 1])
 def test_labels_of_every_kind(label: Any) -> None:
     both(lambda f: wroc.summary(f, label, "s", weight="w", by="g"), PEOPLE)
@@ -146,6 +235,72 @@ def test_labels_of_every_kind(label: Any) -> None:
 def test_several_models() -> None:
     table = both(lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w", by="g"), PEOPLE)
     assert table["model"].unique(maintain_order=True).to_list() == ["s", "limit"]
+
+
+RESAMPLED: dict[str, dict[str, Any]] = {
+    "whole": {"metrics": WALKED},
+    "groups": {"metrics": WALKED, "by": "g"},
+    "models": {"metrics": {"a": "gini", "b": "ks"}, "by": ["h", "g"], "score": ["s", "limit"]},
+    "weights": {"metrics": WALKED, "by": "g", "weight": "w", "multiplier": "gamma"},
+    "clusters": {"metrics": "roc_auc", "by": "g", "weight": "w", "cluster": "h"},
+    "clusters by name": {"metrics": "ks", "cluster": pl.col("g").cast(pl.Categorical)},
+    "clusters of other types": {"metrics": "ks", "cluster": pl.struct("g", "h")},
+    "other metrics": {"metrics": [*WALKED, "pr_auc"], "by": "g"},
+}
+
+
+def of_kind(kind: str, options: dict[str, Any]) -> pl.DataFrame:
+    """Return rows with scores of a kind, and of the same kind for a second model."""
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    if isinstance(options["score"], list):
+        frame = frame.with_columns(limit=pl.col("s").shift(1))
+    return frame
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are"]))
+@pytest.mark.parametrize("call", RESAMPLED)
+def test_replicates_are_the_same(call: str, kind: str) -> None:
+    options: dict[str, Any] = {"label": "y", "score": "s", "replicates": 5, "seed": 3}
+    options |= RESAMPLED[call]
+    frame = of_kind(kind, options)
+    both(lambda f: wroc.bootstrap(f, **options), frame)
+    both(lambda f: wroc.bootstrap_replicates(f, **options), frame)
+
+
+def test_replicates_of_columns_in_several_chunks() -> None:
+    chunks = pl.concat([PEOPLE.head(150), PEOPLE.tail(250)], rechunk=False)
+    assert chunks.n_chunks() == 2
+    options: dict[str, Any] = {"metrics": "ks", "replicates": 5, "by": "g", "cluster": "h"}
+    table = both(lambda f: wroc.bootstrap(f, "y", "s", **options), chunks)
+    assert_frame_equal(table, wroc.bootstrap(PEOPLE, "y", "s", **options), **SAME)
+
+
+PERMUTED: dict[str, dict[str, Any]] = {
+    "two groups": {"by": pl.col("h") == 1},
+    "groups": {"by": "g"},
+    "weights": {"by": "g", "weight": "w"},
+    "models": {"by": ["h", "g"], "weight": "w", "score": ["s", "limit"]},
+    "many groups": {"by": pl.int_range(pl.len()) % 37},
+    "one group": {"by": pl.lit(1).alias("one")},
+}
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "all distinct"]))
+@pytest.mark.parametrize("call", PERMUTED)
+def test_permutations_are_the_same(call: str, kind: str) -> None:
+    options: dict[str, Any] = {"label": "y", "score": "s", "permutations": 19, "seed": 3}
+    options |= PERMUTED[call]
+    frame = of_kind(kind, options)
+    both(lambda f: wroc.abroca_test(f, **options), frame)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_resampling_few_rows(rows: int) -> None:
+    frame = PEOPLE.head(rows)
+    for by in (None, "g"):
+        both(partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks"), frame)
+    for score in ("s", ["s", "limit"]):
+        both(partial(wroc.abroca_test, label="y", score=score, by="g", permutations=3), frame)
 
 
 @pytest.mark.parametrize("by", [None, "g"])

@@ -1,10 +1,9 @@
 """Measurement of an audit in phases; each returns a table in memory.
 
-1. `sort_rows` reads the source once: it sorts the rows by descending score, adds their placement
-   values among all rows, keeps what the other phases need, and counts missing values.
+1. `read_table` reads the source once, keeps what the other phases need, and counts missing values.
 2. `count_decisions` counts the confusion matrix of each segment if there is a threshold.
-3. `sum_segments` computes placement values within the segments of each attribute, and aggregates
-   each segment to its sums and a thinned curve.
+3. `sum_segments` ranks the rows within the segments of each attribute, and aggregates each segment
+   to its sums and a thinned curve.
 4. `lay_out` computes the tables of the result from these sums, one row per segment.
 """
 
@@ -15,13 +14,15 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audits.plan import AuditPlan
+from polars_wroc.audits.ranked_segments import RankedSegments, rank_segments
 from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.curves.calibration_curve import calibration_sums
-from polars_wroc.groups.gaps import ENOUGH_ROWS, completed
+from polars_wroc.groups.auc_sums import OWN_WEIGHTS
+from polars_wroc.groups.binned_gaps import with_bin_slack
+from polars_wroc.groups.gaps import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (
     CLUSTER,
     ROW_COUNT,
@@ -34,24 +35,19 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.summary import summary_sums, with_own_cluster_sums
-from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.metrics.summary import summary_sums
+from polars_wroc.plans.by_keys import join_on_keys, with_categories
 from polars_wroc.plans.collect import collect, collect_all
+from polars_wroc.plans.engine import compiled_when
 from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.contiguous_groups import make_contiguous, placements_in_contiguous_groups
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.ranking.curve import CELLS, SQUARES
-from polars_wroc.ranking.placements import with_rank_weights
-from polars_wroc.ranking.thinning import thin_placements
 from polars_wroc.thresholds.search import (
     ROWS_REJECTED,
     ROWS_SELECTED,
     common_threshold,
-    confusion_at,
 )
 
-_CURVE_POINTS = 200
 _CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARKS)
 
 
@@ -74,30 +70,35 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     reference = read_reference(
         plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
     )
-    sorted_rows, missing = sort_rows(rows, plan, reference)
-    cells = count_decisions(sorted_rows, plan)
-    sums, points = sum_segments(sorted_rows, plan, reference, interval)
+    table, missing = read_table(rows, plan)
+    when = None if rows.counted or interval.options.clustered else compiled_when(table)
+    if when is None:
+        table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
+    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=when is None, compiled=when)
+    ranked = rank_segments(read, reference, interval)
+    cells = count_decisions(read, plan, ranked)
+    sums, points = sum_segments(read, plan, ranked)
     plan.references.check(sums)
     # Computed once for two tables.
-    at_threshold = None if cells is None else collect(in_columns(cells, plan.metrics.steps)).lazy()
+    at_threshold = None
+    if cells is not None:
+        at_threshold = collect(in_columns(cells, plan.metrics.steps), few_rows=True).lazy()
     segments = Segments(sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, interval)
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     return lay_out(segments, plan, missing, calibrated=calibrated)
 
 
-def sort_rows(rows: Rows, plan: AuditPlan, reference: Reference) -> tuple[Rows, MissingRows]:
-    """Sort the rows once, with the columns that the other phases need; count missing values."""
+def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
+    """Read the columns that the other phases need; count missing values."""
     schema = rows.frame.collect_schema()
-    # Categories are faster than texts in windows and groups.
-    texts = [key for key in rows.keys if schema[key] == pl.String]
     carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
     if rows.binned:
         # A bin with one score in each group may have several scores in a segment.
         carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-    compact = rows.frame.with_columns(pl.col(texts).cast(pl.Categorical)).select(
+    compact = with_categories(rows.frame, rows.keys).select(
         *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
     )
-    table = collect(reference.place_among_all(by_descending_score(Rows(compact, rows.keys))))
+    table = collect(compact)
     if table[WEIGHT].null_count() == table.height:
         left_out = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
         why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
@@ -108,15 +109,15 @@ def sort_rows(rows: Rows, plan: AuditPlan, reference: Reference) -> tuple[Rows, 
         names = {key: rows.name_of(key) for key in rows.group_keys}
         missing = count_missing(table, names, plan.scores)
         table = table.drop(MISSING_MARKS)
-    return Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True), missing
+    return table, missing
 
 
-def count_decisions(sorted_rows: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
+def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.LazyFrame | None:
     """Count the decisions in each segment by adding up those of the smallest segments."""
     if plan.choice is None:
         return None
-    thresholds = collect(common_threshold(sorted_rows, plan.choice)).lazy()
-    smallest = collect(confusion_at(sorted_rows, thresholds)).lazy()
+    thresholds = collect(common_threshold(rows, plan.choice)).lazy()
+    smallest = ranked.decisions(thresholds).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -124,60 +125,50 @@ def count_decisions(sorted_rows: Rows, plan: AuditPlan) -> pl.LazyFrame | None:
     }
     sums |= {"threshold": pl.col("threshold").first()}
     tables = [
-        grouping.named(sorted_rows.regrouped(grouping.keys).aggregate(smallest, sums))
+        grouping.named(rows.regrouped(grouping.keys).aggregate(smallest, sums))
         for grouping in plan.groupings
     ]
-    return collect(pl.concat(tables)).lazy()
+    return collect(pl.concat(tables), few_rows=True).lazy()
 
 
 def sum_segments(
-    sorted_rows: Rows, plan: AuditPlan, reference: Reference, interval: Interval
+    rows: Rows, plan: AuditPlan, ranked: RankedSegments
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    of_segment = summary_sums(sorted_rows, interval)
-    if not sorted_rows.binned:
-        of_segment |= calibration_sums(sorted_rows, plan.tests.weight_type)
+    reference = ranked.reference
+    of_segment = summary_sums(rows, ranked.interval)
+    if not rows.binned:
+        of_segment |= calibration_sums(rows, plan.tests.weight_type)
         of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
+    of_size = {name: reference.aggregates[name] for name in OWN_WEIGHTS}
     aggregates = of_segment | reference.aggregates
-    known = set(sorted_rows.frame.collect_schema())
-    # Sums that need no placement within a segment add up over the smallest segments.
-    of_smallest = {name: value for name, value in aggregates.items() if _roots(value) <= known}
-    smallest = collect(sorted_rows.aggregate(sorted_rows.frame, of_smallest)).lazy()
+    # Sums that do not depend on ranks add up over the smallest segments.
+    of_smallest = {
+        name: value
+        for name, value in aggregates.items()
+        if not ranked.depends_on_ranks(name, value)
+    }
+    smallest = ranked.unranked_sums(of_smallest).lazy()
     added = {name: pl.col(name).sum() for name in of_smallest}
     tables = []
     for grouping in plan.groupings:
-        rows = sorted_rows.regrouped(grouping.keys)
-        # The overall sample is compared with nothing.
-        wanted = aggregates if grouping.keys else of_segment
-        placed = {name: value for name, value in wanted.items() if name not in of_smallest}
-        own, points = _place_segments(rows, placed, interval)
-        sums = join_on_keys(rows.aggregate(smallest, added), own.lazy(), rows.keys)
-        if rows.keys:
-            sums = sums.sort(rows.keys)
+        grouped = rows.regrouped(grouping.keys)
+        # The overall sample is compared with nothing, but is large enough or not.
+        wanted = aggregates if grouping.keys else of_segment | of_size
+        own, points = ranked.sums(
+            grouped, {name: value for name, value in wanted.items() if name not in of_smallest}
+        )
+        sums = join_on_keys(grouped.aggregate(smallest, added), own.lazy(), grouped.keys)
+        if grouped.keys:
+            sums = sums.sort(grouped.keys)
         if grouping.keys:
-            sums = completed(sums, rows, reference)
-        tables.append(collect_all([grouping.named(sums), grouping.named(points.lazy())]))
-        grouping.check_names(tables[-1][0], sorted_rows.model_keys)
+            sums = reference.completed(sums, ranked.groups(grouped))
+            sums = with_bin_slack(sums, grouped, rows.model_keys)
+        named = (grouping.named(each) for each in (sums, points.lazy()))
+        tables.append([collect(each, few_rows=True) for each in named])
+        grouping.check_names(tables[-1][0], rows.model_keys)
     sums_of_all, points_of_all = zip(*tables, strict=True)
     return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
-
-
-def _place_segments(
-    rows: Rows, aggregates: dict[str, pl.Expr], interval: Interval
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Aggregate segments to the sums that need placements within them, and to their curves."""
-    used = {CLUSTER}.union(*(_roots(value) for value in aggregates.values()))
-    stacked = make_contiguous(rows, [name for name in rows.frame.collect_schema() if name in used])
-    placed = with_rank_weights(placements_in_contiguous_groups(stacked.rows))
-    placed = with_own_cluster_sums(placed, stacked.rows.keys, interval)
-    own_sums = stacked.rows.aggregate(placed, aggregates)
-    points = thin_placements(stacked.rows, placed, _CURVE_POINTS)
-    # One after the other: to keep what they share for both would cost more than it saves.
-    return collect(stacked.named(own_sums)), collect(stacked.named(points))
-
-
-def _roots(value: pl.Expr) -> set[str]:
-    return set(value.meta.root_names())
 
 
 def lay_out(
@@ -193,7 +184,7 @@ def lay_out(
         plans["calibration"] = segments.calibration(plan)
     if segments.cells is not None:
         plans["fairness"] = segments.fairness(plan)
-    tables = dict(zip(plans, collect_all(list(plans.values())), strict=True))
+    tables = dict(zip(plans, collect_all(list(plans.values()), few_rows=True), strict=True))
     gaps = tables["gaps"]
     enough = gaps.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
     return Measured(

@@ -10,9 +10,10 @@ from typing import TextIO
 
 import polars as pl
 
+from polars_wroc.plans.progress import CLEAR_LINE, clock
+
 # Seconds before the line appears, and between its updates.
 _PATIENCE, _INTERVAL = 0.5, 0.5
-_CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
@@ -36,7 +37,7 @@ class Progress:
         """Remove the line."""
         with self._lock:
             if self._shown and not self._stopped.is_set():
-                self._write(_CLEAR_LINE)
+                self._write(CLEAR_LINE)
             self._stopped.set()
 
     def _draw_on(self) -> None:
@@ -47,7 +48,7 @@ class Progress:
             columns = shutil.get_terminal_size().columns
             with self._lock:
                 if not self._stopped.is_set():
-                    self._write(_CLEAR_LINE + text[: columns - 1])
+                    self._write(CLEAR_LINE + text[: columns - 1])
                     self._shown = True
             wait = _INTERVAL
 
@@ -64,9 +65,8 @@ class Progress:
 
 def sentence(rows: int | None, seconds: float) -> str:
     """Say how long the work has taken, and on how many rows if that is known."""
-    minutes, left = divmod(int(seconds), 60)
     work = f"working on {rows:,} rows" if rows else "working"
-    return f"{work}, {minutes}:{left:02}"
+    return f"{work}, {clock(seconds)}"
 
 
 def _rows_of(frame: pl.LazyFrame | None) -> int | None:

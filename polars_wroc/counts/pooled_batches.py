@@ -16,14 +16,14 @@ from polars_wroc.inputs.columns import (
     ZERO_LABEL,
 )
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.kernels.compiling import U, read_only
+from polars_wroc.kernels.compiling import U
 from polars_wroc.kernels.pooling import OTHERS, ZEROS, Batch, Cells, PoolTable
-from polars_wroc.kernels.sorting import Array
+from polars_wroc.plans.by_keys import with_categories
 from polars_wroc.plans.checks import unless_mixed
 from polars_wroc.plans.collect import NoBatchesError, batches, collect
 from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.batch_groups import BatchGroups
-from polars_wroc.ranking.group_numbers import with_categories
+from polars_wroc.ranking.compiled_rows import array_of
 
 # Rows of a batch.
 _ROWS = 1 << 18
@@ -47,19 +47,19 @@ def pool_batches(rows: Rows, when: When, cutting: Cutting, plan: pl.LazyFrame) -
 
 def _pooled(rows: Rows, cutting: Cutting) -> pl.DataFrame:
     score_type = rows.frame.collect_schema()[SCORE]
-    cuts = _array(pl.Series(cutting.cuts, dtype=pl.Float64))
+    cuts = array_of(pl.Series(cutting.cuts, dtype=pl.Float64))
     cells = Cells(U(cutting.last_bits), *cutting.mirror, cuts)
     frame = with_categories(rows.frame, rows.keys)
     groups = BatchGroups(frame.select(rows.keys).collect_schema())
-    pools = PoolTable(cells, _array(_score(pl.Series([], dtype=score_type))).dtype)
+    pools = PoolTable(cells, array_of(_score(pl.Series([], dtype=score_type))).dtype)
     for batch in batches(frame, _ROWS):
         numbers, found = groups.number(batch)
         signed = batch[WEIGHT].fill_null(0)
         if signed.dtype != pl.Int8:
             signed = signed.cast(pl.Float64)
-        zeros = _array(batch[ZERO_LABEL].fill_null(value=False)) if ZERO_LABEL in batch else None
-        score = _array(_score(batch[SCORE]))
-        pools.add(Batch(score, _array(signed), zeros, numbers, found), len(groups))
+        zeros = array_of(batch[ZERO_LABEL].fill_null(value=False)) if ZERO_LABEL in batch else None
+        score = array_of(_score(batch[SCORE]))
+        pools.add(Batch(score, array_of(signed), zeros, numbers, found), len(groups))
     if (pools.marks == OTHERS | ZEROS).any():
         collect(pl.LazyFrame().select(unless_mixed(pl.lit(value=True), pl.lit(value=True))))
     return pl.concat([_rows(pools, groups), _missing_rows(pools, groups)], how="diagonal")
@@ -94,7 +94,3 @@ def _score(column: pl.Series) -> pl.Series:
     if column.dtype in (pl.Int64, pl.UInt64):
         return column
     return column.cast(pl.Float64)
-
-
-def _array(column: pl.Series) -> Array:
-    return read_only(column.to_numpy())

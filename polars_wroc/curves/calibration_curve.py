@@ -10,7 +10,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, like_input
@@ -18,6 +18,7 @@ from polars_wroc.plans.steps import Fields, Step, in_columns
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP, by_descending_score
 from polars_wroc.ranking.curve import is_divisor
 from polars_wroc.ranking.placements import add_placements
+from polars_wroc.ranking.walk_sums import over_decisions
 from polars_wroc.stats.differences import Estimate
 from polars_wroc.stats.proportions import TOLERANCE, Proportions, WeightedCount, proportion
 
@@ -48,6 +49,14 @@ def calibration_sums(rows: Rows, weight_type: WeightType) -> dict[str, pl.Expr]:
     expected = pl.col(SCORE).cast(pl.Float64) * (weights[0] + weights[1])
     sums = (weights[0], squares[0], weights[1], squares[1], expected)
     return {name: value.sum() for name, value in zip(CALIBRATION_SUMS, sums, strict=True)}
+
+
+def walked_calibration_sums(weight_type: WeightType) -> dict[str, pl.Expr]:
+    """Name the sums of the compiled engine over all rows as `calibration_sums` does."""
+    squares = "weight" if weight_type == "frequency" else "squares"
+    names = [f"{name}_{side}" for side in CLASSES for name in ("weight", squares)]
+    sums = [over_decisions(name) for name in (*names, "scores")]
+    return dict(zip(CALIBRATION_SUMS, sums, strict=True))
 
 
 def calibration_steps(difference: str, level: float) -> list[Step]:

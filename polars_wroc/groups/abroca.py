@@ -53,8 +53,10 @@ def number_groups(rows: Rows, within_limit: pl.Expr) -> tuple[pl.LazyFrame, pl.L
 
 
 def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Replace the numbers of groups by their keys."""
-    named = measured.join(names, left_on=MEASURED, right_on=GROUP).drop(MEASURED)
+    """Replace the numbers of groups by their keys, in the order of the rows."""
+    # In this order sums over a group have the same bits whatever the threads.
+    joined = measured.join(names, left_on=MEASURED, right_on=GROUP, maintain_order="left")
+    named = joined.drop(MEASURED)
     return named.select(*rows.keys, pl.exclude(rows.keys))
 
 
@@ -76,10 +78,15 @@ def distances(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFr
     lists = sides.group_by(MEASURED, *partition_keys).agg(
         pl.struct(_SIDE, WEIGHT, ENDS_TIE).alias(_ROWS), **totals
     )
-    area = area_between(pl.col(_ROWS))
+    area = area_if_defined(area_between(pl.col(_ROWS)))
+    return lists.select(MEASURED, *partition_keys, abroca=area)
+
+
+def area_if_defined(area: pl.Expr) -> pl.Expr:
+    """Return the area; null without both classes on both sides, of which there are the totals."""
     for side in _SIDES:
         area = if_both_classes(pl.col(f"y_{side}"), pl.col(f"x_{side}"), area)
-    return lists.select(MEASURED, *partition_keys, abroca=area)
+    return area
 
 
 def area_between(rows: pl.Expr) -> pl.Expr:

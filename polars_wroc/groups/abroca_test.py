@@ -15,12 +15,13 @@ from polars_wroc.inputs.group_numbers import GROUP, Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, collect, like_input
+from polars_wroc.plans.engine import compiled_when
 from polars_wroc.ranking.cumulative_sums import ENDS_TIE
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.resampling import in_batches, seeds
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
-_PERMUTATION, _PLACE = "__permutation", "__place"
+_PERMUTATION, _PLACE, _DEALT = "__permutation", "__place", "__dealt"
 # Rows in memory at once, counted once for each group and permutation.
 _ROWS_AT_ONCE = 500_000
 # Permutations in one query at most; more of them make it no faster.
@@ -54,8 +55,8 @@ def abroca_test(
     permutations
         Number of random permutations of the groups, at least 1.
     seed
-        Seed of the permutations, at least 0. Results of the same seed may differ between versions
-        of Polars.
+        Seed of the permutations, at least 0; the same on both engines (see `Config`). Results of
+        the same seed may differ between versions of Polars.
     max_groups
         As for `subgroup_auc`.
 
@@ -84,8 +85,9 @@ def abroca_test(
     chance.
 
     All permutations of a LazyFrame are one query, whose memory grows with their number; those of
-    a DataFrame are computed in batches. The rows are sorted once. Time grows with the number of
-    rows times the number of groups times the number of permutations.
+    a DataFrame are computed in batches, and much faster by the compiled engine (see `Config`). The
+    rows are sorted once. Time grows with the number of rows times the number of groups times the
+    number of permutations. If it is long, a line on a terminal says how many are done.
 
     References
     ----------
@@ -124,38 +126,30 @@ def abroca_test(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.check_names(ABROCA_COLUMNS)
     numbered = number_groups(_sorted_by_all_columns(rows), within_limit)
-    measured = _tested(rows, numbered, permutations, seed, eager=isinstance(frame, pl.DataFrame))
+    measured = _tested(frame, rows, numbered, permutations, seed)
     table = join_on_keys(rows.key_values(), measured, rows.keys)
     return like_input(frame, rows.result(table, ABROCA_COLUMNS))
 
 
 def _tested(
+    frame: pl.DataFrame | pl.LazyFrame,
     rows: Rows,
     numbered: tuple[pl.LazyFrame, pl.LazyFrame],
     permutations: int,
     seed: int,
-    *,
-    eager: bool,
 ) -> pl.LazyFrame:
     """Compute the areas of the data and of the permutations, and the p-values."""
     ordered, names = numbered
-    place = over(pl.int_range(pl.len(), dtype=pl.Int64), rows.model_keys)
-    ordered = ordered.with_columns(place.alias(_PLACE))
-    at_once = _LAZILY_AT_ONCE
-    if not eager:
-        ordered = ordered.cache()
+    models, drawn = rows.model_keys, list(islice(seeds(seed), permutations))
+    when = compiled_when(frame, permutations)
+    if when:
+        # Needs numba, which is an extra.
+        from polars_wroc.groups.compiled_distances import permuted_distances  # noqa: PLC0415
+
+        stacked = permuted_distances(ordered, models, when, drawn, _PERMUTATION)
     else:
-        sorted_rows = collect(ordered)
-        ordered, groups = sorted_rows.lazy(), sorted_rows[GROUP].n_unique()
-        at_once = _ROWS_AT_ONCE // max(1, sorted_rows.height * groups)
-        at_once = min(max(at_once, 1), _MOST_AT_ONCE)
-    drawn = list(islice(seeds(seed), permutations))
-    observed = distances(ordered, rows.model_keys).with_columns(pl.lit(0).alias(_PERMUTATION))
-    tables = [observed.select(MEASURED, _PERMUTATION, *rows.model_keys, "abroca")]
-    for start in range(0, permutations, at_once):
-        permuted = _permuted(ordered, rows.model_keys, drawn[start : start + at_once])
-        tables.append(distances(permuted, [_PERMUTATION, *rows.model_keys]))
-    stacked = in_batches(tables, 1) if eager else pl.concat(tables)
+        eager = isinstance(frame, pl.DataFrame)
+        stacked = _permuted_distances(ordered, models, drawn, eager=eager)
     permuted_area = pl.col("abroca").filter(pl.col(_PERMUTATION) > 0)
     observed_area = pl.col("abroca").filter(pl.col(_PERMUTATION) == 0).first()
     # Equal areas may differ by rounding.
@@ -172,6 +166,29 @@ def _tested(
     )
 
 
+def _permuted_distances(
+    ordered: pl.LazyFrame, models: list[str], drawn: list[int], *, eager: bool
+) -> pl.LazyFrame:
+    """Compute the areas of the data as permutation 0, then of each permutation."""
+    place = over(pl.int_range(pl.len(), dtype=pl.Int64), models)
+    dealt = pl.col(GROUP).sort().over(_in_class(models))
+    ordered = ordered.with_columns(place.alias(_PLACE), dealt.alias(_DEALT))
+    at_once = _LAZILY_AT_ONCE
+    if not eager:
+        ordered = ordered.cache()
+    else:
+        sorted_rows = collect(ordered)
+        ordered, groups = sorted_rows.lazy(), sorted_rows[GROUP].n_unique()
+        at_once = _ROWS_AT_ONCE // max(1, sorted_rows.height * groups)
+        at_once = min(max(at_once, 1), _MOST_AT_ONCE)
+    observed = distances(ordered, models).with_columns(pl.lit(0).alias(_PERMUTATION))
+    tables = [observed.select(MEASURED, _PERMUTATION, *models, "abroca")]
+    for start in range(0, len(drawn), at_once):
+        permuted = _permuted(ordered, models, drawn[start : start + at_once])
+        tables.append(distances(permuted, [_PERMUTATION, *models]))
+    return in_batches(tables, 1, "batches of permutations") if eager else pl.concat(tables)
+
+
 def _sorted_by_all_columns(rows: Rows) -> Rows:
     """Sort rows by all columns, so that results do not depend on the order of the input."""
     others = [name for name in rows.frame.collect_schema() if name != SCORE]
@@ -180,11 +197,18 @@ def _sorted_by_all_columns(rows: Rows) -> Rows:
     return replace(rows, frame=ordered, in_order=True)
 
 
+def _in_class(models: list[str]) -> list[str | pl.Expr]:
+    return [*models, pl.col(WEIGHT) > 0]
+
+
 def _permuted(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.LazyFrame:
     """Repeat sorted rows for each permutation, with groups permuted within each class."""
-    in_class = [*models, pl.col(WEIGHT) > 0]
+    # By the rank of a hash, not by a sort, so that the compiled engine can deal without one.
     groups = [
-        pl.col(GROUP).sort_by(pl.col(_PLACE).hash(one)).over(in_class).alias(f"{GROUP}_{i}")
+        pl.col(_DEALT)
+        .gather(pl.col(_PLACE).hash(one).rank("ordinal") - 1)
+        .over(_in_class(models))
+        .alias(f"{GROUP}_{i}")
         for i, one in enumerate(drawn)
     ]
     numbers = pl.lit(pl.Series([range(1, len(drawn) + 1)], dtype=pl.List(pl.Int32))).first()

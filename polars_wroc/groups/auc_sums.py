@@ -12,6 +12,7 @@ from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import row_curve
+from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact
 
@@ -76,6 +77,10 @@ class AucSums:
         return self.variance.sums(curve.placements, pl.col) | {
             self.variance.centre: curve.one_minus_auc
         }
+
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk along the rows of a group as `sums` does."""
+        return self.variance.walk_sums() | {self.variance.centre: walked_one_minus_auc()}
 
     @property
     def steps(self) -> list[Step]:

@@ -1,7 +1,7 @@
-"""Gaps of groups, in three phases: place the rows, sum over each group, compare the sums.
+"""Gaps of groups, in two phases: sum over each group, compare the sums.
 
-`place` sorts the rows and adds the weights ranked above and below each, overall and in its group.
-`sum_groups` reduces each group to a row of sums. `compare` turns these, and the cells of a
+The first ranks the rows, overall and in their groups, and reduces each group to a row of sums, in
+a plan or by walks of the compiled engine. The second, `compare`, turns these, and the cells of a
 confusion matrix where there is a threshold, into gaps with intervals and tests. What depends on
 the kind of `Reference` is in its class.
 """
@@ -16,15 +16,19 @@ import polars.selectors as cs
 
 from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
 from polars_wroc.groups.min_rows import both_large_enough, large_enough
+from polars_wroc.groups.ranked_groups import PlannedGroups, WalkedGroups
 from polars_wroc.groups.rate_gaps import RateGaps
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import DIFFERENCE_VARIANCE, OWN, REFERENCE, REPEATED, Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.collect import collect
+from polars_wroc.plans.engine import run
 from polars_wroc.plans.steps import as_struct, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, with_rank_weights
+from polars_wroc.ranking.walk_sums import walked_class_counts
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted_together
 from polars_wroc.thresholds.search import confusion_at
@@ -62,30 +66,64 @@ def measure_gaps(
 ) -> pl.LazyFrame:
     """Compute the gaps of checked rows: of AUCs and, with ``thresholds``, of rates."""
     compared = read_reference(reference, rows, tests.weight_type, tests.min_rows)
-    placed = place(rows, compared)
-    sums = sum_groups(rows, placed, compared)
-    cells = None if thresholds is None else confusion_at(rows, thresholds)
-    table = compare(sums, cells, rows.keys, compared, tests)
-    return adjusted_gaps(table, rows.keys, rows.model_keys, tests.adjust)
+    planned = _gaps_of(*_plan_sums(rows, compared, thresholds), rows, compared, tests)
+    if rows.compiled is None or rows.counted:
+        return planned
+
+    def table() -> pl.DataFrame:
+        sums, cells = _walk_sums(rows, compared, thresholds)
+        return collect(_gaps_of(sums, cells, rows, compared, tests), few_rows=True)
+
+    return run(rows.compiled, table, planned.collect_schema())
 
 
-def place(rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Sort the rows; compute placements in each group and, if the reference needs them, overall."""
-    placed = reference.place_among_all(by_descending_score(rows))
-    placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
-    return with_rank_weights(placed)
+def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Compute placements of sorted rows in each group."""
+    return with_rank_weights(
+        add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
+    )
 
 
-def sum_groups(rows: Rows, placed: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
-    """Reduce each group of placed rows to its sums."""
+def _plan_sums(
+    rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None
+) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+    """Plan the sums of each group, and its cells at its threshold."""
+    placed = place(reference.place_among_all(by_descending_score(rows)), rows)
     # Sorted, because the first of several groups with the highest AUC is the reference.
     sums = rows.aggregate(placed, reference.aggregates | rows.class_counts()).sort(rows.keys)
-    return completed(sums, rows, reference)
+    sums = reference.completed(sums, PlannedGroups(rows, rows.keys, rows.model_keys))
+    sums = with_bin_slack(sums, rows, rows.model_keys)
+    return sums, None if thresholds is None else confusion_at(rows, thresholds)
 
 
-def completed(sums: pl.LazyFrame, rows: Rows, reference: Reference) -> pl.LazyFrame:
-    """Add to the sums of sorted groups those that need another pass over the rows."""
-    return with_bin_slack(reference.completed(sums, rows), rows, rows.model_keys)
+def _walk_sums(
+    rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None
+) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+    """Compute the same by the compiled engine."""
+    # Needs numba, which is an extra.
+    from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+    from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
+
+    compiled = compile_rows(rows, rows.model_keys, frequency=reference.units == "frequency")
+    walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums.sort(rows.keys)
+    sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts()).lazy()
+    sums = reference.completed(sums, WalkedGroups(compiled, rows.keys, rows.model_keys))
+    keys = [pl.col(key).cast(compiled.key_types[key]) for key in rows.keys]
+    cells = None
+    if thresholds is not None:
+        cells = walked_confusion_at(compiled, thresholds).with_columns(keys)
+    return sums.with_columns(keys), cells
+
+
+def _gaps_of(
+    sums: pl.LazyFrame,
+    cells: pl.LazyFrame | None,
+    rows: Rows,
+    reference: Reference,
+    tests: GapTests,
+) -> pl.LazyFrame:
+    table = compare(sums, cells, rows.keys, reference, tests)
+    return adjusted_gaps(table, rows.keys, rows.model_keys, tests.adjust)
 
 
 def compare(

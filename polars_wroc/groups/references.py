@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.groups.auc_sums import AucSums
 from polars_wroc.groups.binned_gaps import SLACK_TO_GROUP
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.groups.ranked_groups import RankedGroups
 from polars_wroc.metrics.auc_variance import Units
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, in_columns
@@ -69,7 +69,16 @@ class Reference(ABC):
     def aggregates(self) -> dict[str, pl.Expr]:
         """Sums over the placed rows of a group."""
 
-    def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:  # noqa: ARG002
+    @abstractmethod
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a compiled walk as `aggregates` does."""
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether a walk needs the sums among the rows of all groups."""
+        return False
+
+    def completed(self, sums: pl.LazyFrame, groups: RankedGroups) -> pl.LazyFrame:  # noqa: ARG002
         """Add sums to those of sorted groups that cannot be computed from them exactly."""
         return sums
 
@@ -123,6 +132,10 @@ class ReferenceGroup(Reference):
     def aggregates(self) -> dict[str, pl.Expr]:
         """Sums over the rows of a group."""
         return self._own.sums()
+
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk so."""
+        return self._own.walk_sums()
 
     def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Compare each group with the reference group."""

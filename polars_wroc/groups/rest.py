@@ -14,14 +14,12 @@ import polars as pl
 from polars_wroc.groups.auc_sums import OTHER
 from polars_wroc.groups.binned_gaps import SLACK_TO_REST
 from polars_wroc.groups.min_rows import outside
+from polars_wroc.groups.ranked_groups import RankedGroups
 from polars_wroc.groups.references import REPEATED, Reference, compared_columns
 from polars_wroc.groups.rest_sums import RestSums
-from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements
 from polars_wroc.stats.difference_tests import AucEstimate
 
 # A group with more than this proportion of a class is nearly all rows.
@@ -48,26 +46,23 @@ class _UsesComplement(Reference):
         """Sums over the rows of a group; those over all rows are computed from its rows too."""
         return self._sums.aggregates
 
-    def completed(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk so."""
+        return self._sums.walk_sums()
+
+    @property
+    def needs_all(self) -> bool:
+        """The sums over the complement are those over all rows minus those of the group."""
+        return True
+
+    def completed(self, sums: pl.LazyFrame, groups: RankedGroups) -> pl.LazyFrame:
         """Add the sums over the complement of groups that are nearly all rows; else null."""
-        sums = sums.cache()
-        left_out = {key: f"__left_out_{key}" for key in rows.keys if key not in self.partition_keys}
-        large = self._nearly_all(sums).select(rows.keys).rename(left_out)
-        keys = [*self.partition_keys, *left_out.values()]
-        paired = join_on_keys(rows.frame, large, self.partition_keys, how="inner")
-        others = paired.filter(
-            pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
-        )
-        sorted_rows = by_descending_score(Rows(others, keys, in_order=rows.in_order))
-        placed = add_placements(sorted_rows, keys, pl.col(WEIGHT))
-        rest = self._sums.rest
-        own_sums, misranked = rest.sums(), rest.to_weights(pl.col)
-        direct = placed.group_by(keys).agg(**own_sums).with_columns(**misranked)
-        direct = direct.select(
-            *keys, *(pl.col(n).alias(self._sums.direct(n)) for n in (*own_sums, *misranked))
-        )
-        direct = direct.rename({out: key for key, out in left_out.items()})
-        return join_on_keys(sums, direct, [*self.partition_keys, *left_out])
+        sums, rest = sums.cache(), self._sums.rest
+        large = self._nearly_all(sums).select(groups.keys)
+        direct = groups.sums_without(large, rest).with_columns(**rest.to_weights(pl.col))
+        names = [*rest.sums(), *rest.to_weights(pl.col)]
+        named = [pl.col(name).alias(self._sums.direct(name)) for name in names]
+        return join_on_keys(sums, direct.select(*groups.keys, *named), groups.keys)
 
     def _nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the groups with nearly all weight, or nearly all squared weight, of a class."""

@@ -27,6 +27,7 @@ from polars_wroc.ranking.placements import (
     rank_weights,
     with_placements_among,
 )
+from polars_wroc.ranking.walk_sums import walk_sum
 
 # Weight that a row misranks overall.
 _ALL_MISRANKED = "__all_misranked"
@@ -122,6 +123,22 @@ class RestSums:
                 self._all_in_group.misranked("second", OTHER[side]): (weight * pairs).sum(),
                 self._all_in_group.cross(OTHER[side]): (weight * pl.col(_SQUARES_MISRANKED)).sum(),
             }
+        return columns
+
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk along the rows of a group as `aggregates` does."""
+        columns = self.own.walk_sums()
+        for side, other in OTHER.items():
+            names = {
+                self.group_in_all.misranked_pairs_of(side): "misranked",
+                self.group_in_all.misranked("first", side): "first_in_all",
+                self.group_in_all.misranked("second", side): "second_in_all",
+                self.own.cross(side): "cross",
+                self._all_in_group.misranked("first", other): "squares_misranked",
+                self._all_in_group.misranked("second", other): "ahead_squares",
+                self._all_in_group.cross(other): "weights_misranked",
+            }
+            columns |= {column: pl.col(walk_sum(name, side)) for column, name in names.items()}
         return columns
 
     @property

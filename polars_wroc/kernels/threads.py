@@ -31,8 +31,15 @@ def shares(size: int, rows: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-def run(task: Callable[..., T], calls: Sequence[tuple[int, ...]]) -> list[T]:
-    """Call a kernel with each of these arguments; return the results in their order."""
+def run(
+    task: Callable[..., T],
+    calls: Sequence[tuple[int, ...]],
+    done: Callable[[], object] = lambda: None,
+) -> list[T]:
+    """Call a kernel with each of these arguments; return the results in their order.
+
+    ``done`` is called after each of them, in the thread that waits.
+    """
     if len(calls) == 1:
         return [task(*calls[0])]
     futures: list[Future[T]] = []
@@ -42,12 +49,16 @@ def run(task: Callable[..., T], calls: Sequence[tuple[int, ...]]) -> list[T]:
     except RuntimeError:
         # Python is about to end, and starts no more tasks.
         return [future.result() for future in futures] + [task(*c) for c in calls[len(futures) :]]
+    results = []
     try:
-        return [future.result() for future in futures]
+        for future in futures:
+            results.append(future.result())
+            done()
     finally:
         # Nothing, unless a task failed or Ctrl-C was pressed.
         for future in futures:
             future.cancel()
+    return results
 
 
 @cache

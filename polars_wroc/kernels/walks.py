@@ -1,200 +1,442 @@
-"""Walks along sorted rows: sums over each group, and cumulative weights around each row.
+"""Walks along sorted rows: sums over each group, points of its curve, weights around each row.
 
-Rows are cut into blocks of some thousand rows, at the end of a tie, by the rows alone. A first
-walk adds up the weights of each block; with the totals of its group and the weights before it, each
-block is then walked by itself. Sums are added within blocks and then over blocks, which keeps them
-exact to some 1e-15, and makes them the same for any number of threads.
+With the weights before each block and the totals of the groups, each block is walked by itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from polars_wroc.kernels.compiling import ONE, ZERO, U, kernel
+from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, ClassWeights, Groups, class_weights
+from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array, SortedRows
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
-from polars_wroc.kernels.threads import run, shares
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL
 
-# Rows of a block.
-_BLOCK = 1 << 15
-# The last block of a group may be half as large again.
-_LAST_BLOCK = _BLOCK + _BLOCK // 2
+OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
+ALL_SUMS = OWN_SUMS + 2 * len(SUMS_IN_ALL)
+_DISTANCE = OWN_SUMS - 1
+# The weight of each class, and `CURVE_SUMS`.
+_RATE_SUMS = 2 + len(CURVE_SUMS)
+# Where the sums of the negatives begin, those of the curve, and those among all rows.
+_NEG, _CURVE = U(len(CLASS_SUMS)), U(2 * len(CLASS_SUMS))
+_POS_IN_ALL, _NEG_IN_ALL = U(OWN_SUMS), U(OWN_SUMS + len(SUMS_IN_ALL))
+_THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = U(3), U(4), U(5), U(6), U(7), U(8)
+# What positions on a curve are rounded to, and more than that changes a length.
+_DIGITS, _NEAR = 1e9, 1e-8
 
-SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
 
+class InAll(NamedTuple):
+    """Sums over the rows of all groups, before each block and in its whole partition.
 
-class Blocks(NamedTuple):
-    """Blocks of rows: the first row of each, its group, and the weights of both classes.
-
-    ``before`` are the weights of its group before the block, ``totals`` those of its whole group.
-    ``begins`` is the first block of each group that has rows.
+    For both classes: the weights w, the sums of w u, and those of w u M (see `SUMS_IN_ALL`).
     """
 
-    cuts: Array
-    groups: Array
-    begins: Array
     before: Array
     totals: Array
 
-    def __len__(self) -> int:
-        return len(self.groups)
+
+class Points(NamedTuple):
+    """Points of curves: partition and group, last row, and cumulative weights of both classes."""
+
+    partitions: Array
+    groups: Array
+    rows: Array
+    weights: Array
 
 
-def blocks_of(rows: SortedRows) -> Blocks:
-    """Cut groups into blocks, and add up the weights before each."""
-    if not len(rows.keys):
-        none, weights = np.zeros(0, np.int64), np.zeros((0, 2))
-        return Blocks(np.zeros(1, np.uint64), none, none, weights, weights)
-    starts = rows.starts
-    large = np.flatnonzero(np.diff(starts.astype(np.int64)) > _LAST_BLOCK)
-    inside = [_cuts_inside(rows.keys, int(starts[g]), int(starts[g + 1])) for g in large]
-    cuts = np.unique(np.concatenate([starts, *inside]).astype(np.uint64))
-    groups = np.searchsorted(starts, cuts[:-1], side="right") - 1
-    weights = np.zeros((len(groups), 2))
-    _run(lambda a, b: _class_weights(rows.signed, cuts, a, b, weights), len(groups), cuts)
-    begins = np.flatnonzero(np.diff(groups, prepend=-1))
-    before = np.zeros_like(weights)
-    # Each group starts from 0: a difference of sums over all groups would lose digits.
-    ends = np.append(begins[1:], len(groups))
-    for a, b in zip(begins, ends, strict=True):
-        if b > a + 1:
-            before[a + 1 : b] = weights[a : b - 1].cumsum(0)
-    sizes = np.diff(np.append(begins, len(groups)))
-    totals = np.repeat(np.add.reduceat(weights, begins), sizes, axis=0)
-    return Blocks(cuts, groups, begins, before, totals)
+def walk(
+    rows: SortedRows,
+    blocks: Blocks,
+    groups: Groups = ONE_GROUP,
+    *,
+    frequency: bool,
+    in_all: InAll | None = None,
+    parts: int = 0,
+) -> tuple[Array, Points]:
+    """Return the sums of each block and group, and points of the curve of each group.
 
-
-def sums_of_groups(rows: SortedRows, blocks: Blocks, *, frequency: bool) -> Array:
-    """Return a row of `SUMS` for each group that has rows.
-
-    With ``frequency`` a row is as many observations as its weight says.
+    With ``frequency`` a row is as many observations as its weight says. There are `OWN_SUMS` sums
+    or, with ``in_all``, `ALL_SUMS`. The length of each curve, measured as fpr + tpr, is cut into
+    ``parts`` of equal length; the points are the first and the last of each part in each block.
     """
-    sums = np.empty((len(blocks), SUMS))
+    sums = np.zeros((len(blocks), groups.size, OWN_SUMS if in_all is None else ALL_SUMS))
+    weights = class_weights(rows, blocks, groups)
+    around = in_all or InAll(np.zeros((0, 6)), np.zeros((0, 6)))
+    places = _places(weights, parts)
+    each_group = [weights.before.reshape(-1), weights.totals.reshape(-1), sums.reshape(-1)]
+    arrays = [*each_group, *(each.reshape(-1) for each in (*around, *places))]
+    codes = groups.codes_of(rows)
+    blocks.run(
+        lambda a, b: _walk(
+            rows.keys, rows.signed, *codes, blocks.cuts, frequency, parts, a, b, *arrays
+        )
+    )
+    return sums, _points(blocks, groups, places)
+
+
+def sums_of_partitions(blocks: Blocks, sums: Array) -> Array:
+    """Add up the sums of the blocks of each partition that has rows."""
+    return _of_partitions(blocks, sums, _DISTANCE)
+
+
+def _of_partitions(blocks: Blocks, sums: Array, distance: int) -> Array:
     if not len(blocks):
         return sums
-    _run(
-        lambda a, b: _walk(
-            rows.keys, rows.signed, blocks.cuts, blocks.before, blocks.totals, frequency, a, b, sums
-        ),
-        len(blocks),
-        blocks.cuts,
-    )
-    table = np.add.reduceat(sums, blocks.begins)
-    table[:, -1] = np.maximum.reduceat(sums[:, -1], blocks.begins)
+    table: Array = np.add.reduceat(sums, blocks.begins)
+    table[..., distance] = np.maximum.reduceat(sums[..., distance], blocks.begins)
     return table
+
+
+def rates_of_partitions(rows: SortedRows, blocks: Blocks, weights: ClassWeights) -> Array:
+    """Return for each partition that has rows the weights of both classes, and `CURVE_SUMS`.
+
+    Unlike the others this does not divide the rows between threads.
+    """
+    sums = np.empty((len(blocks), _RATE_SUMS))
+    before, totals = weights.before[:, 0], weights.totals[:, 0]
+    _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, 0, len(blocks), sums)
+    return _of_partitions(blocks, sums, -1)
+
+
+def in_all_of(blocks: Blocks, sums: Array) -> InAll:
+    """Find the sums over the rows of all groups from a walk in which these are one group."""
+    names = ("weight", "squares", "first")
+    weight, squares, first = (
+        sums[:, 0, [CLASS_SUMS.index(name), CLASS_SUMS.index(name) + len(CLASS_SUMS)]]
+        for name in names
+    )
+    # A placement value is a share of the weight of the other class; without one it is not a number.
+    misranked = np.nan_to_num(first * blocks.totals(weight)[:, ::-1], posinf=np.inf)
+    values = np.hstack([weight, squares, misranked])
+    return InAll(blocks.before(values), blocks.totals(values))
 
 
 def weights_around(rows: SortedRows, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
     """Cumulative weights of both classes, before and after all rows that tie with a row."""
     around = tuple(np.empty(len(rows.keys)) for _ in range(4))
-    _run(
-        lambda a, b: _place(rows.keys, rows.signed, blocks.cuts, blocks.before, a, b, *around),
-        len(blocks),
-        blocks.cuts,
-    )
+    before = class_weights(rows, blocks).before[:, 0]
+    blocks.run(lambda a, b: _place(rows.keys, rows.signed, blocks.cuts, before, a, b, *around))
     return around  # type: ignore[return-value]
 
 
-def _run(task: Any, blocks: int, cuts: Array) -> None:
-    run(task, shares(blocks, int(cuts[-1])))
+class _Places(NamedTuple):
+    """Places for the points of the parts that each group has in each block.
+
+    ``of_part_0`` is the place that part 0 has or would have; ``owners`` are the blocks and groups
+    of the places. A place is for the first and the last point of a part: the number of rows up to
+    it, or 0, and the cumulative weights of both classes.
+    """
+
+    of_part_0: Array
+    owners: Array
+    rows: Array
+    weights: Array
 
 
-def _cuts_inside(keys: Array, start: int, stop: int) -> list[int]:
-    """Cut a group after so many rows, at the end of a tie."""
-    cuts = []
-    at = start + _BLOCK
-    while at + _BLOCK // 2 < stop:
-        at += int(np.searchsorted(keys[at:stop], keys[at - 1], side="right"))
-        if at >= stop:
-            break
-        cuts.append(at)
-        at += _BLOCK
-    return cuts
+def _places(weights: ClassWeights, parts: int) -> _Places:
+    counts = np.zeros(weights.before.shape[:2], np.int64)
+    begin = counts
+    if parts:
+        ends = np.stack([weights.before, weights.before + weights.inside])
+        with np.errstate(invalid="ignore"):
+            lengths = np.nan_to_num(ends / weights.totals).sum(-1) / 2 * parts
+        # One more on each side, whatever the rounding.
+        begin = np.floor(lengths[0]).astype(np.int64) - 1
+        counts = np.ceil(lengths[1]).astype(np.int64) + 2 - begin
+    starts = (counts.cumsum() - counts.reshape(-1)).reshape(counts.shape)
+    owners = np.repeat(np.arange(counts.size), counts.reshape(-1))
+    rows, cumulative = np.zeros((len(owners), 2), np.uint64), np.empty((len(owners), 4))
+    return _Places(starts - begin, owners, rows, cumulative)
 
 
-@kernel
-def _class_weights(signed: Array, cuts: Array, a: int, b: int, weights: Array) -> None:
-    """Add up the weights of both classes in each block."""
-    for t in range(U(a), U(b)):
-        pos, neg = 0.0, 0.0
-        for i in range(cuts[t], cuts[t + ONE]):
-            x = float(signed[i])
-            pos += max(x, 0.0)
-            neg += max(-x, 0.0)
-        weights[t, ZERO], weights[t, ONE] = pos, neg
+def _points(blocks: Blocks, groups: Groups, places: _Places) -> Points:
+    taken = places.rows > 0
+    # A point alone is both.
+    taken[:, 1] &= places.rows[:, 0] != places.rows[:, 1]
+    block, group = np.divmod(places.owners[np.nonzero(taken)[0]], groups.size)
+    weights = places.weights.reshape(-1, 2, 2)[taken]
+    return Points(blocks.partitions[block], group, places.rows[taken] - ONE, weights)
+
+
+@inlined
+def _add_row(sums: Array, at: np.uint64, w: float, squared: float, unit: float) -> None:
+    sums[at] += 1.0
+    sums[at + ONE] += w
+    sums[at + TWO] += squared
+    sums[at + _THREE] += squared * unit
+
+
+@inlined
+def _add_placed(sums: Array, at: np.uint64, w: float, squared: float, placement: float) -> None:
+    sums[at + _FOUR] += w * placement
+    sums[at + _FIVE] += squared * placement
+    sums[at + _SIX] += squared * placement * placement
+
+
+@inlined
+def _add_in_all(
+    sums: Array,
+    at: np.uint64,
+    w: float,
+    squared: float,
+    misranked_in_all: float,
+    misranked: float,
+    ahead: float,
+    squares: float,
+    tied_squares: float,
+    weights: float,
+) -> None:
+    """Add the tied rows of a class and group to `SUMS_IN_ALL`."""
+    moment = squared * misranked_in_all
+    sums[at] += w * misranked_in_all
+    sums[at + ONE] += moment
+    sums[at + TWO] += moment * misranked_in_all
+    sums[at + _THREE] += moment * misranked
+    sums[at + _FOUR] += w * squares
+    sums[at + _FIVE] += w * (2.0 * ahead * squares - w * tied_squares / 4.0)
+    sums[at + _SIX] += w * weights
+
+
+@inlined
+def _part(tp: float, fp: float, positives: float, negatives: float, parts: int) -> int:
+    """Number the part of a curve that a point is in."""
+    length = (tp / positives if positives > 0.0 else 0.0) + (
+        fp / negatives if negatives > 0.0 else 0.0
+    )
+    # Rounded as in the plan that thins curves.
+    number = np.ceil(np.rint(length / 2.0 * parts * _DIGITS) / _DIGITS)
+    return int(min(max(number, 1.0), float(parts)))
+
+
+@inlined
+def _ranked(tp: float, dp: float, dn: float, positives: float) -> float:
+    """Return what the rows of one score, of weights dp and dn, add to ``ranked``."""
+    return dn * ((tp + dp / 2.0) / positives)
+
+
+@inlined
+def _precision(tp: float, fp: float, dp: float, dn: float) -> float:
+    """Return what they add to ``precision``."""
+    selected = tp + dp + fp + dn
+    return dp * ((tp + dp) / (selected if selected > 0.0 else 1.0))
+
+
+@inlined
+def _distance(tp: float, fp: float, positives: float, negatives: float) -> float:
+    return abs(tp / positives - fp / negatives)
+
+
+@inlined
+def _write_point(
+    rows: Array, weights: Array, at: np.uint64, row: np.uint64, tp: float, fp: float
+) -> None:
+    rows[at] = row
+    weights[at * TWO], weights[at * TWO + ONE] = tp, fp
 
 
 @kernel
 def _walk(
     keys: Array,
     signed: Array,
+    codes: Array,
+    group_of: Array,
+    groups: np.uint64,
+    cuts: Array,
+    frequency: bool,  # noqa: FBT001  (kernels have no keywords)
+    parts: int,
+    a: int,
+    b: int,
+    before: Array,
+    totals: Array,
+    sums: Array,
+    all_before: Array,
+    all_totals: Array,
+    of_part_0: Array,
+    _owners: Array,
+    point_rows: Array,
+    point_weights: Array,
+) -> None:
+    """Add up the rows of each block, and write the points of the curves.
+
+    The placement value of a positive is the share of the negatives above it, and of a negative
+    that of the positives below it; tied rows count half.
+    """
+    in_all, one_group = len(all_before) > 0, len(group_of) == 0
+    width = U(ALL_SUMS) if in_all else U(OWN_SUMS)
+    # Of each group, in one cache line: the weights of both classes above, their totals, the inverse
+    # totals, about the largest distance, and about the length of the curve where a part ends.
+    state = np.empty(groups * _EIGHT)
+    # Of each group: the place of its part, and the number of rows up to its last tie, or 0.
+    place_of, last = np.zeros(groups, np.uint64), np.zeros(groups, np.uint64)
+    # In a tie: its groups, and the sums of w and w u of both classes of each.
+    touched, tie = np.empty(groups, np.uint64), np.zeros(groups * _FOUR)
+    # Of all groups: the sums of w, w u and w u M of both classes above, and of both classes below.
+    p = n = pu = nu = pm = nm = p_total = pu_total = pm_total = 0.0
+    up = down = up_squares = down_squares = up_moments = down_moments = 0.0
+    for t in range(U(a), U(b)):
+        of_block = t * groups * TWO
+        for j in range(groups):
+            s, g = j * _EIGHT, U(j)
+            last[g] = ZERO
+            for side in range(TWO):
+                total = totals[of_block + g * TWO + side]
+                state[s + side] = before[of_block + g * TWO + side]
+                state[s + TWO + side] = total
+                state[s + _FOUR + side] = 1.0 / total if total > 0.0 else 0.0
+            state[s + _SIX], state[s + _SEVEN] = -1.0, 0.0
+        if in_all:
+            of_all = t * _SIX
+            p, n = all_before[of_all], all_before[of_all + ONE]
+            pu, nu = all_before[of_all + TWO], all_before[of_all + _THREE]
+            pm, nm = all_before[of_all + _FOUR], all_before[of_all + _FIVE]
+            p_total, pu_total = all_totals[of_all], all_totals[of_all + TWO]
+            pm_total = all_totals[of_all + _FOUR]
+        i, end = cuts[t], cuts[t + ONE]
+        while i < end:
+            key, size = keys[i], ZERO
+            x = y = xu = yu = 0.0
+            alone = i + ONE == end or keys[i + ONE] != key
+            while True:
+                g = ZERO if one_group else U(group_of[codes[i]])
+                if g < groups:
+                    at, w = (t * groups + g) * width, float(signed[i])
+                    unit = 1.0 if frequency else abs(w)
+                    of_tie = g * _FOUR
+                    if alone or tie[of_tie] + tie[of_tie + ONE] == 0.0:
+                        touched[size] = g
+                        size += ONE
+                    if w > 0.0:
+                        _add_row(sums, at, w, w * unit, unit)
+                        x += w
+                        xu += w * unit
+                        if not alone:
+                            tie[of_tie] += w
+                            tie[of_tie + TWO] += w * unit
+                    else:
+                        w = -w
+                        _add_row(sums, at + _NEG, w, w * unit, unit)
+                        y += w
+                        yu += w * unit
+                        if not alone:
+                            tie[of_tie + ONE] += w
+                            tie[of_tie + _THREE] += w * unit
+                i += ONE
+                if alone or i == end or keys[i] != key:
+                    break
+            if in_all:
+                up, down = n + y / 2.0, p_total - (p + x / 2.0)
+                up_squares, down_squares = nu + yu / 2.0, pu_total - (pu + xu / 2.0)
+                up_moments, down_moments = nm + yu * down / 2.0, pm_total - (pm + xu * up / 2.0)
+                p += x
+                n += y
+                pu += xu
+                nu += yu
+                pm += xu * up
+                nm += yu * down
+            for k in range(size):
+                g = touched[k]
+                of_tie = g * _FOUR
+                dp, dn, dpu, dnu = x, y, xu, yu
+                if not alone:
+                    dp, dn = tie[of_tie], tie[of_tie + ONE]
+                    dpu, dnu = tie[of_tie + TWO], tie[of_tie + _THREE]
+                    tie[of_tie] = tie[of_tie + ONE] = 0.0
+                    tie[of_tie + TWO] = tie[of_tie + _THREE] = 0.0
+                s = g * _EIGHT
+                tp, fp, positives, negatives = (
+                    state[s],
+                    state[s + ONE],
+                    state[s + TWO],
+                    state[s + _THREE],
+                )
+                at = (t * groups + g) * width
+                above_own, below_own = fp + dn / 2.0, positives - (tp + dp / 2.0)
+                if dp > 0.0:
+                    _add_placed(sums, at, dp, dpu, above_own / negatives)
+                    sums[at + _CURVE + ONE] += _precision(tp, fp, dp, dn)
+                    if in_all:
+                        _add_in_all(
+                            sums, at + _POS_IN_ALL, dp, dpu, up, above_own, below_own,
+                            up_squares, yu, up_moments,
+                        )  # fmt: skip
+                if dn > 0.0:
+                    _add_placed(sums, at + _NEG, dn, dnu, below_own / positives)
+                    sums[at + _CURVE] += _ranked(tp, dp, dn, positives)
+                    if in_all:
+                        _add_in_all(
+                            sums, at + _NEG_IN_ALL, dn, dnu, down, below_own, above_own,
+                            down_squares, xu, down_moments,
+                        )  # fmt: skip
+                tp += dp
+                fp += dn
+                tpr, fpr = tp * state[s + _FOUR], fp * state[s + _FIVE]
+                if abs(tpr - fpr) > state[s + _SIX]:
+                    state[s + _SIX] = abs(tpr - fpr)
+                    sums[at + _CURVE + TWO] = _distance(tp, fp, positives, negatives)
+                if parts > 0:
+                    if tpr + fpr >= state[s + _SEVEN]:
+                        part = _part(tp, fp, positives, negatives, parts)
+                        place = U(of_part_0[t * groups + g] + part)
+                        if last[g] == ZERO or place != place_of[g]:
+                            if last[g] > ZERO:
+                                _write_point(
+                                    point_rows, point_weights, place_of[g] * TWO + ONE, last[g],
+                                    state[s], state[s + ONE],
+                                )  # fmt: skip
+                            _write_point(point_rows, point_weights, place * TWO, i, tp, fp)
+                            place_of[g] = place
+                        # Somewhat less, as it is rounded.
+                        end_of_part = 2.0 * part / parts - _NEAR
+                        state[s + _SEVEN] = end_of_part if part < parts else np.inf
+                    last[g] = i
+                state[s], state[s + ONE] = tp, fp
+        for j in range(groups if parts > 0 else ZERO):
+            s, g = j * _EIGHT, U(j)
+            if last[g] > ZERO:
+                _write_point(
+                    point_rows, point_weights, place_of[g] * TWO + ONE, last[g],
+                    state[s], state[s + ONE],
+                )  # fmt: skip
+
+
+@kernel
+def _walk_rates(
+    keys: Array,
+    signed: Array,
     cuts: Array,
     before: Array,
     totals: Array,
-    frequency: bool,  # noqa: FBT001  (kernels have no keywords)
     a: int,
     b: int,
     sums: Array,
 ) -> None:
-    """Add up the rows of each block, in the order of `CLASS_SUMS` and `CURVE_SUMS`.
-
-    The placement of a positive is the share of the negatives above it, and of a negative that of
-    the positives below it; tied rows count half.
-    """
+    """Add up the weights of both classes and `CURVE_SUMS` in each block."""
     for t in range(U(a), U(b)):
         tp, fp = before[t, ZERO], before[t, ONE]
         positives, negatives = totals[t, ZERO], totals[t, ONE]
-        p_rows = p_weight = p_squares = p_cubes = p_placed = p_first = p_second = 0.0
-        n_rows = n_weight = n_squares = n_cubes = n_placed = n_first = n_second = 0.0
-        ranked = precision = distance = 0.0
+        p_weight = n_weight = ranked = precision = distance = 0.0
         i, end = cuts[t], cuts[t + ONE]
         while i < end:
             key = keys[i]
-            dp = dp_units = 0.0
-            dn = dn_units = 0.0
+            dp = dn = 0.0
             while True:
                 w = float(signed[i])
-                if w > 0.0:
-                    unit = 1.0 if frequency else w
-                    p_rows += 1.0
-                    dp += w
-                    dp_units += w * unit
-                    p_cubes += w * unit * unit
-                else:
-                    w = -w
-                    unit = 1.0 if frequency else w
-                    n_rows += 1.0
-                    dn += w
-                    dn_units += w * unit
-                    n_cubes += w * unit * unit
+                dp += max(w, 0.0)
+                dn += max(-w, 0.0)
                 i += ONE
                 if i == end or keys[i] != key:
                     break
-            if dp > 0.0:
-                placement = (fp + dn / 2.0) / negatives
-                p_weight += dp
-                p_squares += dp_units
-                p_placed += dp * placement
-                p_first += dp_units * placement
-                p_second += dp_units * placement * placement
-                precision += dp * ((tp + dp) / (tp + dp + fp + dn))
-            if dn > 0.0:
-                above = tp + dp / 2.0
-                placement = (positives - above) / positives
-                n_weight += dn
-                n_squares += dn_units
-                n_placed += dn * placement
-                n_first += dn_units * placement
-                n_second += dn_units * placement * placement
-                ranked += dn * (above / positives)
+            # Without a branch, since the class of a row cannot be foreseen.
+            ranked += _ranked(tp, dp, dn, positives)
+            precision += _precision(tp, fp, dp, dn)
+            p_weight += dp
+            n_weight += dn
             tp += dp
             fp += dn
-            distance = max(distance, abs(tp / positives - fp / negatives))
-        of_pos = (p_rows, p_weight, p_squares, p_cubes, p_placed, p_first, p_second)
-        of_neg = (n_rows, n_weight, n_squares, n_cubes, n_placed, n_first, n_second)
-        row = (*of_pos, *of_neg, ranked, precision, distance)
+            distance = max(distance, _distance(tp, fp, positives, negatives))
+        row = (p_weight, n_weight, ranked, precision, distance)
         for j in range(U(len(row))):
             sums[t, j] = row[j]
 

@@ -38,6 +38,11 @@ def gini_of(auc: pl.Expr) -> pl.Expr:
     return 2 * auc - 1
 
 
+def gini_of_sum(ranked: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
+    """Compute the Gini coefficient as `auc_of` computes the AUC."""
+    return gini_of(auc_of(ranked, positives, negatives))
+
+
 def ks(curve: Curve) -> pl.Expr:
     """Largest difference between the score distributions of the two classes."""
     return ks_of((curve.tpr - curve.fpr).abs().max(), curve.positives, curve.negatives)

@@ -91,6 +91,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Twice the AUC minus one, so that 0 is chance and 1 is perfect.",
             formula=formulas.gini,
             over_ranges=None,
+            walk=("ranked", formulas.gini_of_sum),
             summary_column="gini",
         ),
         CurveMetric(
@@ -153,6 +154,16 @@ SUMMARY_METRICS = [metric for metric in CURVE_METRICS.values() if metric.summary
 def need_scores(metrics: Mapping[str, Formula]) -> bool:
     """Whether any of these metrics uses the scores themselves."""
     return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
+
+
+def from_walk(metrics: Mapping[str, Formula]) -> dict[str, pl.Expr] | None:
+    """Compute the metrics from the sums of a walk; None if one of them cannot be."""
+    values = {}
+    for name, metric in metrics.items():
+        if not isinstance(metric, CurveMetric) or metric.walk is None:
+            return None
+        values[name] = metric.of_walk()
+    return values
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Formula]:

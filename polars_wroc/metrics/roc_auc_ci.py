@@ -21,7 +21,6 @@ from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
-from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import (
     Placements,
     RowCurve,
@@ -30,7 +29,7 @@ from polars_wroc.ranking.placements import (
     placements_in_lists,
     with_cluster_sums_in_lists,
 )
-from polars_wroc.ranking.walk_sums import walk_sum
+from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import logit_limits
 
@@ -108,11 +107,9 @@ class Interval:
 
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Name the sums of a walk along the rows of a group as `sums` does."""
-        positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
-        placements = pl.col(walk_sum("placements", "pos"))
         return {
             "auc": ROC_AUC.of_walk(),
-            _ONE_MINUS_AUC: if_both_classes(positives, negatives, placements) / positives,
+            _ONE_MINUS_AUC: walked_one_minus_auc(),
             **self.variance.walk_sums(),
         }
 

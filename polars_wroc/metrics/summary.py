@@ -21,7 +21,7 @@ from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve, with_cluster_sums
-from polars_wroc.ranking.walk_sums import MISSING_ROWS, walk_sum
+from polars_wroc.ranking.walk_sums import MISSING_ROWS, walk_sum, walked_class_counts
 
 # Metrics that are neither columns of the interval nor derived from the AUC.
 _OF_CURVE = [
@@ -181,7 +181,7 @@ def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
         walked = compiled_sums(
             rows, rows.compiled, frequency=interval.variance.units == "frequency"
         )
-        return walked.select(*rows.keys, **_walked_numbers(), **interval.walk_sums())
+        return walked.select(*rows.keys, **walked_numbers(), **interval.walk_sums())
     sorted_rows = by_descending_score(rows)
     placed = add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
     placed = with_own_cluster_sums(placed, rows.keys, interval)
@@ -231,9 +231,9 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
     }
 
 
-def _walked_numbers() -> dict[str, pl.Expr]:
-    """Do the same from the sums of a walk."""
-    numbers = {f"n_{side}": pl.col(walk_sum("rows", side)).cast(pl.Int64) for side in CLASSES}
+def walked_numbers() -> dict[str, pl.Expr]:
+    """Compute these columns from the sums of a walk."""
+    numbers = walked_class_counts()
     weights = {f"w_{side}": pl.col(walk_sum("weight", side)) for side in CLASSES}
     return {
         "n": pl.sum_horizontal(numbers.values()),

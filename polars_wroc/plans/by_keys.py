@@ -50,3 +50,12 @@ def join_on_keys(
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     """Compute a value within each group of keys, or over all rows if there are no keys."""
     return value.over(keys) if keys else value
+
+
+def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Make categories of the keys that are texts, which are faster in windows and groups."""
+    # In a plan, several threads do this; a column alone takes one.
+    schema = frame.collect_schema()
+    texts = [key for key in keys if schema[key] == pl.String]
+    # Categories of their own, which begin at 0 and end with the table.
+    return frame.with_columns(pl.col(texts).cast(pl.Categorical(pl.Categories.random())))

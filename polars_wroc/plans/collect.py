@@ -20,16 +20,20 @@ def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     return plan
 
 
-def collect(plan: pl.LazyFrame) -> pl.DataFrame:
-    """Run a plan; a failed check raises its own message only."""
+def collect(plan: pl.LazyFrame, *, few_rows: bool = False) -> pl.DataFrame:
+    """Run a plan; a failed check raises its own message only.
+
+    ``few_rows``, such as sums of groups, are added up by one thread, in their order, so that the
+    same rows give the same bits.
+    """
     with _only_message():
-        return plan.collect()
+        return plan.collect(engine="in-memory" if few_rows else "auto")
 
 
-def collect_all(plans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
-    """Run plans that share their source; a failed check raises its own message only."""
+def collect_all(plans: Sequence[pl.LazyFrame], *, few_rows: bool = False) -> list[pl.DataFrame]:
+    """Do the same with plans that share their source."""
     with _only_message():
-        return pl.collect_all(plans)
+        return pl.collect_all(plans, engine="in-memory" if few_rows else "auto")
 
 
 class NoBatchesError(Exception):

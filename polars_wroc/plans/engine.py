@@ -30,14 +30,15 @@ _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes `summary`, and tables with ``bins``.
+    """Choose the engine of `summary`, `audit`, `bootstrap`, `abroca_test` and of ``bins``.
 
     Parameters
     ----------
     engine
         ``"auto"``: the compiled engine if it is installed and a DataFrame has two million rows
-        or more, otherwise Polars. ``"polars"``: always Polars. ``"compiled"``: always the compiled
-        engine, which needs the extra ``fast``.
+        or more, which count once for each replicate or permutation; otherwise Polars.
+        ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
+        extra ``fast``.
 
     Raises
     ------
@@ -49,9 +50,11 @@ class Config(ContextDecorator):
     Notes
     -----
     The choice holds within the block, in all threads. Outside of a block the environment variable
-    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. With ``cluster`` or counts Polars
-    computes whatever is chosen, and so it does all other tables, except that `fairness` is made of
-    a summary. With ``"compiled"`` the summary of a LazyFrame is computed when it is collected, and
+    ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``. A `summary`, `group_gaps` or `audit`
+    with ``cluster`` or counts is computed by Polars whatever is chosen, and so are a bootstrap of
+    metrics other than ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``, and all
+    other tables, except that `fairness` is made of a summary and `bootstrap_replicates` is as
+    `bootstrap`. With ``"compiled"`` the table of a LazyFrame is computed when it is collected, and
     its plan cannot be serialised.
 
     With ``bins`` or ``tolerance`` the compiled engine fills the bins of any table while Polars
@@ -92,13 +95,17 @@ class Config(ContextDecorator):
         del _chosen[self._blocks.pop()]
 
 
-def compiled_when(frame: pl.DataFrame | pl.LazyFrame) -> When | None:
-    """Say when the compiled engine computes the tables of a frame; None if plans do."""
+def compiled_when(frame: pl.DataFrame | pl.LazyFrame, replicates: int = 1) -> When | None:
+    """Say when the compiled engine computes the tables of a frame; None if plans do.
+
+    Rows count once for each replicate.
+    """
     engine = _engine()
     if isinstance(frame, pl.LazyFrame):
         return "at collect" if engine == "compiled" else None
-    many = engine == "auto" and frame.height >= _LEAST_ROWS and _is_installed()
-    return "at once" if many or engine == "compiled" else None
+    many = frame.height * replicates >= _LEAST_ROWS
+    pays = engine == "auto" and many and _is_installed()
+    return "at once" if pays or engine == "compiled" else None
 
 
 def at_once(rows: int) -> AbstractContextManager[object]:

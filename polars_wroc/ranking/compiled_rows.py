@@ -1,55 +1,231 @@
-"""Rows that the compiled engine sorted: in memory, group by group, by descending score."""
+"""Rows that the compiled engine sorted, and the walks along them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.kernels.compiling import read_only
-from polars_wroc.kernels.sorting import (
-    FLOAT_BITS,
-    SIGNED_BITS,
-    UNSIGNED_BITS,
-    Array,
-    KeyBits,
-    RowChunk,
-    SortedRows,
-    sort_rows,
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.kernels.blocks import (
+    ONE_GROUP,
+    Blocks,
+    ClassWeights,
+    Groups,
+    class_weights,
+    cut_blocks,
+    unranked_sums,
 )
-from polars_wroc.kernels.walks import Blocks, blocks_of, sums_of_groups
+from polars_wroc.kernels.compiling import read_only
+from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
+from polars_wroc.kernels.walks import InAll, Points, in_all_of, sums_of_partitions, walk
+from polars_wroc.plans.by_keys import with_categories
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import When, run
-from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups, with_categories
-from polars_wroc.ranking.walk_sums import MISSING_ROWS, WALK_SUMS
+from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
+from polars_wroc.ranking.score_keys import ScoreKeys, in_64_bits
+from polars_wroc.ranking.walk_sums import (
+    DECIDED_SUMS,
+    MISSING_ROWS,
+    WALK_SUMS,
+    WALK_SUMS_IN_ALL,
+    walk_sum,
+)
+
+
+class Walked(NamedTuple):
+    """Sums of each group of each partition, and points of its curve.
+
+    Sums have the keys, `MISSING_ROWS`, `WALK_SUMS` and perhaps `WALK_SUMS_IN_ALL`; points the keys,
+    `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`.
+    """
+
+    sums: pl.DataFrame
+    points: pl.DataFrame
+
+
+# No numbers of less than 32 bits, for which kernels would have to be compiled, too.
+_SMALLEST = 1 << 31
 
 
 @dataclass(frozen=True)
 class CompiledRows:
-    """Sorted rows that have a label, score and weight, and numbers of rows that do not."""
+    """Sorted rows that have a label, score and weight, and numbers of rows that do not.
 
-    groups: GroupNumbers
+    Each partition is sorted by itself; its rows carry the codes of their groups, if there are any.
+    """
+
+    # The types of the keys before they were coded.
+    key_types: Mapping[str, pl.DataType]
+    partitions: GroupNumbers
+    codes: GroupNumbers
     sorted_rows: SortedRows
-    blocks: Blocks
-    # For each number of a group.
+    score_keys: ScoreKeys
+    # For each partition and code.
     missing: Array
+    # Whether a row is as many observations as its weight says.
+    frequency: bool
+    # Curves have points at both ends of each of so many parts.
+    parts: int
+    # Of the sorted rows, if it was asked for.
+    clusters: pl.Series | None
 
-    def sums(self, *, frequency: bool) -> pl.DataFrame:
-        """Sum the rows of each group: see `compiled_sums`."""
-        with_rows = self.blocks.groups[self.blocks.begins]
-        sums = np.zeros((self.groups.size, len(WALK_SUMS)))
-        sums[with_rows] = sums_of_groups(self.sorted_rows, self.blocks, frequency=frequency)
-        there = self.missing > 0
-        there[with_rows] = True
-        if self.groups.numbers is None:
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The rows cut into blocks."""
+        return cut_blocks(self.sorted_rows, self.codes.size)
+
+    @cached_property
+    def _overall(self) -> tuple[Array, Points]:
+        """The walk in which a partition is one group."""
+        return self._walk(ONE_GROUP)
+
+    @cached_property
+    def _in_all(self) -> InAll:
+        return in_all_of(self.blocks, self._overall[0])
+
+    @cached_property
+    def _code_keys(self) -> pl.DataFrame:
+        """The keys of each code."""
+        return pl.DataFrame(self.codes.key_values(np.arange(self.codes.size)))
+
+    @property
+    def partition_keys(self) -> pl.DataFrame:
+        """The keys of each partition."""
+        keys = self.partitions.key_values(np.arange(self.partitions.size))
+        return pl.DataFrame(keys) if keys else pl.DataFrame(height=1)
+
+    def walk(self, keys: Sequence[str] = (), *, in_all: bool = False) -> Walked:
+        """Sum the groups of these keys, which are some of those of the codes.
+
+        ``in_all`` adds the sums among all rows of the partition.
+        """
+        numbers = number_groups(self._code_keys, keys)
+        if keys:
+            sums, points = self._walk(_groups(numbers), self._in_all if in_all else None)
+        else:
+            sums, points = self._overall
+        table = self._by_partition(sums)
+        return Walked(self._sums(numbers, table), self._points(numbers, points, table))
+
+    def decided_sums(self, first_rejected: Sequence[int] = ()) -> pl.DataFrame:
+        """Sum what does not depend on ranks, for each partition and code.
+
+        A row has the keys and `DECIDED_SUMS`: from the first rejected row of the partition on, rows
+        are rejected; without such rows, all are.
+        """
+        blocks = cut_blocks(self.sorted_rows, self.codes.size, first_rejected)
+        one_group = self.codes.numbers is None
+        each_code = Groups(self.codes.size, np.arange(self.codes.size, dtype=np.uint32))
+        keys, values = self.score_keys.key_bits, self.score_keys.values
+        sums = unranked_sums(
+            self.sorted_rows,
+            blocks,
+            ONE_GROUP if one_group else each_code,
+            keys,
+            None if values is None else values.cast(pl.Float64).to_numpy(),
+        )
+        limits = np.asarray(first_rejected or self.sorted_rows.starts[:-1], np.uint64)
+        selected = (blocks.cuts[:-1] < limits[blocks.partitions])[:, None, None]
+        table = np.zeros((self.partitions.size, self.codes.size, 2, sums.shape[-1]))
+        for side, where in enumerate((selected, ~selected)):
+            np.add.at(table[:, :, side], blocks.partitions, np.where(where, sums, 0.0))
+        there = (table[..., :2].sum((2, 3)) > 0) | (self.missing > 0)
+        sums_of_rows = table[there].reshape(-1, len(DECIDED_SUMS)).T
+        columns = dict(zip(DECIDED_SUMS, sums_of_rows, strict=True))
+        return pl.DataFrame([*self._keys(self.codes, *np.nonzero(there)), *pl.DataFrame(columns)])
+
+    def first_rejected(self, partition: int, is_selected: Callable[[pl.Series], bool]) -> int:
+        """Find the first row of a partition whose score is not selected, unlike all before."""
+        low, high = (int(row) for row in self.sorted_rows.starts[partition : partition + 2])
+        while low < high:
+            middle = (low + high) // 2
+            keys = self.sorted_rows.keys[middle : middle + 1]
+            if is_selected(self.score_keys.scores(keys)):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def walk_without(self, keys: Sequence[str], group: pl.DataFrame) -> pl.DataFrame:
+        """Return the `WALK_SUMS` of the other groups of a partition.
+
+        ``group`` is one row with the keys of the partition and of the group.
+        """
+        numbers = number_groups(self._code_keys, keys)
+        left_out = numbers.number_of(group)
+        assert numbers.numbers is not None
+        others = Groups(1, (numbers.numbers == left_out).astype(np.uint32))
+        sums, _ = self._walk(others)
+        partition = self._by_partition(sums)[self.partitions.number_of(group), 0]
+        return pl.DataFrame(dict(zip(WALK_SUMS, partition.reshape(-1, 1), strict=True)))
+
+    @cached_property
+    def class_weights(self) -> ClassWeights:
+        """The weights of both classes around each block, of partitions of one group."""
+        return class_weights(self.sorted_rows, self.blocks)
+
+    def hashes_of_clusters(self, seed: int) -> Array:
+        """Hash the cluster of each row as `bootstrap` does in a plan."""
+        assert self.clusters is not None
+        return array_of(self.clusters.hash(seed))
+
+    def numbers(self) -> Array:
+        """Return the numbers of the partitions that there are."""
+        there = self.missing.sum(1) > 0
+        there[self._with_rows] = True
+        if self.partitions.numbers is None:
             there[:] = True
-        numbers = np.flatnonzero(there)
-        columns = {MISSING_ROWS: self.missing[numbers]}
-        columns |= dict(zip(WALK_SUMS, sums[numbers].T, strict=True))
-        return pl.DataFrame([*self.groups.key_values(numbers), *pl.DataFrame(columns)])
+        return np.flatnonzero(there)
+
+    def of_numbers(self, sums: Array, numbers: Array) -> Array:
+        """Pick the sums of these partitions, 0 where all rows are missing."""
+        table = np.zeros((self.partitions.size, *sums.shape[1:]))
+        table[self._with_rows] = sums
+        return table[numbers]
+
+    @property
+    def _with_rows(self) -> Array:
+        return self.blocks.partitions[self.blocks.begins]
+
+    def _walk(self, groups: Groups, in_all: InAll | None = None) -> tuple[Array, Points]:
+        rows, blocks, parts = self.sorted_rows, self.blocks, self.parts
+        return walk(rows, blocks, groups, frequency=self.frequency, in_all=in_all, parts=parts)
+
+    def _by_partition(self, sums: Array) -> Array:
+        every = np.arange(self.partitions.size)
+        return self.of_numbers(sums_of_partitions(self.blocks, sums), every)
+
+    def _sums(self, numbers: GroupNumbers, table: Array) -> pl.DataFrame:
+        missing = np.zeros(table.shape[:2], np.int64)
+        of_code = np.zeros(self.codes.size, int) if numbers.numbers is None else numbers.numbers
+        np.add.at(missing.T, of_code, self.missing.T)
+        rows = [WALK_SUMS.index(walk_sum("rows", side)) for side in CLASSES]
+        there = (missing > 0) | (table[..., rows] > 0).any(-1)
+        if self.partitions.numbers is None and numbers.numbers is None:
+            there[:] = True
+        partition, group = np.nonzero(there)
+        names = [MISSING_ROWS, *WALK_SUMS, *WALK_SUMS_IN_ALL]
+        columns = dict(zip(names, [missing[there], *table[there].T], strict=False))
+        return pl.DataFrame([*self._keys(numbers, partition, group), *pl.DataFrame(columns)])
+
+    def _points(self, numbers: GroupNumbers, points: Points, table: Array) -> pl.DataFrame:
+        keys = self._keys(numbers, points.partitions, points.groups)
+        weights = [WALK_SUMS.index(walk_sum("weight", side)) for side in CLASSES]
+        totals = table[points.partitions, points.groups][:, weights]
+        columns = np.hstack([points.weights, totals]).T
+        score = self.score_keys.scores(self.sorted_rows.keys[points.rows]).alias(SCORE)
+        names = (TP, FP, POSITIVES, NEGATIVES)
+        return pl.DataFrame([*keys, score, *map(pl.Series, names, columns)])
+
+    def _keys(self, numbers: GroupNumbers, partition: Array, group: Array) -> list[pl.Series]:
+        return [*self.partitions.key_values(partition), *numbers.key_values(group)]
 
 
 def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
@@ -59,41 +235,76 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
     """
     types = rows.frame.select(rows.keys).collect_schema()
     schema = {**types, MISSING_ROWS: pl.Int64(), **dict.fromkeys(WALK_SUMS, pl.Float64())}
-    return run(when, lambda: compile_rows(rows).sums(frequency=frequency).cast(types), schema)
+
+    def table() -> pl.DataFrame:
+        return compile_rows(rows, rows.keys, frequency=frequency).walk().sums.cast(types)
+
+    return run(when, table, schema)
 
 
-def compile_rows(rows: Rows) -> CompiledRows:
-    """Sort checked rows, each of which is one row."""
+def compile_rows(
+    rows: Rows,
+    partition_keys: Sequence[str],
+    *,
+    frequency: bool = False,
+    parts: int = 0,
+    clusters: bool = False,
+) -> CompiledRows:
+    """Sort checked rows, each of which is one row; see `CompiledRows` for the options.
+
+    Rows with ``clusters`` are in one group for each partition.
+    """
+    schema = rows.frame.collect_schema()
     table = collect(with_categories(rows.frame, rows.keys))
     _check_labels(rows, table)
-    groups = number_groups(table, rows.keys)
-    missing = np.zeros(groups.size, np.int64)
-    numbers = groups.numbers
-    if table[WEIGHT].null_count():
-        complete = table[WEIGHT].is_not_null()
-        if numbers is None:
-            missing[0] = table[WEIGHT].null_count()
-        else:
-            kept = complete.to_numpy()
-            missing += np.bincount(numbers[~kept], minlength=groups.size)
-            numbers = read_only(numbers[kept])
+    partitions = number_groups(table, partition_keys)
+    codes = number_groups(table, [key for key in rows.keys if key not in partition_keys])
+    numbers = [partitions.numbers, codes.numbers]
+    complete = table[WEIGHT].is_not_null()
+    missing = np.zeros((partitions.size, codes.size), np.int64)
+    if not complete.all():
+        kept = complete.to_numpy()
+        at = [0 if each is None else each[~kept] for each in numbers]
+        np.add.at(missing, tuple(np.broadcast_arrays(*at, np.zeros((~kept).sum()))[:2]), 1)
+        numbers = [None if each is None else read_only(each[kept]) for each in numbers]
         table = table.filter(complete)
-    score, key_bits = _in_64_bits(table[SCORE])
+    score, score_keys = in_64_bits(table[SCORE])
     weight = table[WEIGHT]
     if weight.dtype != pl.Int8:
         weight = weight.cast(pl.Float64)
-    sorted_rows = sort_rows(_chunks(score, weight, numbers), key_bits, groups.size)
-    return CompiledRows(groups, sorted_rows, blocks_of(sorted_rows), missing)
+    if clusters:
+        numbers[1] = read_only(np.arange(table.height, dtype=_number_type(table.height)))
+    chunks = _chunks(score, weight, *numbers)
+    sorted_rows = sort_rows(chunks, score_keys.key_bits, partitions.size)
+    return CompiledRows(
+        key_types={key: schema[key] for key in rows.keys},
+        partitions=partitions,
+        codes=codes,
+        sorted_rows=sorted_rows,
+        score_keys=score_keys,
+        missing=missing,
+        frequency=frequency,
+        parts=parts,
+        clusters=table[CLUSTER].gather(pl.Series(sorted_rows.carried)) if clusters else None,
+    )
 
 
-def _chunks(score: pl.Series, weight: pl.Series, numbers: Array | None) -> list[RowChunk]:
+def _number_type(rows: int) -> np.dtype[np.unsignedinteger]:
+    """Choose 32 or 64 bits; for fewer, kernels would have to be compiled too."""
+    return np.min_scalar_type(rows | 1 << 31)
+
+
+def _chunks(
+    score: pl.Series, weight: pl.Series, partitions: Array | None, codes: Array | None
+) -> list[RowChunk]:
     """Cut the rows as the columns are cut in memory, so that nothing is copied."""
     if score.chunk_lengths() != weight.chunk_lengths():
         score, weight = score.rechunk(), weight.rechunk()
     chunks, start = [], 0
     for scores, weights in zip(score.get_chunks(), weight.get_chunks(), strict=True):
-        own = None if numbers is None else numbers[start : start + len(scores)]
-        chunks.append(RowChunk(_array(scores).view(np.uint64), _array(weights), own))
+        rows = slice(start, start + len(scores))
+        of_rows = [None if numbers is None else numbers[rows] for numbers in (partitions, codes)]
+        chunks.append(RowChunk(array_of(scores).view(np.uint64), array_of(weights), *of_rows))
         start += len(scores)
     return chunks
 
@@ -111,18 +322,12 @@ def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
         collect(rows.aggregate(table.lazy(), {ZERO_LABEL: check}))
 
 
-def _in_64_bits(score: pl.Series) -> tuple[pl.Series, KeyBits]:
-    """Return scores of 64 bits, of which no two different ones are equal."""
-    dtype = score.dtype
-    if dtype.is_float():
-        return score.cast(pl.Float64), FLOAT_BITS
-    if dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal():
-        score = score.rank("dense")
-    if score.dtype.is_unsigned_integer():
-        return score.cast(pl.UInt64), UNSIGNED_BITS
-    return score.cast(pl.Int64), SIGNED_BITS
+def _groups(numbers: GroupNumbers) -> Groups:
+    if numbers.numbers is None:
+        return ONE_GROUP
+    return Groups(numbers.size, numbers.numbers.astype(np.uint32))
 
 
-def _array(column: pl.Series) -> Array:
+def array_of(column: pl.Series) -> Array:
     """Return the values as an array that kernels know as one that they only read."""
     return read_only(column.to_numpy())

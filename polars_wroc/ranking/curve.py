@@ -4,9 +4,8 @@ For each group it has one row per distinct score, in descending order, with the 
 the positives and ``fp`` of the negatives with at least that score, and the weights ``dp`` and
 ``dn`` of those with exactly that score.
 
-It has three layouts: a list per group inside an expression; a sort and one window over a lazy
-frame, which streams; contiguous groups in memory for an audit (see `contiguous_groups`). Formulas
-are written once, for the same `Curve` of expressions in each layout.
+It has two layouts: a list per group inside an expression; a sort and one window over a lazy frame,
+which streams. Formulas are written once, for the same `Curve` of expressions in both.
 """
 
 from __future__ import annotations

@@ -45,14 +45,14 @@ class GroupNumbers(NamedTuple):
             columns = [*key.values[codes], *columns]
         return columns
 
-
-def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Make categories of the keys that are texts, which are numbered faster."""
-    # In a plan, several threads do this; a column alone takes one.
-    schema = frame.collect_schema()
-    texts = [key for key in keys if schema[key] == pl.String]
-    # Categories of their own, which begin at 0 and end with the table.
-    return frame.with_columns(pl.col(texts).cast(pl.Categorical(pl.Categories.random())))
+    def number_of(self, group: pl.DataFrame) -> int:
+        """Return the number of the group whose key columns these are."""
+        number = 0
+        for key in self.keys:
+            numbered = key.values.with_row_index(_ROW)
+            found = numbered.join(group, on=key.values.columns, how="semi", nulls_equal=True)
+            number = number * key.values.height + int(found[_ROW].item())
+        return number
 
 
 def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
@@ -72,7 +72,7 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     numbers = coded[0].codes.astype(smallest)
     for key in coded[1:]:
         numbers *= smallest.type(key.values.height)
-        numbers += key.codes.astype(smallest)
+        numbers += key.codes.astype(smallest, copy=False)
     return GroupNumbers(read_only(numbers), count, coded)
 
 
@@ -81,7 +81,7 @@ def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     dtype = column.dtype
     if dtype == pl.Boolean:
         column = column.cast(pl.UInt8)
-    category = column.dtype in (pl.Categorical, pl.Enum)
+    category = isinstance(column.dtype, pl.Categorical | pl.Enum)
     integer = column.dtype.is_integer() and column.dtype not in (pl.Int128, pl.UInt128)
     if not (integer or column.dtype.is_temporal() or category):
         return None
@@ -97,8 +97,10 @@ def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
     values = values.cat.to(column.dtype) if category else values.cast(column.dtype)
     values = values.cast(dtype)
     codes = physical.fill_null(low).to_numpy()
-    # In 64 bits no difference overflows, as there are few.
-    codes = codes - low if codes.itemsize == _LONG else np.subtract(codes, low, dtype=np.int64)
+    if low:
+        # In 64 bits no difference overflows, as there are few.
+        codes = codes - low if codes.itemsize == _LONG else np.subtract(codes, low, dtype=np.int64)
+    codes = codes.astype(np.min_scalar_type(count))
     if physical.null_count():
         codes[physical.is_null().to_numpy()] = count
         values = values.append(pl.Series([None], dtype=dtype))

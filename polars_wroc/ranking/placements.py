@@ -7,7 +7,7 @@ the placement values give the variance of the AUC (DeLong).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -202,12 +202,7 @@ def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return above, below
 
 
-def cumulated_around_ties(
-    tp: pl.Expr,
-    fp: pl.Expr,
-    ends_tie: pl.Expr,
-    row_before: Callable[[pl.Expr, float], pl.Expr] = row_before,
-) -> dict[str, pl.Expr]:
+def cumulated_around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[str, pl.Expr]:
     """Cumulative weights before and after all rows that tie with a row."""
     starts_tie = row_before(ends_tie, True)  # noqa: FBT003  (the fill value)
 

@@ -9,6 +9,7 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.ranking.curve import (
     CELLS,
@@ -20,7 +21,7 @@ from polars_wroc.ranking.curve import (
 )
 
 AUC_CHANGE = "auc_change"
-_AREA, _PART, _STARTS = "__area", "__part", "__starts"
+_AREA, _PART, _STARTS, _ENDS = "__area", "__part", "__starts", "__ends"
 
 
 def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
@@ -41,20 +42,27 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
 
 
 def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
-    """Do the same for contiguous groups with placements, without laying out the whole curve.
+    """Do the same for placed rows in any order, without laying out the whole curve.
 
     The result has thresholds and confusion matrices; the origin only where a row is missing.
     """
     tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
     position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
     curve = placed.select(*rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP)
-    points = _ends_of_parts(curve, rows.keys, position, max_points).select(
-        *rows.keys,
-        threshold_of(pl.col(SCORE)),
-        **cells_of(tp, fp, *totals()),
+    numbered = curve.with_columns(_part(position, max_points).alias(_PART))
+    # Each curve rises as the score descends.
+    first, last = (
+        {SCORE: highest, "tp": least("tp"), "fp": least("fp")}
+        for highest, least in ((pl.col(SCORE).max(), pl.min), (pl.col(SCORE).min(), pl.max))
     )
-    # Tied rows are one point: a part may keep two of them, its first and its last row.
-    return points.unique([*rows.keys, "threshold", "tp", "fp"], maintain_order=True)
+    totals_of = {name: pl.col(name).first() for name in (POSITIVES, NEGATIVES)}
+    parts = numbered.group_by(*rows.keys, _PART).agg(
+        pl.concat_list(as_struct(first), as_struct(last)).alias(_ENDS), **totals_of
+    )
+    points = parts.explode(_ENDS).unnest(_ENDS)
+    return points.select(
+        *rows.keys, threshold_of(pl.col(SCORE)), **cells_of(tp, fp, *totals())
+    ).unique()
 
 
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
@@ -77,18 +85,27 @@ def _ends_of_parts(
     curve: pl.LazyFrame, keys: Sequence[str], position: pl.Expr, max_points: int
 ) -> pl.LazyFrame:
     """Cut each curve into equal parts of its length; keep the first and last point of each."""
-    parts = (max_points - 1) // 2
-    # The origin is a part of its own, so that it shares none with the curve before it.
-    # Rounded, since the last digits of sums of weights depend on the order of the rows.
-    number = (position / 2 * parts).round(9).ceil().clip(1, parts)
-    part = pl.when(~is_origin()).then(number).fill_null(0)
-    numbered = curve.with_columns(part.cast(pl.Int32).alias(_PART))
+    numbered = curve.with_columns(_part(position, max_points).alias(_PART))
     # Curves are contiguous, and each rises along its rows.
     columns = [pl.col(name) for name in (*keys, _PART)]
     starts = pl.any_horizontal(column.ne_missing(column.shift(1)) for column in columns)
     marked = numbered.with_columns(starts.alias(_STARTS))
     ends = pl.col(_STARTS).shift(-1, fill_value=True)
     return marked.filter(pl.col(_STARTS) | ends).drop(_PART, _STARTS)
+
+
+def parts_of(max_points: int) -> int:
+    """Into how many parts a curve is cut, so that their ends and the origin are so many points."""
+    return (max_points - 1) // 2
+
+
+def _part(position: pl.Expr, max_points: int) -> pl.Expr:
+    """Number the part of a curve that a point is in."""
+    parts = parts_of(max_points)
+    # Rounded, since the last digits of sums of weights depend on the order of the rows.
+    number = (position / 2 * parts).round(9).ceil().clip(1, parts)
+    # The origin is a part of its own, so that it shares none with the curve before it.
+    return pl.when(~is_origin()).then(number).fill_null(0).cast(pl.Int32)
 
 
 def _area(keys: Sequence[str]) -> pl.Expr:

@@ -36,7 +36,8 @@ from polars_wroc.thresholds.confusion_metrics import weights_in_cells
 from polars_wroc.thresholds.rules import Point, Rule
 
 _FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
-_THRESHOLD, _SELECTS = "__threshold", "__selects"
+# The threshold of a row's model, and whether it selects any row.
+THRESHOLD, _SELECTS = "__threshold", "__selects"
 
 
 def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
@@ -75,7 +76,7 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
     """Return one threshold for each model: a given one, or the one chosen on all rows."""
     models = rows.model_keys
     if not isinstance(choice, Rule):
-        given = {_THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
+        given = {THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
         table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
         return table.select(*models, **given)
     return thresholds_of(choose_threshold(Rows(rows.frame, models), choice), models)
@@ -85,7 +86,7 @@ def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Keep the columns of chosen points that `confusion_at` needs."""
     return cells.select(
         *keys,
-        pl.col("threshold").alias(_THRESHOLD),
+        pl.col("threshold").alias(THRESHOLD),
         # At the origin the threshold is +inf, as a score may be, but no row is selected.
         ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
     )
@@ -98,14 +99,14 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
     joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
-    joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(_THRESHOLD)]).frame
+    joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(THRESHOLD)]).frame
     # The unchecked weight, since a check of a whole group does not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
-    predicted = at_least(pl.col(SCORE), pl.col(_THRESHOLD)) & pl.col(_SELECTS)
+    predicted = is_selected()
     sums = {POSITIVES: positive, NEGATIVES: negative}
     sums |= weights_in_cells((positive, negative), predicted)
     sums |= weights_in_cells(class_weights(rows.signed_squares), predicted, SQUARES)
-    known = pl.when(pl.col(_THRESHOLD).first().is_not_null())
+    known = pl.when(pl.col(THRESHOLD).first().is_not_null())
     cells: dict[str, pl.Expr]
     cells = {name: known.then(value.sum()) for name, value in sums.items()}
     cells |= {name: cell(cells[name]) for name in CELLS}
@@ -115,7 +116,12 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
-    return rows.aggregate(joined, {"threshold": pl.col(_THRESHOLD).first()} | cells)
+    return rows.aggregate(joined, {"threshold": pl.col(THRESHOLD).first()} | cells)
+
+
+def is_selected() -> pl.Expr:
+    """Whether a row joined with its threshold has at least this score."""
+    return at_least(pl.col(SCORE), pl.col(THRESHOLD)) & pl.col(_SELECTS)
 
 
 def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:

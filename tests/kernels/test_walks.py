@@ -9,10 +9,17 @@ import numpy.typing as npt
 import pytest
 from sweeps import sweep
 
-from polars_wroc.kernels import threads, walks
+from polars_wroc.kernels import blocks, threads
+from polars_wroc.kernels.blocks import Groups, cut_blocks
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
-from polars_wroc.kernels.walks import blocks_of, sums_of_groups, weights_around
+from polars_wroc.kernels.walks import (
+    OWN_SUMS,
+    in_all_of,
+    sums_of_partitions,
+    walk,
+    weights_around,
+)
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4
@@ -28,6 +35,13 @@ def rows(decimals: int, *, weighted: bool) -> tuple[Array, Array, Array, SortedR
     signed = np.where(positive, weight, -weight).astype(weight.dtype)
     found = sort_rows([RowChunk(score.view(np.uint64), signed, groups)], FLOAT_BITS, GROUPS)
     return score, signed, groups, found
+
+
+def sums_of(rows: SortedRows, *, frequency: bool) -> Array:
+    """Walk along partitions of one group each."""
+    cut = cut_blocks(rows)
+    sums, _ = walk(rows, cut, frequency=frequency)
+    return sums_of_partitions(cut, sums)[:, 0]
 
 
 def by_definition(score: Array, signed: Array, *, frequency: bool) -> dict[Any, Any]:
@@ -61,10 +75,9 @@ def test_sums_follow_their_definitions(
     decimals: int, weighted: bool, frequency: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Several blocks in each group.
-    monkeypatch.setattr(walks, "_BLOCK", 100)
-    monkeypatch.setattr(walks, "_LAST_BLOCK", 150)
+    monkeypatch.setattr(blocks, "_BLOCK", 100)
     score, signed, groups, found = rows(decimals, weighted=weighted)
-    table = sums_of_groups(found, blocks_of(found), frequency=frequency)
+    table = sums_of(found, frequency=frequency)
     names: list[Any] = [
         *((name, side) for side in ("pos", "neg") for name in CLASS_SUMS),
         *CURVE_SUMS,
@@ -76,9 +89,107 @@ def test_sums_follow_their_definitions(
             assert value == pytest.approx(float(expected[name]), rel=1e-12), name
 
 
+@pytest.mark.parametrize("frequency", [False, True])
+@pytest.mark.parametrize("decimals", sweep([1, 12]))
+def test_groups_of_one_order_have_the_sums_of_their_own(
+    decimals: int, frequency: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_BLOCK", 100)
+    score, signed, groups, _ = rows(decimals, weighted=True)
+    together = in_one_order(score, signed, groups)
+    cut = cut_blocks(together, 2)
+    for of_code in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 0, 1, 1], [2, 0, 0, 1]):
+        count = 2 if max(of_code) < 3 else 4
+        groups_of = Groups(count, np.array(of_code, np.uint32))
+        sums, _ = walk(together, cut, groups_of, frequency=frequency)
+        found = sums_of_partitions(cut, sums)[0]
+        for group in range(count):
+            # Those whose code is larger than the last group are left out.
+            own = np.array(of_code)[groups] == group
+            alone = sort_rows([RowChunk(score[own].view(np.uint64), signed[own])], FLOAT_BITS)
+            expected = sums_of(alone, frequency=frequency)[0]
+            np.testing.assert_allclose(found[group], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("frequency", [False, True])
+@pytest.mark.parametrize("decimals", [1, 12])
+def test_sums_among_all_rows_follow_their_definitions(
+    decimals: int, frequency: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_BLOCK", 100)
+    score, signed, groups, _ = rows(decimals, weighted=True)
+    together = in_one_order(score, signed, groups)
+    cut = cut_blocks(together, GROUPS)
+    overall, _ = walk(together, cut, frequency=frequency)
+    groups_of = Groups(GROUPS, np.arange(GROUPS, dtype=np.uint32))
+    sums, _ = walk(together, cut, groups_of, frequency=frequency, in_all=in_all_of(cut, overall))
+    found = sums_of_partitions(cut, sums)[0]
+    for group in range(GROUPS):
+        expected = among_all(score, signed, groups == group, frequency=frequency)
+        np.testing.assert_allclose(found[group, OWN_SUMS:], expected, rtol=1e-11, atol=1e-11)
+
+
+def among_all(score: Array, signed: Array, own: Array, *, frequency: bool) -> list[float]:
+    """Compute `SUMS_IN_ALL` of a group from all pairs of a positive and a negative."""
+    weight = np.abs(signed.astype(np.longdouble))
+    squared = weight if frequency else weight**2
+    positive = signed > 0
+    # Whether the row of the second axis is misranked with that of the first; ties count half.
+    wrong = np.sign(score[None, :] - score[:, None]) / 2 + 0.5
+    wrong = np.where(positive[:, None], wrong, 1 - wrong)
+    wrong *= positive[:, None] != positive[None, :]
+    misranked = wrong @ weight
+    found: list[float] = []
+    for side in (positive, ~positive):
+        rows = own & side
+        w, wu, in_all = weight[rows], squared[rows], misranked[rows]
+        of_group = wrong[rows] @ (weight * own)
+        q, r = wrong[rows] @ squared, wrong[rows] @ (squared * misranked)
+        # All rows of the other class, with the weight of this group's rows that they misrank.
+        in_group = wrong @ (weight * rows)
+        found += [
+            (w * in_all).sum(),
+            (wu * in_all).sum(),
+            (wu * in_all**2).sum(),
+            (wu * in_all * of_group).sum(),
+            (w * q).sum(),
+            (squared * in_group**2 * ~side).sum(),
+            (w * r).sum(),
+        ]
+    return found
+
+
+def test_points_are_the_ends_of_the_parts_of_each_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_BLOCK", 100)
+    parts = 9
+    score, signed, groups, _ = rows(2, weighted=True)
+    together = in_one_order(score, signed, groups)
+    cut = cut_blocks(together, 2)
+    groups_of = Groups(GROUPS, np.arange(GROUPS, dtype=np.uint32))
+    _, points = walk(together, cut, groups_of, frequency=False, parts=parts)
+    for group in range(GROUPS):
+        mine = points.groups == group
+        found = {tuple(weights) for weights in points.weights[mine].round(6)}
+        own = groups == group
+        thresholds = np.unique(score[own])[::-1]
+        reached = score[own][None, :] >= thresholds[:, None]
+        tp = (reached * np.maximum(signed[own], 0)).sum(1)
+        fp = (reached * np.maximum(-signed[own], 0)).sum(1)
+        length = tp / tp[-1] + (fp / fp[-1] if fp[-1] else 0)
+        part = np.ceil((length / 2 * parts).round(9)).clip(1, parts)
+        for number in np.unique(part):
+            for at in np.flatnonzero(part == number)[[0, -1]]:
+                assert (tp[at].round(6), fp[at].round(6)) in found
+        assert len(found) < 2 * len(thresholds)
+
+
+def in_one_order(score: Array, signed: Array, codes: Array) -> SortedRows:
+    return sort_rows([RowChunk(score.view(np.uint64), signed, None, codes)], FLOAT_BITS)
+
+
 def test_a_group_of_one_class_has_its_weights() -> None:
     _, signed, groups, found = rows(2, weighted=True)
-    table = sums_of_groups(found, blocks_of(found), frequency=False)
+    table = sums_of(found, frequency=False)
     own = signed[groups == GROUPS - 1]
     assert table[-1, :2] == pytest.approx([len(own), own.sum()])
     assert (table[-1, len(CLASS_SUMS) : 2 * len(CLASS_SUMS)] == 0).all()
@@ -86,7 +197,7 @@ def test_a_group_of_one_class_has_its_weights() -> None:
 
 def test_weights_around_ties_follow_their_definition() -> None:
     score, signed, groups, found = rows(1, weighted=True)
-    around = weights_around(found, blocks_of(found))
+    around = weights_around(found, cut_blocks(found))
     order = np.lexsort((np.arange(ROWS), -score, groups))
     for at in range(0, ROWS, 50):
         row = order[at]
@@ -100,13 +211,13 @@ def test_weights_around_ties_follow_their_definition() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_bits_do_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "_BLOCK", 64)
-    expected = sums_of_groups(*of_threads(2, monkeypatch), frequency=False)
-    found = sums_of_groups(*of_threads(count, monkeypatch), frequency=False)
+    monkeypatch.setattr(blocks, "_BLOCK", 64)
+    expected = sums_of(of_threads(2, monkeypatch), frequency=False)
+    found = sums_of(of_threads(count, monkeypatch), frequency=False)
     np.testing.assert_array_equal(found, expected)
 
 
-def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[SortedRows, walks.Blocks]:
+def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> SortedRows:
     monkeypatch.setattr(threads, "thread_count", lambda: count)
     *_, found = rows(1, weighted=True)
-    return found, blocks_of(found)
+    return found

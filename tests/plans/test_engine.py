@@ -36,6 +36,13 @@ def test_choice(frame: Any, chosen: Any, when: str | None, monkeypatch: pytest.M
     assert engine.compiled_when(frame) == when
 
 
+def test_rows_count_once_for_each_replicate() -> None:
+    with wroc.Config(engine="auto"):
+        assert engine.compiled_when(MANY.head(20_000), 99) is None
+        assert engine.compiled_when(MANY.head(20_000), 100) == "at once"
+        assert engine.compiled_when(MANY.head(20_000).lazy(), 100) is None
+
+
 def test_the_innermost_block_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLARS_WROC_ENGINE", "compiled")
     with wroc.Config(engine="compiled"), wroc.Config(engine="polars"):
