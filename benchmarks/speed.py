@@ -37,6 +37,7 @@ import peers
 import polars as pl
 
 import polars_wroc as wroc
+from polars_wroc.plans.engine import Engine
 
 SEGMENTS = 20
 ROWS_PER_SMALL_GROUP = 200
@@ -45,6 +46,8 @@ AGREEMENT = 1e-9
 MEMORY_LIMIT = 120
 
 FLOOR = "floor: Polars sorts and gathers"
+SUMS = "group sums of a scan"
+BINS = 4096
 
 
 Run: TypeAlias = Callable[[], pl.DataFrame]
@@ -61,7 +64,7 @@ class Contestant:
 
     name: str
     run: Run
-    answer: Literal["weighted", "unweighted", "small groups"] | None = None
+    answer: Literal["weighted", "unweighted", "small groups", "binned"] | None = None
     against: str | None = None
     limit: float | None = None
     module: str | None = None
@@ -146,6 +149,12 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             scan = pl.scan_parquet(file)
             return wroc.summary(scan, "y", "score", weight=weight, by="g").collect()
 
+    def binned(engine: Engine) -> pl.DataFrame:
+        with wroc.Config(engine=engine):
+            scan = pl.scan_parquet(file)
+            table = wroc.summary(scan, "y", "score", weight="weight", by="g", bins=BINS)
+            return table.collect()
+
     def scanned(by: str, auc: pl.Expr) -> pl.DataFrame:
         return pl.scan_parquet(file).group_by(by).agg(auc).collect()
 
@@ -200,6 +209,9 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             "unweighted",
             "roc_auc, unweighted",
         ),
+        Contestant(SUMS, lambda: scanned("g", pl.col("y", "score", "weight").sum())),
+        Contestant("summary in bins", lambda: binned("compiled"), "binned", SUMS, 1.25),
+        Contestant("summary in bins by a plan", lambda: binned("polars"), "binned", SUMS),
     ]
 
 

@@ -220,8 +220,10 @@ def test_audits(call: str, score: Any) -> None:
     options["intersections"] = len(options["by"]) > 1
     found = audits_by_both(PEOPLE, score, **options)
     again = audits_by_both(PEOPLE.lazy(), score, **options)
-    assert_frame_equal(found.segments, again.segments, check_exact=True)
-    assert_frame_equal(found.gaps, again.gaps, check_exact=True)
+    # Polars computes audits with clusters, and adds these up in any order.
+    same: Any = SAME if call == "clusters" else {"check_exact": True}
+    assert_frame_equal(found.segments, again.segments, **same)
+    assert_frame_equal(found.gaps, again.gaps, **same)
 
 
 @pytest.mark.parametrize("kind", KINDS)

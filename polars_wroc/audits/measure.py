@@ -36,7 +36,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.summary import summary_sums
-from polars_wroc.plans.by_keys import join_on_keys, own_categories
+from polars_wroc.plans.by_keys import join_on_keys, with_categories
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.engine import compiled_when
 from polars_wroc.plans.steps import in_columns
@@ -91,13 +91,11 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
 def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
     """Read the columns that the other phases need; count missing values."""
     schema = rows.frame.collect_schema()
-    # Categories are faster than texts in windows and groups.
-    texts = [key for key in rows.keys if schema[key] == pl.String]
     carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
     if rows.binned:
         # A bin with one score in each group may have several scores in a segment.
         carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-    compact = rows.frame.with_columns(pl.col(texts).cast(own_categories())).select(
+    compact = with_categories(rows.frame, rows.keys).select(
         *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
     )
     table = collect(compact)

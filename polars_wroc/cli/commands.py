@@ -53,7 +53,8 @@ def run_audit(options: argparse.Namespace) -> None:
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = _reference(options.reference)
     audit = sources.functions_of(options)("audit")
-    result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
+    with at_once(sources.known_rows(options)):
+        result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
     files = [without_credentials(source) for source in options.files]
     result = replace(result, parameters=replace(result.parameters, files=files))
     problem, not_judged = _judge(result, gates)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -25,6 +26,19 @@ _FINER_BITS = 8
 _WIDTH_TIMES_BINS = 4.0
 # The biased exponents of a half and of one.
 _HALF, _ONE = 1022, 1023
+# Between these, both included, the distance from one is cut.
+_MIRROR = (0.5, 1.0)
+
+
+class Cutting(NamedTuple):
+    """How to find the rows of a bin without numbers: all floats that begin with the same bits.
+
+    So many last bits are left out. Within the ``mirror`` these are the bits of ``1 - score``.
+    """
+
+    last_bits: int
+    mirror: tuple[float, float]
+    cuts: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,10 @@ class Binning:
         finer = min(max(math.ceil(math.log2(excess)), 1), _FINER_BITS)
         return min(self.parts << finer, 1 << _MOST_BITS)
 
+    def cutting(self, parts: int) -> Cutting:
+        """Say the same as `number` by the bits of a float64."""
+        return Cutting(_FRACTION_BITS - (parts.bit_length() - 1), _MIRROR, self.cuts)
+
     def number(self, score: pl.Expr, parts: int) -> pl.Expr:
         """Number the bin of each score, given the parts of a range between powers of two."""
         number = score_bin(score, parts)
@@ -89,7 +107,7 @@ def is_number_of_bins(bins: pl.Expr) -> pl.Expr:
 def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
     """Number the bin of each score: Int64, null for null, and rising with the score."""
     value = score.cast(pl.Float64)
-    folded = pl.when(value.is_between(0.5, 1.0)).then(1 - value).otherwise(value)
+    folded = pl.when(value.is_between(*_MIRROR)).then(1 - value).otherwise(value)
     # Without the sign, the bits of float64 numbers sort like the numbers.
     width = (1 << _FRACTION_BITS) // (pl.lit(parts, pl.Int64) if isinstance(parts, int) else parts)
     size = folded.abs().reinterpret(dtype=pl.Int64) // width
@@ -97,9 +115,9 @@ def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
     return (
         pl.when(value < 0)
         .then(-1 - size)
-        .when(value < 0.5)  # noqa: PLR2004  (where it folds)
+        .when(value < _MIRROR[0])
         .then(size)
-        .when(value <= 1)
+        .when(value <= _MIRROR[1])
         .then(2 * half - size)
         .otherwise(size + (2 * half + 1 - one))
     )

@@ -8,15 +8,22 @@ end". Its constants are `U`, since an unsigned number with a plain int becomes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 U = np.uint64
 ZERO, ONE, TWO = U(0), U(1), U(2)
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as kernels know one that they only read: one that is not is another type."""
+    values.flags.writeable = False
+    return values
 
 
 def kernel(function: FunctionT) -> FunctionT:

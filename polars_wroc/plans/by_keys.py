@@ -52,6 +52,10 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     return value.over(keys) if keys else value
 
 
-def own_categories() -> pl.Categorical:
-    """Return a type for text keys, whose categories begin at 0 and end with the table."""
-    return pl.Categorical(pl.Categories.random())
+def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Make categories of the keys that are texts, which are faster in windows and groups."""
+    # In a plan, several threads do this; a column alone takes one.
+    schema = frame.collect_schema()
+    texts = [key for key in keys if schema[key] == pl.String]
+    # Categories of their own, which begin at 0 and end with the table.
+    return frame.with_columns(pl.col(texts).cast(pl.Categorical(pl.Categories.random())))

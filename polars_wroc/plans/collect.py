@@ -40,6 +40,23 @@ def _engine(*, reproducible: bool) -> EngineType:
     return "in-memory" if reproducible else "auto"
 
 
+class NoBatchesError(Exception):
+    """Polars hands over no batches, or not in the way it used to."""
+
+
+def batches(plan: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """Run a plan and hand over its rows in their order, about so many at a time.
+
+    Polars calls the method unstable; `NoBatchesError` comes before the first batch only.
+    """
+    try:
+        handed = plan.collect_batches(chunk_size=rows, maintain_order=True)
+    except (AttributeError, TypeError, NotImplementedError) as error:
+        raise NoBatchesError from error
+    with _only_message():
+        yield from handed
+
+
 @contextmanager
 def _only_message() -> Iterator[None]:
     try:

@@ -48,10 +48,6 @@ class Walked(NamedTuple):
     points: pl.DataFrame
 
 
-# No numbers of less than 32 bits, for which kernels would have to be compiled, too.
-_SMALLEST = 1 << 31
-
-
 @dataclass(frozen=True)
 class CompiledRows:
     """Sorted rows that have a label, score and weight, and numbers of rows that do not.

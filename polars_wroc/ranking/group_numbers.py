@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.sorting import Array
 
 _ROW = "__row"
@@ -86,9 +87,7 @@ def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     for key in coded[1:]:
         numbers *= smallest.type(key.values.height)
         numbers += key.codes.astype(smallest, copy=False)
-    # As kernels know arrays that they only read.
-    numbers.flags.writeable = False
-    return GroupNumbers(numbers, count, coded)
+    return GroupNumbers(read_only(numbers), count, coded)
 
 
 def _codes_in_range(column: pl.Series, most: int) -> Codes | None:

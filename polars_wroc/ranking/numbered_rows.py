@@ -10,8 +10,9 @@ import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.sorting import Array, KeyBits, RowChunk, SortedRows, sort_rows
-from polars_wroc.plans.by_keys import own_categories
+from polars_wroc.plans.by_keys import with_categories
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
 
@@ -60,10 +61,7 @@ class NumberedRows:
 
 def number_rows(rows: Rows, partition_keys: Sequence[str]) -> NumberedRows:
     """Check and collect rows, each of which is one row, and number their groups."""
-    schema = rows.frame.collect_schema()
-    # In a plan, several threads do this; a column alone takes one.
-    texts = [key for key in rows.keys if schema[key] == pl.String]
-    table = collect(rows.frame.with_columns(pl.col(texts).cast(own_categories())))
+    table = collect(with_categories(rows.frame, rows.keys))
     _check_labels(rows, table)
     partitions = number_groups(table, partition_keys)
     codes = number_groups(table, [key for key in rows.keys if key not in partition_keys])
@@ -82,12 +80,6 @@ def number_rows(rows: Rows, partition_keys: Sequence[str]) -> NumberedRows:
 def array_of(column: pl.Series) -> Array:
     """Return the values as an array that kernels know as one that they only read."""
     return read_only(column.to_numpy())
-
-
-def read_only(values: Array) -> Array:
-    """Make an array what kernels know as one that they only read."""
-    values.flags.writeable = False
-    return values
 
 
 def _chunks(
