@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -29,6 +30,9 @@ _OPENING = "Tests that open pages in a browser:"
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples tests of random rows try."""
     settings.load_profile("thorough" if _asks_for_slow(config) else "quick")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what runs in the background so, and tests' processes would never stop.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,6 +1,6 @@
 """Measurement of an audit in phases; each returns a table in memory.
 
-1. `read_table` reads the source once, keeps what the other phases need, and counts missing values.
+1. `rank_segments` reads the source once, counts missing values, and sorts the rows by score.
 2. `count_decisions` counts the confusion matrix of each segment if there is a threshold.
 3. `sum_segments` ranks the rows within the segments of each attribute, and aggregates each segment
    to its sums and a thinned curve.
@@ -24,31 +24,20 @@ from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.gaps import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.inputs.columns import (
-    CLUSTER,
-    ROW_COUNT,
-    ROW_CUBES,
-    ROW_SQUARES,
     SCORE,
-    SCORE_HIGH,
-    SEVERAL_SCORES,
-    WEIGHT,
 )
-from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
+from polars_wroc.inputs.missing import MissingRows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.summary import summary_sums
-from polars_wroc.plans.by_keys import join_on_keys, with_categories
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect, collect_all
-from polars_wroc.plans.engine import compiled_when
 from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
+from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.thresholds.search import (
     ROWS_REJECTED,
     ROWS_SELECTED,
-    common_threshold,
 )
-
-_CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARKS)
 
 
 class Measured(NamedTuple):
@@ -70,14 +59,10 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     reference = read_reference(
         plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
     )
-    table, missing = read_table(rows, plan)
-    when = None if rows.counted or interval.options.clustered else compiled_when(table)
-    if when is None:
-        table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
-    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=when is None, compiled=when)
-    ranked = rank_segments(read, reference, interval)
-    cells = count_decisions(read, plan, ranked)
-    sums, points = sum_segments(read, plan, ranked)
+    ranked, missing = rank_segments(rows, plan.scores, reference, interval)
+    rows = ranked.rows
+    cells = count_decisions(rows, plan, ranked)
+    sums, points = sum_segments(rows, plan, ranked)
     plan.references.check(sums)
     # Computed once for two tables.
     at_threshold = None
@@ -88,36 +73,12 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     return lay_out(segments, plan, missing, calibrated=calibrated)
 
 
-def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
-    """Read the columns that the other phases need; count missing values."""
-    schema = rows.frame.collect_schema()
-    carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
-    if rows.binned:
-        # A bin with one score in each group may have several scores in a segment.
-        carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-    compact = with_categories(rows.frame, rows.keys).select(
-        *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
-    )
-    table = collect(compact)
-    if table[WEIGHT].null_count() == table.height:
-        left_out = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
-        why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
-        msg = f"`frame` must have rows to audit; found none{why}"
-        raise ValueError(msg)
-    missing = MissingRows(groups={})
-    if MISSING_MARKS in table.columns:
-        names = {key: rows.name_of(key) for key in rows.group_keys}
-        missing = count_missing(table, names, plan.scores)
-        table = table.drop(MISSING_MARKS)
-    return table, missing
-
-
 def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.LazyFrame | None:
     """Count the decisions in each segment by adding up those of the smallest segments."""
     if plan.choice is None:
         return None
-    thresholds = collect(common_threshold(rows, plan.choice)).lazy()
-    smallest = ranked.decisions(thresholds).lazy()
+    # Sorted, so that they add up to the same bits each time.
+    smallest = ranked.decisions(plan.choice).sort(rows.keys).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -148,7 +109,7 @@ def sum_segments(
         for name, value in aggregates.items()
         if not ranked.depends_on_ranks(name, value)
     }
-    smallest = ranked.unranked_sums(of_smallest).lazy()
+    smallest = ranked.unranked_sums(of_smallest).sort(rows.keys).lazy()
     added = {name: pl.col(name).sum() for name in of_smallest}
     tables = []
     for grouping in plan.groupings:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.read_rows import RowReader
 from polars_wroc.audits.segments import NO_PROBABILITIES
 from polars_wroc.curves.calibration_curve import walked_calibration_sums
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.ranked_groups import PlannedGroups, RankedGroups, WalkedGroups
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.missing import MissingRows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
 from polars_wroc.plans.collect import collect
+from polars_wroc.plans.engine import is_compiled
+from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.thinning import parts_of, thin_placements
 from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
-from polars_wroc.thresholds.search import confusion_at
+from polars_wroc.thresholds.rules import Rule
+from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 if TYPE_CHECKING:
     # Needs numba, which is an extra.
@@ -42,6 +49,8 @@ class RankedSegments(ABC):
 
     reference: Reference
     interval: Interval
+    # The rows or, if these have become sorted arrays, none with the same columns.
+    rows: Rows
 
     @abstractmethod
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:
@@ -56,8 +65,8 @@ class RankedSegments(ABC):
         """Sum the rows of each segment, grouped by the keys of ``rows``."""
 
     @abstractmethod
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
-        """Count the confusion matrix of each of the smallest segments."""
+    def decisions(self, choice: float | Rule) -> pl.DataFrame:
+        """Count the confusion matrix of each of the smallest segments at a common threshold."""
 
     @abstractmethod
     def groups(self, rows: Rows) -> RankedGroups:
@@ -67,8 +76,6 @@ class RankedSegments(ABC):
 @dataclass(frozen=True)
 class PlannedSegments(RankedSegments):
     """Rows in the order of their scores, which windows rank."""
-
-    rows: Rows
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
         """Whether a sum needs a column that only placed rows have."""
@@ -86,8 +93,9 @@ class PlannedSegments(RankedSegments):
         # One after the other: to keep what they share for both would cost more than it saves.
         return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
 
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
+    def decisions(self, choice: float | Rule) -> pl.DataFrame:
         """Compare each row with the threshold."""
+        thresholds = collect(common_threshold(self.rows, choice)).lazy()
         return collect(confusion_at(self.rows, thresholds))
 
     def groups(self, rows: Rows) -> PlannedGroups:
@@ -99,7 +107,7 @@ class PlannedSegments(RankedSegments):
 class WalkedSegments(RankedSegments):
     """Rows that the compiled engine sorted, and walks along."""
 
-    rows: CompiledRows
+    sorted_rows: CompiledRows
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
@@ -111,17 +119,17 @@ class WalkedSegments(RankedSegments):
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
-        weight_type: WeightType = "frequency" if self.rows.frequency else "probability"
+        weight_type: WeightType = "frequency" if self.sorted_rows.frequency else "probability"
         values = walked_calibration_sums(weight_type)
         values[NO_PROBABILITIES] = over_decisions("no_probabilities")
-        table = self.rows.decided_sums()
+        table = self.sorted_rows.decided_sums()
         keys = [name for name in table.columns if name not in DECIDED_SUMS]
         return table.select(*keys, **{name: values[name] for name in aggregates})
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Walk along the rows once."""
         compared = not aggregates.keys().isdisjoint(self.reference.walk_sums())
-        walked = self.rows.walk(
+        walked = self.sorted_rows.walk(
             rows.group_keys,
             in_all=compared and self.reference.needs_all,
         )
@@ -129,26 +137,69 @@ class WalkedSegments(RankedSegments):
         points = thin_placements(rows, walked.points.lazy(), _CURVE_POINTS)
         return RankedSums(walked.sums.select(*rows.keys, **named), collect(points))
 
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
+    def decisions(self, choice: float | Rule) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
         # Needs numba, which is an extra.
         from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
 
-        return collect(walked_confusion_at(self.rows, thresholds))
+        by_rule = isinstance(choice, Rule)
+        sorted_rows = self.sorted_rows
+        table = sorted_rows.rows_of_partitions() if by_rule else sorted_rows.partition_keys
+        rows = replace(self.rows, frame=table.lazy(), compiled="at once" if by_rule else None)
+        thresholds = collect(common_threshold(rows, choice)).lazy()
+        return collect(walked_confusion_at(self.sorted_rows, thresholds))
 
     def groups(self, rows: Rows) -> WalkedGroups:
         """Return the segments, to be walked along again."""
-        return WalkedGroups(self.rows, rows.keys, rows.model_keys)
+        return WalkedGroups(self.sorted_rows, rows.keys, rows.model_keys)
 
 
-def rank_segments(rows: Rows, reference: Reference, interval: Interval) -> RankedSegments:
-    """Rank the rows of an audit by the engine that is to compute them."""
-    if rows.compiled is None:
-        return PlannedSegments(reference, interval, rows)
+def rank_segments(
+    rows: Rows, scores: Sequence[str], reference: Reference, interval: Interval
+) -> tuple[RankedSegments, MissingRows]:
+    """Read the rows of an audit, and rank them by the engine that is to compute them."""
+    reader = RowReader(rows, scores)
+    if rows.counted or interval.options.clustered:
+        table: pl.DataFrame | Iterator[pl.DataFrame] = reader.table()
+    else:
+        table = _all_or_many(reader.batches())
+    if not isinstance(table, pl.DataFrame):
+        return _walk(table, rows, reference, interval), reader.missing()
+    missing = reader.missing()
+    table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
+    ranked = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
+    return PlannedSegments(reference, interval, ranked), missing
+
+
+def _all_or_many(batches: Iterator[pl.DataFrame]) -> pl.DataFrame | Iterator[pl.DataFrame]:
+    """Return all rows in a table, or in batches if the compiled engine computes so many."""
+    first: list[pl.DataFrame] = []
+    rows = 0
+    for batch in batches:
+        first.append(batch)
+        rows += batch.height
+        if is_compiled(rows):
+            return chain(_taken(first), batches)
+    return pl.concat(first)
+
+
+def _taken(batches: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Take batches out of a list, so that they do not stay in memory."""
+    while batches:
+        yield batches.pop(0)
+
+
+def _walk(
+    batches: Iterator[pl.DataFrame], rows: Rows, reference: Reference, interval: Interval
+) -> WalkedSegments:
     # Needs numba, which is an extra.
-    from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+    from polars_wroc.ranking.compiled_rows import compile_batches  # noqa: PLC0415
 
     frequency = interval.variance.units == "frequency"
     parts = parts_of(_CURVE_POINTS)
-    compiled = compile_rows(rows, rows.model_keys, frequency=frequency, parts=parts)
-    return WalkedSegments(reference, interval, compiled)
+    first = next(batches)
+    none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
+    compiled = compile_batches(
+        chain([first], batches), rows.model_keys, rows.keys, frequency=frequency, parts=parts
+    )
+    return WalkedSegments(reference, interval, none, compiled)

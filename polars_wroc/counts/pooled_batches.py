@@ -19,7 +19,7 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.kernels.compiling import U
 from polars_wroc.kernels.pooling import OTHERS, ZEROS, Batch, Cells, PoolTable
 from polars_wroc.plans.by_keys import with_categories
-from polars_wroc.plans.checks import unless_mixed
+from polars_wroc.plans.checks import require_one_negative_label
 from polars_wroc.plans.collect import NoBatchesError, batches, collect
 from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.batch_groups import BatchGroups
@@ -60,8 +60,8 @@ def _pooled(rows: Rows, cutting: Cutting) -> pl.DataFrame:
         zeros = array_of(batch[ZERO_LABEL].fill_null(value=False)) if ZERO_LABEL in batch else None
         score = array_of(_score(batch[SCORE]))
         pools.add(Batch(score, array_of(signed), zeros, numbers, found), len(groups))
-    if (pools.marks == OTHERS | ZEROS).any():
-        collect(pl.LazyFrame().select(unless_mixed(pl.lit(value=True), pl.lit(value=True))))
+    mixed = bool((pools.marks == OTHERS | ZEROS).any())
+    require_one_negative_label(zeros=mixed, minuses=mixed)
     return pl.concat([_rows(pools, groups), _missing_rows(pools, groups)], how="diagonal")
 
 

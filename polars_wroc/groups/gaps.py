@@ -105,10 +105,11 @@ def _walk_sums(
     from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
 
     compiled = compile_rows(rows, rows.model_keys, frequency=reference.units == "frequency")
+    types = rows.frame.collect_schema()
     walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums.sort(rows.keys)
     sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts()).lazy()
     sums = reference.completed(sums, WalkedGroups(compiled, rows.keys, rows.model_keys))
-    keys = [pl.col(key).cast(compiled.key_types[key]) for key in rows.keys]
+    keys = [pl.col(key).cast(types[key]) for key in rows.keys]
     cells = None
     if thresholds is not None:
         cells = walked_confusion_at(compiled, thresholds).with_columns(keys)

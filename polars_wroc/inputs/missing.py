@@ -24,6 +24,15 @@ class MissingRows:
     label: int | None = None
     weight: int | None = None
 
+    def __add__(self, other: MissingRows) -> MissingRows:
+        """Add up the rows of two parts of the data, which were counted alike."""
+        return MissingRows(
+            groups=_sum(self.groups, other.groups),
+            scores=_sum(self.scores, other.scores),
+            label=(self.label or 0) + (other.label or 0),
+            weight=(self.weight or 0) + (other.weight or 0),
+        )
+
     def table(self, label: str | None, weight: str | None) -> pl.DataFrame:
         """Return one row per column that was used, under the caller's names."""
         counts = [(label, self.label)] if self.label is not None else []
@@ -70,6 +79,10 @@ def count_missing(
         label=_count(first, _has(_LABEL)),
         weight=_count(first, _has(_WEIGHT)),
     )
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + rows for name, rows in other.items()}
 
 
 def _has(mark: int) -> pl.Expr:

@@ -6,6 +6,7 @@ import polars as pl
 
 # Prefix of the message of a failed check, to extract it from the engine's error.
 MARK = "polars_wroc: "
+_MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
 
 
 def probability(argument: str, value: pl.Expr) -> pl.Expr:
@@ -17,8 +18,13 @@ def probability(argument: str, value: pl.Expr) -> pl.Expr:
 
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
-    sentence = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
-    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + sentence))).fill_null(0.0)
+    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + _MIXED))).fill_null(0.0)
+
+
+def require_one_negative_label(*, zeros: bool, minuses: bool) -> None:
+    """Raise where rows in memory have both 0 and -1 as negative labels."""
+    if zeros and minuses:
+        raise pl.exceptions.InvalidOperationError(_MIXED)
 
 
 def require_at_collect(

@@ -106,18 +106,20 @@ def compiled_when(frame: pl.DataFrame | pl.LazyFrame, replicates: int = 1) -> Wh
 
     Rows count once for each replicate.
     """
-    engine = _engine()
     if isinstance(frame, pl.LazyFrame):
-        return "at collect" if engine == "compiled" else None
-    many = frame.height * replicates >= _LEAST_ROWS
-    pays = engine == "auto" and many and _is_installed()
-    return "at once" if pays or engine == "compiled" else None
+        return "at collect" if _engine() == "compiled" else None
+    return "at once" if is_compiled(frame.height * replicates) else None
+
+
+def is_compiled(rows: int) -> bool:
+    """Whether the compiled engine computes what is computed at once from so many rows."""
+    engine = _engine()
+    return engine == "compiled" or (engine == "auto" and rows >= _LEAST_ROWS and _is_installed())
 
 
 def at_once(rows: int) -> AbstractContextManager[object]:
     """Let the compiled engine compute tables of so many rows that come from files."""
-    many = rows >= _LEAST_ROWS and not budget_is_set() and _engine() == "auto" and _is_installed()
-    return Config(engine="compiled") if many else nullcontext()
+    return Config(engine="compiled") if is_compiled(rows) and not budget_is_set() else nullcontext()
 
 
 def run(when: When, table: Callable[[], pl.DataFrame], schema: Schema) -> pl.LazyFrame:

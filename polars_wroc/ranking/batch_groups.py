@@ -9,7 +9,7 @@ from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.sorting import Array
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
-from polars_wroc.ranking.group_numbers import number_groups
+from polars_wroc.ranking.group_numbers import Codes, GroupNumbers, number_groups
 
 _GROUP, _PLACE = "__group", "__place"
 
@@ -38,6 +38,20 @@ class BatchGroups:
         groups = np.zeros(own.size, np.int64)
         groups[there] = self._groups(pl.DataFrame(own.key_values(there)))
         return read_only(own.numbers.astype(np.uint32)), read_only(groups)
+
+    def of_rows(self, batch: pl.DataFrame) -> Array | None:
+        """Return the group of each row in few bytes, None without keys."""
+        numbers, groups = self.number(batch)
+        if numbers is None:
+            return None
+        return read_only(groups.astype(np.min_scalar_type(len(self)))[numbers])
+
+    def without_rows(self) -> GroupNumbers:
+        """Return the groups, which batches have numbered."""
+        if not self._keys:
+            return GroupNumbers(None, 1, [])
+        no_rows = np.zeros(0, np.uint8)
+        return GroupNumbers(no_rows, len(self), [Codes(no_rows, self._known)])
 
     def with_keys(self, groups: Array, columns: pl.DataFrame) -> pl.DataFrame:
         """Put the keys of these groups before columns."""

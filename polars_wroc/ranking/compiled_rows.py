@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, SCORE
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.kernels.blocks import (
     ONE_GROUP,
@@ -27,6 +27,7 @@ from polars_wroc.plans.engine import When, run
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
 from polars_wroc.ranking.numbered_rows import array_of, number_rows
+from polars_wroc.ranking.packed_rows import PackedRows
 from polars_wroc.ranking.score_keys import ScoreKeys, in_64_bits
 from polars_wroc.ranking.walk_sums import (
     DECIDED_SUMS,
@@ -55,8 +56,6 @@ class CompiledRows:
     Each partition is sorted by itself; its rows carry the codes of their groups, if there are any.
     """
 
-    # The types of the keys before they were coded.
-    key_types: Mapping[str, pl.DataType]
     partitions: GroupNumbers
     codes: GroupNumbers
     sorted_rows: SortedRows
@@ -66,9 +65,9 @@ class CompiledRows:
     # Whether a row is as many observations as its weight says.
     frequency: bool
     # Curves have points at both ends of each of so many parts.
-    parts: int
+    parts: int = 0
     # Of the sorted rows, if it was asked for.
-    clusters: pl.Series | None
+    clusters: pl.Series | None = None
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -94,6 +93,13 @@ class CompiledRows:
         """The keys of each partition."""
         keys = self.partitions.key_values(np.arange(self.partitions.size))
         return pl.DataFrame(keys) if keys else pl.DataFrame(height=1)
+
+    def rows_of_partitions(self) -> pl.DataFrame:
+        """Return the rows with the keys of their partitions, `SCORE` and `WEIGHT`."""
+        sizes: Array = np.diff(self.sorted_rows.starts.astype(np.int64))
+        keys = self.partitions.key_values(np.repeat(np.arange(self.partitions.size), sizes))
+        score = self.score_keys.scores(self.sorted_rows.keys)
+        return pl.DataFrame([*keys, score, pl.Series(WEIGHT, self.sorted_rows.signed)])
 
     def walk(self, keys: Sequence[str] = (), *, in_all: bool = False) -> Walked:
         """Sum the groups of these keys, which are some of those of the codes.
@@ -237,12 +243,7 @@ def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
 
 
 def compile_rows(
-    rows: Rows,
-    partition_keys: Sequence[str],
-    *,
-    frequency: bool = False,
-    parts: int = 0,
-    clusters: bool = False,
+    rows: Rows, partition_keys: Sequence[str], *, frequency: bool = False, clusters: bool = False
 ) -> CompiledRows:
     """Sort checked rows, each of which is one row; see `CompiledRows` for the options.
 
@@ -256,15 +257,35 @@ def compile_rows(
     if clusters:
         of_rows = numbered.table[CLUSTER].gather(pl.Series(sorted_rows.carried))
     return CompiledRows(
-        key_types=dict(rows.frame.select(rows.keys).collect_schema()),
         partitions=numbered.partitions.without_rows(),
         codes=numbered.codes.without_rows(),
         sorted_rows=sorted_rows,
         score_keys=score_keys,
         missing=numbered.missing,
         frequency=frequency,
-        parts=parts,
         clusters=of_rows,
+    )
+
+
+def compile_batches(
+    batches: Iterator[pl.DataFrame],
+    partition_keys: Sequence[str],
+    keys: Sequence[str],
+    *,
+    frequency: bool = False,
+    parts: int = 0,
+) -> CompiledRows:
+    """Sort the rows of one or more batches, of which there is one in memory at a time."""
+    packed = PackedRows(batches, partition_keys, keys)
+    sorted_rows, score_keys = packed.sort()
+    return CompiledRows(
+        partitions=packed.partitions,
+        codes=packed.codes,
+        sorted_rows=sorted_rows,
+        score_keys=score_keys,
+        missing=packed.missing,
+        frequency=frequency,
+        parts=parts,
     )
 
 

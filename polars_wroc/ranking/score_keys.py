@@ -41,12 +41,17 @@ class ScoreKeys:
         return self.values.gather(scores).alias(SCORE)
 
 
+def fits_in_64_bits(dtype: pl.DataType) -> bool:
+    """Whether each score fits by itself; others have to be numbered all together."""
+    return not (dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal())
+
+
 def in_64_bits(score: pl.Series) -> tuple[pl.Series, ScoreKeys]:
     """Return scores of 64 bits, of which no two different ones are equal, and their keys."""
     dtype = score.dtype
     if dtype.is_float():
         return score.cast(pl.Float64), ScoreKeys(FLOAT_BITS, dtype)
-    if dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal():
+    if not fits_in_64_bits(dtype):
         number = score.rank("dense").cast(pl.UInt64) - 1
         return number, ScoreKeys(UNSIGNED_BITS, dtype, score.unique().sort())
     if dtype.is_unsigned_integer():

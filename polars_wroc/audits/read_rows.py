@@ -1,0 +1,98 @@
+"""Read the rows of an audit once, and count what is missing on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
+
+import polars as pl
+
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SCORE_HIGH,
+    SEVERAL_SCORES,
+    WEIGHT,
+    ZERO_LABEL,
+)
+from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.by_keys import with_categories
+from polars_wroc.plans.checks import require_one_negative_label
+from polars_wroc.plans.collect import NoBatchesError, batches, collect
+
+_CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARKS, ZERO_LABEL)
+# Rows of a batch.
+_ROWS = 1 << 18
+
+
+class RowReader:
+    """Reads the columns that an audit needs, with categories for keys that are texts.
+
+    What is counted is complete when all rows have been read.
+    """
+
+    def __init__(self, rows: Rows, scores: Sequence[str]) -> None:
+        """Read checked rows of these scores."""
+        self._rows = rows
+        self._scores = scores
+        self._group_names = {key: rows.name_of(key) for key in rows.group_keys}
+        self._missing: list[MissingRows] = []
+        self._complete = self._incomplete = 0
+        self._zeros = self._minuses = False
+
+    def table(self) -> pl.DataFrame:
+        """Read all rows."""
+        return self._seen(collect(self._columns()))
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Read all rows in their order, one or more batches."""
+        columns = self._columns()
+        handed = batches(columns, _ROWS)
+        try:
+            # Without rows there may be no batch.
+            first = next(handed, columns.collect_schema().to_frame())
+        except NoBatchesError:
+            first = collect(columns)
+        yield self._seen(first)
+        yield from map(self._seen, handed)
+
+    def missing(self) -> MissingRows:
+        """Return what is missing, if the rows can be audited; else raise."""
+        require_one_negative_label(zeros=self._zeros, minuses=self._minuses)
+        if not self._complete:
+            lacking = f": {self._incomplete:,} rows lack a label, score or weight"
+            why = lacking if self._incomplete else ""
+            msg = f"`frame` must have rows to audit; found none{why}"
+            raise ValueError(msg)
+        return reduce(add, self._missing) if self._missing else MissingRows(groups={})
+
+    def _columns(self) -> pl.LazyFrame:
+        rows = self._rows
+        schema = rows.frame.collect_schema()
+        carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
+        if rows.binned:
+            # A bin with one score in each group may have several scores in a segment.
+            carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
+        return with_categories(rows.frame, rows.keys).select(*rows.keys, SCORE, *carried, WEIGHT)
+
+    def _seen(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Count what is missing in a batch, and drop the columns that tell."""
+        weight = pl.col(WEIGHT)
+        self._complete += batch[WEIGHT].len() - batch[WEIGHT].null_count()
+        if batch[WEIGHT].null_count():
+            self._incomplete += batch.select(self._rows.count_where(weight.is_null())).item()
+        if ZERO_LABEL in batch.columns:
+            negative, zero = weight < 0, pl.col(ZERO_LABEL)
+            zeros, minuses = batch.select(
+                zeros=(negative & zero).any(), minuses=(negative & ~zero).any()
+            ).row(0)
+            self._zeros |= zeros
+            self._minuses |= minuses
+        if MISSING_MARKS in batch.columns:
+            self._missing.append(count_missing(batch, self._group_names, self._scores))
+        return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)

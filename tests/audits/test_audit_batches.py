@@ -1,0 +1,112 @@
+"""The compiled engine reads the rows of an audit in batches; what is in which changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+from polars_wroc.audits import read_rows
+from polars_wroc.plans.collect import NoBatchesError
+
+TABLES = ("segments", "gaps", "curves", "calibration", "fairness", "missing")
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    """600 rows of 300 groups, each of which first comes with row 2 g, and others of few groups."""
+    random = np.random.default_rng(5)
+    rows = 1200
+    place = pl.Series("place", np.arange(rows))
+    label = random.integers(0, 2, rows)
+    frame = pl.DataFrame(
+        {
+            "many": np.minimum(np.arange(rows) // 2, 299),
+            "text": random.choice(["a", "b", "c"], rows),
+            "y": label,
+            "s": (random.normal(label) * 8).round() / 16,
+            "t": random.normal(label),
+            "w": random.lognormal(size=rows),
+        }
+    )
+    return frame.with_columns(
+        pl.when(place % 41 > 0).then("s"),
+        pl.when(place % 43 > 0).then("w"),
+        pl.when(place % 47 > 0).then("text"),
+        pl.when(place % 53 > 0).then("y"),
+    )
+
+
+@pytest.fixture(params=[100, 5000])
+def batch_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    rows: int = request.param
+    monkeypatch.setattr(read_rows, "_ROWS", rows)
+    return rows
+
+
+def audits(frame: pl.DataFrame, **options: Any) -> list[wroc.Audit]:
+    """Audit a frame by plans and, eagerly and as a scan, by the compiled engine."""
+    options = {"label": "y", "score": "s", "by": ["text", "many"]} | options
+    with wroc.Config(engine="polars"):
+        found = [wroc.audit(frame, **options)]
+    with wroc.Config(engine="compiled"):
+        return [*found, *(wroc.audit(each, **options) for each in (frame, frame.lazy()))]
+
+
+def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
+    for name in TABLES:
+        left, right = getattr(one, name), getattr(other, name)
+        assert (left is None) == (right is None)
+        if left is not None:
+            assert_frame_equal(left, right, **options)
+
+
+@pytest.mark.usefixtures("batch_rows")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight": "w", "threshold": 0.25, "reference": "overall"},
+        {"score": ["s", "t"], "criterion": "youden"},
+        {"score": ["t", "s"], "weight": "w", "threshold": 0.1, "by": "text"},
+    ],
+)
+def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
+    plan, eager, lazy = audits(people, **options)
+    assert_same(plan, eager, rel_tol=1e-12, abs_tol=1e-11)
+    assert_same(eager, lazy, check_exact=True)
+
+
+@pytest.mark.usefixtures("batch_rows")
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8])
+def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:
+    frame = people.with_columns((pl.col("s") * 16).cast(dtype))
+    plan, eager, _ = audits(frame, by="text", threshold=1)
+    assert_same(plan, eager, rel_tol=1e-12, abs_tol=1e-11)
+
+
+@pytest.mark.usefixtures("batch_rows")
+def test_labels_of_all_batches_are_checked(people: pl.DataFrame) -> None:
+    last = pl.int_range(pl.len()) >= pl.len() - 3
+    frame = people.with_columns(y=pl.when(last).then(-1).otherwise("y"))
+    for engine in ("polars", "compiled"):
+        with (
+            wroc.Config(engine=engine),
+            pytest.raises(pl.exceptions.InvalidOperationError, match="it holds -1, 0 and 1"),
+        ):
+            wroc.audit(frame, "y", "s", by="text")
+
+
+def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> Iterator[pl.DataFrame]:
+        raise NoBatchesError
+        yield
+
+    expected = audits(people)
+    monkeypatch.setattr(read_rows, "batches", none)
+    for one, other in zip(audits(people), expected, strict=True):
+        assert_same(one, other, rel_tol=1e-12, abs_tol=1e-11)
