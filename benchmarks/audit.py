@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--scan", type=sizes_of, help="audit files of so many rows, and no more")
     options = parser.parse_args()
     if options.scan:
-        speed.publish([speed.machine(), scan_table(*options.scan, options.seed)], options.output)
+        speed.publish([speed.machine(), scan_table(options.scan[0], options.seed)], options.output)
         return
     with tempfile.TemporaryDirectory() as folder:
         file, page = Path(folder) / "rows.parquet", Path(folder) / "report.html"
