@@ -87,10 +87,10 @@ class PlannedSegments(RankedSegments):
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
-        placed = place(rows.frame, rows)
+        # Windows take most of the time, and the sums and the points need the same.
+        placed = collect(place(rows.frame, rows)).lazy()
         placed = with_own_cluster_sums(placed, rows.keys, self.interval)
         points = thin_placements(rows, placed, _CURVE_POINTS)
-        # One after the other: to keep what they share for both would cost more than it saves.
         return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
 
     def decisions(self, choice: float | Rule) -> pl.DataFrame:
