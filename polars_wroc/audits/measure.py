@@ -71,7 +71,7 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
         plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
     )
     table, missing = read_table(rows, plan)
-    when = None if rows.counted or interval.options.clustered else compiled_when(table)
+    when = None if rows.counted else compiled_when(table)
     if when is None:
         table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
     read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=when is None, compiled=when)
@@ -95,7 +95,8 @@ def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
     if rows.binned:
         # A bin with one score in each group may have several scores in a segment.
         carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-    compact = with_categories(rows.frame, rows.keys).select(
+    texts = [*rows.keys, *(name for name in [CLUSTER] if name in schema)]
+    compact = with_categories(rows.frame, texts).select(
         *rows.keys, SCORE, *carried, rows.observations.signed_weight.alias(WEIGHT)
     )
     table = collect(compact)

@@ -16,8 +16,15 @@ from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
+from polars_wroc.metrics.summary import (
+    clustered_sums,
+    walked_numbers,
+    with_own_cluster_sums,
+)
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
+from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.placements import row_curve
 from polars_wroc.ranking.thinning import parts_of, thin_placements
 from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
 from polars_wroc.thresholds.search import confusion_at
@@ -80,11 +87,11 @@ class PlannedSegments(RankedSegments):
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
-        placed = place(rows.frame, rows)
-        placed = with_own_cluster_sums(placed, rows.keys, self.interval)
-        points = thin_placements(rows, placed, _CURVE_POINTS)
+        placed = PlacedRows(place(rows.frame, rows), rows.keys)
+        placed = with_own_cluster_sums(placed, self.interval)
+        points = thin_placements(rows, placed.frame, _CURVE_POINTS)
         # One after the other: to keep what they share for both would cost more than it saves.
-        return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
+        return RankedSums(collect(placed.aggregate(aggregates)), collect(points))
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
@@ -103,11 +110,18 @@ class WalkedSegments(RankedSegments):
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
-        return walked_numbers() | self.interval.walk_sums() | self.reference.walk_sums()
+        own = {} if self._clustered else self.interval.walk_sums()
+        return walked_numbers() | own | self.reference.walk_sums()
+
+    @property
+    def _clustered(self) -> bool:
+        return self.interval.options.clustered
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum is one of a walk."""
-        return name in self._walk_sums
+        """Whether a sum is one of a walk, or of placed rows in clusters."""
+        return name in self._walk_sums or (
+            self._clustered and name in self.interval.sums(row_curve(), pl.col)
+        )
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
@@ -119,15 +133,18 @@ class WalkedSegments(RankedSegments):
         return table.select(*keys, **{name: values[name] for name in aggregates})
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Walk along the rows once."""
+        """Walk along the rows once; where they are clustered, sort them within the segments too."""
         compared = not aggregates.keys().isdisjoint(self.reference.walk_sums())
         walked = self.rows.walk(
             rows.group_keys,
             in_all=compared and self.reference.needs_all,
         )
-        named = {name: self._walk_sums[name] for name in aggregates}
+        named = {name: value for name, value in self._walk_sums.items() if name in aggregates}
+        sums = walked.sums.lazy().select(*rows.keys, **named)
+        if self._clustered:
+            sums = join_on_keys(sums, clustered_sums(rows, self.interval), rows.keys)
         points = thin_placements(rows, walked.points.lazy(), _CURVE_POINTS)
-        return RankedSums(walked.sums.select(*rows.keys, **named), collect(points))
+        return RankedSums(collect(sums), collect(points))
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
@@ -148,7 +165,7 @@ def rank_segments(rows: Rows, reference: Reference, interval: Interval) -> Ranke
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
 
-    frequency = interval.variance.units == "frequency"
+    frequency = reference.units == "frequency"
     parts = parts_of(_CURVE_POINTS)
     compiled = compile_rows(rows, rows.model_keys, frequency=frequency, parts=parts)
     return WalkedSegments(reference, interval, compiled)
