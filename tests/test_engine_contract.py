@@ -123,6 +123,21 @@ ANY_ORDER = {"partial_aucs"}
 WIDE = {"integers beyond 2**53", "unsigned integers beyond 2**63", "integers of 128 bits"}
 ROUNDED = {"operating_points", "threshold_metrics at thresholds"}
 
+# Tables that compare groups.
+COMPARED: dict[str, Callable[..., Any]] = {
+    "fairness": partial(wroc.fairness, threshold=0.5),
+    "subgroup_auc": wroc.subgroup_auc,
+    "cross_auc": wroc.cross_auc,
+    "auc_decomposition": wroc.auc_decomposition,
+}
+COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
+    "groups": {"score": "s", "by": "g"},
+    "weights": {"score": "s", "by": ["h", "g"], "weight": "w"},
+    "models": {"score": ["s", "limit"], "by": "g", "weight": "w"},
+    "two groups": {"score": "s", "by": pl.col("h") > 0, "weight": "w"},
+    "one group": {"score": "s", "by": pl.lit("all").alias("all")},
+}
+
 GAPS: dict[str, dict[str, Any]] = {
     "rest": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
@@ -303,6 +318,31 @@ def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
                 table(frame)
         return
     both(table, frame, same_bits=name not in ANY_ORDER)
+
+
+@pytest.mark.parametrize("options", COMPARED_OPTIONS)
+@pytest.mark.parametrize("name", COMPARED)
+def test_compared_groups(name: str, options: str) -> None:
+    table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
+    # Polars adds up rows above a threshold, and of groups across each other, in any order.
+    assert both(table, PEOPLE, same_bits=name == "auc_decomposition").height
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["all equal", "NaN and infinities"]))
+# Not `fairness`: of groups with the same area, rounding decides which it names.
+@pytest.mark.parametrize("name", [*COMPARED][1:])
+def test_compared_groups_with_scores_of_every_kind(name: str, kind: str) -> None:
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    table = partial(COMPARED[name], label="y", score="s", by="g", weight="w")
+    both(table, frame, same_bits=name == "auc_decomposition")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("name", COMPARED)
+def test_compared_groups_of_few_rows(name: str, rows: int) -> None:
+    for options in ("weights", "models"):
+        table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
+        both(table, PEOPLE.head(rows), same_bits=name == "auc_decomposition")
 
 
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_wroc.groups.abroca import MOST_GROUPS, distances_to_rest
+from polars_wroc.groups.abroca import MOST_GROUPS
+from polars_wroc.groups.rest_distances import distances_to_rest
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn

@@ -281,11 +281,18 @@ def test_null_and_several_columns_and_rows_that_miss_something(people: pl.DataFr
             assert row[name] == pytest.approx(learned(rows))
 
 
+@pytest.mark.plans
+def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
+    plan = wroc.subgroup_auc(people.lazy(), "y", "s", weight="w", by="g")
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    expected = wroc.subgroup_auc(people, "y", "s", weight="w", by="g")
+    assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)
+
+
 def test_models_are_measured_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
     models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
     plan = wroc.subgroup_auc(models.lazy(), "y", ["s", "r"], weight="w", by="g")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = shipped.collect(engine=engine)
+    table = plan.collect(engine=engine)
     assert table["model"].to_list() == ["s", "r"] * 4
     for model in ("s", "r"):
         alone = models.select("g", "y", "w", s=model)
