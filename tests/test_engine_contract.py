@@ -370,10 +370,10 @@ def test_places_where_all_rows_lack_a_score(name: str) -> None:
     both(partial(PLACED[name], by="g"), frame, same_bits=name not in ANY_ORDER)
 
 
-@pytest.mark.parametrize("name", ["summary in clusters", "compare in clusters", "roc_curve"])
-def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
+def many_people() -> pl.DataFrame:
+    """So many rows that threads share them."""
     random = np.random.default_rng(2)
-    many = pl.DataFrame(
+    return pl.DataFrame(
         {
             "g": random.integers(0, 3, 100_000),
             "h": random.integers(0, 40, 100_000),
@@ -383,6 +383,21 @@ def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
             "w": random.lognormal(size=100_000),
         }
     )
+
+
+def test_audits_in_clusters_have_the_same_bits_each_time() -> None:
+    options: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "cluster": pl.col("limit").round(3)}
+    many = many_people()
+    with wroc.Config(engine="compiled"):
+        first, *others = (wroc.audit(many, "y", "s", **options) for _ in range(3))
+    for other in others:
+        for name in ("segments", "gaps", "curves"):
+            assert_frame_equal(getattr(other, name), getattr(first, name), check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["summary in clusters", "compare in clusters", "roc_curve"])
+def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
+    many = many_people()
     for by in (None, "h"):
         with wroc.Config(engine="compiled"):
             first, *others = (PLACED[name](many, weight="w", by=by) for _ in range(4))
