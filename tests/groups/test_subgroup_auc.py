@@ -20,6 +20,7 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.groups import subgroup_auc as subgroups
 
 Engine: TypeAlias = Any
 Curve: TypeAlias = list[tuple[Fraction, Fraction]]
@@ -218,6 +219,17 @@ def test_means_of_powers_beyond_numbers(people: pl.DataFrame, power: float) -> N
             powers = [value ** mpf(power) for value in values]
             expected = float((sum(powers) / len(powers)) ** (1 / mpf(power)))
         assert table[column].to_list() == pytest.approx([expected] * 4, rel=1e-8)
+
+
+def test_only_the_extreme_counts_with_a_power_beyond_numbers() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        aucs = pl.DataFrame({"auc": [None, *random.random(4)]})
+        means = aucs.select(
+            low=subgroups._mean(pl.col("auc"), -1e300), high=subgroups._mean(pl.col("auc"), 1e300)
+        )
+        extremes = aucs.select(low=pl.col("auc").min(), high=pl.col("auc").max())
+        assert_frame_equal(means, extremes)
 
 
 @pytest.mark.parametrize("power", [math.inf, -math.inf, math.nan])
