@@ -20,10 +20,17 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.missing import MissingRows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
+from polars_wroc.metrics.summary import (
+    clustered_sums,
+    walked_numbers,
+    with_own_cluster_sums,
+)
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import is_compiled
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.placements import row_curve
 from polars_wroc.ranking.thinning import parts_of, thin_placements
 from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
 from polars_wroc.thresholds.rules import Rule
@@ -88,10 +95,10 @@ class PlannedSegments(RankedSegments):
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
         # Windows take most of the time, and the sums and the points need the same.
-        placed = collect(place(rows.frame, rows)).lazy()
-        placed = with_own_cluster_sums(placed, rows.keys, self.interval)
-        points = thin_placements(rows, placed, _CURVE_POINTS)
-        return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
+        placed = PlacedRows(collect(place(rows.frame, rows)).lazy(), rows.keys)
+        placed = with_own_cluster_sums(placed, self.interval)
+        points = thin_placements(rows, placed.frame, _CURVE_POINTS)
+        return RankedSums(collect(placed.aggregate(aggregates)), collect(points))
 
     def decisions(self, choice: float | Rule) -> pl.DataFrame:
         """Compare each row with the threshold."""
@@ -111,11 +118,18 @@ class WalkedSegments(RankedSegments):
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
-        return walked_numbers() | self.interval.walk_sums() | self.reference.walk_sums()
+        own = {} if self._clustered else self.interval.walk_sums()
+        return walked_numbers() | own | self.reference.walk_sums()
+
+    @property
+    def _clustered(self) -> bool:
+        return self.interval.options.clustered
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum is one of a walk."""
-        return name in self._walk_sums
+        """Whether a sum is one of a walk, or of placed rows in clusters."""
+        return name in self._walk_sums or (
+            self._clustered and name in self.interval.sums(row_curve(), pl.col)
+        )
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
@@ -127,15 +141,18 @@ class WalkedSegments(RankedSegments):
         return table.select(*keys, **{name: values[name] for name in aggregates})
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Walk along the rows once."""
+        """Walk along the rows once; where they are clustered, sort them within the segments too."""
         compared = not aggregates.keys().isdisjoint(self.reference.walk_sums())
         walked = self.sorted_rows.walk(
             rows.group_keys,
             in_all=compared and self.reference.needs_all,
         )
-        named = {name: self._walk_sums[name] for name in aggregates}
+        named = {name: value for name, value in self._walk_sums.items() if name in aggregates}
+        sums = walked.sums.lazy().select(*rows.keys, **named)
+        if self._clustered:
+            sums = join_on_keys(sums, clustered_sums(rows, self.interval), rows.keys)
         points = thin_placements(rows, walked.points.lazy(), _CURVE_POINTS)
-        return RankedSums(walked.sums.select(*rows.keys, **named), collect(points))
+        return RankedSums(collect(sums), collect(points))
 
     def decisions(self, choice: float | Rule) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
@@ -159,16 +176,20 @@ def rank_segments(
 ) -> tuple[RankedSegments, MissingRows]:
     """Read the rows of an audit, and rank them by the engine that is to compute them."""
     reader = RowReader(rows, scores)
-    if rows.counted or interval.options.clustered:
-        table: pl.DataFrame | Iterator[pl.DataFrame] = reader.table()
-    else:
-        table = _all_or_many(reader.batches())
+    whole = rows.counted or interval.options.clustered
+    table = reader.table() if whole else _all_or_many(reader.batches())
     if not isinstance(table, pl.DataFrame):
-        return _walk(table, rows, reference, interval), reader.missing()
+        first = next(table)
+        # The rows become sorted arrays.
+        none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
+        return _walk(chain([first], table), none, reference, interval), reader.missing()
     missing = reader.missing()
+    if not rows.counted and is_compiled(table.height):
+        read = Rows(table.lazy(), rows.keys, rows.model_keys, compiled="at once")
+        return _walk(iter([table]), read, reference, interval), missing
     table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
-    ranked = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
-    return PlannedSegments(reference, interval, ranked), missing
+    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
+    return PlannedSegments(reference, interval, read), missing
 
 
 def _all_or_many(batches: Iterator[pl.DataFrame]) -> pl.DataFrame | Iterator[pl.DataFrame]:
@@ -195,11 +216,9 @@ def _walk(
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_batches  # noqa: PLC0415
 
-    frequency = interval.variance.units == "frequency"
+    frequency = reference.units == "frequency"
     parts = parts_of(_CURVE_POINTS)
-    first = next(batches)
-    none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
     compiled = compile_batches(
-        chain([first], batches), rows.model_keys, rows.keys, frequency=frequency, parts=parts
+        batches, rows.model_keys, rows.keys, frequency=frequency, parts=parts
     )
-    return WalkedSegments(reference, interval, none, compiled)
+    return WalkedSegments(reference, interval, rows, compiled)

@@ -31,7 +31,7 @@ _ROWS = 1 << 18
 
 
 class RowReader:
-    """Reads the columns that an audit needs, with categories for keys that are texts.
+    """Reads the columns that an audit needs, with categories for keys and clusters that are texts.
 
     What is counted is complete when all rows have been read.
     """
@@ -78,7 +78,8 @@ class RowReader:
         if rows.binned:
             # A bin with one score in each group may have several scores in a segment.
             carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-        return with_categories(rows.frame, rows.keys).select(*rows.keys, SCORE, *carried, WEIGHT)
+        texts = [*rows.keys, *(name for name in [CLUSTER] if name in schema)]
+        return with_categories(rows.frame, texts).select(*rows.keys, SCORE, *carried, WEIGHT)
 
     def _seen(self, batch: pl.DataFrame) -> pl.DataFrame:
         """Count what is missing in a batch, and drop the columns that tell."""

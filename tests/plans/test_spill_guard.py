@@ -31,6 +31,7 @@ def many(people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return str(path)
 
 
+@pytest.mark.plans
 @pytest.mark.usefixtures("budget")
 @pytest.mark.parametrize("table", ["summary", "roc_curve", "cross_auc"])
 def test_plans_with_windows_warn(table: str, people: pl.DataFrame) -> None:
