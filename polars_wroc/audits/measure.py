@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.gaps import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
+from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (
     CLUSTER,
     ROW_COUNT,
@@ -42,11 +43,7 @@ from polars_wroc.plans.engine import compiled_when
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.ranking.curve import CELLS, SQUARES
-from polars_wroc.thresholds.search import (
-    ROWS_REJECTED,
-    ROWS_SELECTED,
-    common_threshold,
-)
+from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
 _CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARKS)
 
@@ -66,26 +63,36 @@ class Measured(NamedTuple):
 def measure(rows: Rows, plan: AuditPlan) -> Measured:
     """Measure checked rows; their keys are the attributes and, for several scores, the model."""
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
-    interval = plan.interval.for_rows(rows)
-    reference = read_reference(
-        plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
-    )
+    interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
     table, missing = read_table(rows, plan)
     when = None if rows.counted or interval.options.clustered else compiled_when(table)
     if when is None:
         table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
     read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=when is None, compiled=when)
-    ranked = rank_segments(read, reference, interval)
-    cells = count_decisions(read, plan, ranked)
-    sums, points = sum_segments(read, plan, ranked)
+    return measure_segments(read, plan, rank_segments(read, reference, interval), missing)
+
+
+def measure_segments(
+    rows: Rows, plan: AuditPlan, ranked: RankedSegments, missing: MissingRows
+) -> Measured:
+    """Measure ranked rows."""
+    cells = count_decisions(rows, plan, ranked)
+    sums, points = sum_segments(rows, plan, ranked)
     plan.references.check(sums)
     # Computed once for two tables.
     at_threshold = None
     if cells is not None:
         at_threshold = collect(in_columns(cells, plan.metrics.steps), reproducible=True).lazy()
-    segments = Segments(sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, interval)
+    segments = Segments(
+        sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, ranked.interval
+    )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     return lay_out(segments, plan, missing, calibrated=calibrated)
+
+
+def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
+    """Return what the segments of an attribute are compared with if none is named."""
+    return read_reference(plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows)
 
 
 def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
@@ -101,9 +108,7 @@ def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
     table = collect(compact)
     if table[WEIGHT].null_count() == table.height:
         left_out = table.select(rows.count_where(pl.col(WEIGHT).is_null())).item()
-        why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
-        msg = f"`frame` must have rows to audit; found none{why}"
-        raise ValueError(msg)
+        refuse_no_rows("frame", left_out)
     missing = MissingRows(groups={})
     if MISSING_MARKS in table.columns:
         names = {key: rows.name_of(key) for key in rows.group_keys}
@@ -112,12 +117,18 @@ def read_table(rows: Rows, plan: AuditPlan) -> tuple[pl.DataFrame, MissingRows]:
     return table, missing
 
 
+def refuse_no_rows(argument: str, left_out: int) -> NoReturn:
+    """Raise if there is nothing to audit, since so many rows were left out."""
+    why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
+    msg = f"`{argument}` must have rows to audit; found none{why}"
+    raise ValueError(msg)
+
+
 def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.LazyFrame | None:
     """Count the decisions in each segment by adding up those of the smallest segments."""
     if plan.choice is None:
         return None
-    thresholds = collect(common_threshold(rows, plan.choice)).lazy()
-    smallest = ranked.decisions(thresholds).lazy()
+    smallest = ranked.decisions(ranked.thresholds(plan.choice).lazy()).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -131,33 +142,48 @@ def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.L
     return collect(pl.concat(tables), reproducible=True).lazy()
 
 
+class WantedSums(NamedTuple):
+    """Sums that add up over the smallest segments, and those of each grouping that do not."""
+
+    of_smallest: dict[str, pl.Expr]
+    of_groupings: list[dict[str, pl.Expr]]
+
+
+def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSums:
+    """Return the sums over rows that the tables of the result are computed from."""
+    of_segment = summary_sums(rows, ranked.interval, ranked.curve)
+    if not rows.binned:
+        of_segment |= calibration_sums(rows, plan.tests.weight_type)
+        of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
+    of_group = ranked.reference.aggregates(ranked.curve)
+    of_size = {name: of_group[name] for name in OWN_WEIGHTS}
+    # Sums that do not depend on ranks add up over the smallest segments.
+    of_smallest = {
+        name: value
+        for name, value in (of_segment | of_group).items()
+        if not ranked.depends_on_ranks(name, value)
+    }
+    of_groupings = []
+    for grouping in plan.groupings:
+        # The overall sample is compared with nothing, but is large enough or not.
+        wanted = of_segment | (of_group if grouping.keys else of_size)
+        of_groupings.append(
+            {name: value for name, value in wanted.items() if name not in of_smallest}
+        )
+    return WantedSums(of_smallest, of_groupings)
+
+
 def sum_segments(
     rows: Rows, plan: AuditPlan, ranked: RankedSegments
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    reference = ranked.reference
-    of_segment = summary_sums(rows, ranked.interval)
-    if not rows.binned:
-        of_segment |= calibration_sums(rows, plan.tests.weight_type)
-        of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
-    of_size = {name: reference.aggregates[name] for name in OWN_WEIGHTS}
-    aggregates = of_segment | reference.aggregates
-    # Sums that do not depend on ranks add up over the smallest segments.
-    of_smallest = {
-        name: value
-        for name, value in aggregates.items()
-        if not ranked.depends_on_ranks(name, value)
-    }
-    smallest = ranked.unranked_sums(of_smallest).lazy()
-    added = {name: pl.col(name).sum() for name in of_smallest}
+    reference, wanted = ranked.reference, wanted_sums(rows, plan, ranked)
+    smallest = ranked.unranked_sums(wanted.of_smallest).lazy()
+    added = {name: pl.col(name).sum() for name in wanted.of_smallest}
     tables = []
-    for grouping in plan.groupings:
+    for grouping, aggregates in zip(plan.groupings, wanted.of_groupings, strict=True):
         grouped = rows.regrouped(grouping.keys)
-        # The overall sample is compared with nothing, but is large enough or not.
-        wanted = aggregates if grouping.keys else of_segment | of_size
-        own, points = ranked.sums(
-            grouped, {name: value for name, value in wanted.items() if name not in of_smallest}
-        )
+        own, points = ranked.sums(grouped, aggregates)
         sums = join_on_keys(grouped.aggregate(smallest, added), own.lazy(), grouped.keys)
         if grouped.keys:
             sums = sums.sort(grouped.keys)

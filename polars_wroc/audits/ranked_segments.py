@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -18,15 +18,17 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
 from polars_wroc.plans.collect import collect
+from polars_wroc.ranking.placements import RowCurve, row_curve
 from polars_wroc.ranking.thinning import parts_of, thin_placements
 from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
-from polars_wroc.thresholds.search import confusion_at
+from polars_wroc.thresholds.rules import Rule
+from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 if TYPE_CHECKING:
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import CompiledRows
 
-_CURVE_POINTS = 200
+CURVE_POINTS = 200
 
 
 class RankedSums(NamedTuple):
@@ -43,6 +45,11 @@ class RankedSegments(ABC):
     reference: Reference
     interval: Interval
 
+    @property
+    def curve(self) -> RowCurve:
+        """The curves of the segments, or the parts of them, that are summed."""
+        return row_curve()
+
     @abstractmethod
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:
         """Whether a sum comes from `sums`; the others add up over the smallest segments."""
@@ -56,6 +63,10 @@ class RankedSegments(ABC):
         """Sum the rows of each segment, grouped by the keys of ``rows``."""
 
     @abstractmethod
+    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+        """Give each model the threshold, or choose one on all rows."""
+
+    @abstractmethod
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Count the confusion matrix of each of the smallest segments."""
 
@@ -66,9 +77,19 @@ class RankedSegments(ABC):
 
 @dataclass(frozen=True)
 class PlannedSegments(RankedSegments):
-    """Rows in the order of their scores, which windows rank."""
+    """Rows in the order of their scores, all or those of a range, which windows rank."""
 
     rows: Rows
+
+    @property
+    def curve(self) -> RowCurve:
+        """The curves of all rows, or the parts of them in the range."""
+        return row_curve(in_range=self.rows.in_range)
+
+    @property
+    def _own(self) -> Rows:
+        """The rows without those that stand for others."""
+        return replace(self.rows, frame=self.rows.inside(self.rows.frame))
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
         """Whether a sum needs a column that only placed rows have."""
@@ -76,19 +97,23 @@ class PlannedSegments(RankedSegments):
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Aggregate the rows in any order."""
-        return collect(self.rows.aggregate(self.rows.frame, aggregates))
+        return collect(self.rows.aggregate(self._own.frame, aggregates))
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
-        placed = place(rows.frame, rows)
+        placed = rows.inside(place(rows.frame, rows))
         placed = with_own_cluster_sums(placed, rows.keys, self.interval)
-        points = thin_placements(rows, placed, _CURVE_POINTS)
+        points = thin_placements(rows, placed, CURVE_POINTS)
         # One after the other: to keep what they share for both would cost more than it saves.
         return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
 
+    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+        """Choose it among the points of the overall curve."""
+        return collect(common_threshold(self.rows, choice))
+
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
-        return collect(confusion_at(self.rows, thresholds))
+        return collect(confusion_at(self._own, thresholds))
 
     def groups(self, rows: Rows) -> PlannedGroups:
         """Return the segments, whose rows are there to be sorted again."""
@@ -100,6 +125,7 @@ class WalkedSegments(RankedSegments):
     """Rows that the compiled engine sorted, and walks along."""
 
     rows: CompiledRows
+    read: Rows
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
@@ -126,8 +152,12 @@ class WalkedSegments(RankedSegments):
             in_all=compared and self.reference.needs_all,
         )
         named = {name: self._walk_sums[name] for name in aggregates}
-        points = thin_placements(rows, walked.points.lazy(), _CURVE_POINTS)
+        points = thin_placements(rows, walked.points.lazy(), CURVE_POINTS)
         return RankedSums(walked.sums.select(*rows.keys, **named), collect(points))
+
+    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+        """Choose it among the points of the overall curve."""
+        return collect(common_threshold(self.read, choice))
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
@@ -149,6 +179,6 @@ def rank_segments(rows: Rows, reference: Reference, interval: Interval) -> Ranke
     from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
 
     frequency = interval.variance.units == "frequency"
-    parts = parts_of(_CURVE_POINTS)
+    parts = parts_of(CURVE_POINTS)
     compiled = compile_rows(rows, rows.model_keys, frequency=frequency, parts=parts)
-    return WalkedSegments(reference, interval, compiled)
+    return WalkedSegments(reference, interval, compiled, rows)

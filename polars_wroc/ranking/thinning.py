@@ -65,6 +65,13 @@ def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.Laz
     ).unique()
 
 
+def thin_parts(rows: Rows, points: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
+    """Thin curves of which each part, a range of scores, was thinned before, to the same points."""
+    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
+    columns = {SCORE: pl.col("threshold"), TP: tp, FP: fp, POSITIVES: tp + fn, NEGATIVES: fp + tn}
+    return thin_placements(rows, points.select(*rows.keys, **columns), max_points)
+
+
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
     """Add rates to thinned curves, and how thinning changed the AUC of each of them."""
     tp, fp, fn, tn = (pl.col(name) for name in CELLS)
