@@ -128,7 +128,7 @@ def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.L
     """Count the decisions in each segment by adding up those of the smallest segments."""
     if plan.choice is None:
         return None
-    smallest = ranked.decisions(ranked.thresholds(plan.choice).lazy()).lazy()
+    smallest = ranked.decisions(ranked.thresholds(rows, plan.choice).lazy()).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())

@@ -62,9 +62,9 @@ class RankedSegments(ABC):
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Sum the rows of each segment, grouped by the keys of ``rows``."""
 
-    @abstractmethod
-    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+    def thresholds(self, rows: Rows, choice: float | Rule) -> pl.DataFrame:
         """Give each model the threshold, or choose one on all rows."""
+        return collect(common_threshold(rows, choice))
 
     @abstractmethod
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
@@ -107,10 +107,6 @@ class PlannedSegments(RankedSegments):
         # One after the other: to keep what they share for both would cost more than it saves.
         return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
 
-    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
-        """Choose it among the points of the overall curve."""
-        return collect(common_threshold(self.rows, choice))
-
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
         return collect(confusion_at(self._own, thresholds))
@@ -125,7 +121,6 @@ class WalkedSegments(RankedSegments):
     """Rows that the compiled engine sorted, and walks along."""
 
     rows: CompiledRows
-    read: Rows
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
@@ -155,10 +150,6 @@ class WalkedSegments(RankedSegments):
         points = thin_placements(rows, walked.points.lazy(), CURVE_POINTS)
         return RankedSums(walked.sums.select(*rows.keys, **named), collect(points))
 
-    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
-        """Choose it among the points of the overall curve."""
-        return collect(common_threshold(self.read, choice))
-
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
         # Needs numba, which is an extra.
@@ -181,4 +172,4 @@ def rank_segments(rows: Rows, reference: Reference, interval: Interval) -> Ranke
     frequency = interval.variance.units == "frequency"
     parts = parts_of(CURVE_POINTS)
     compiled = compile_rows(rows, rows.model_keys, frequency=frequency, parts=parts)
-    return WalkedSegments(reference, interval, compiled, rows)
+    return WalkedSegments(reference, interval, compiled)

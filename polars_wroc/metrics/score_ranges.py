@@ -151,13 +151,9 @@ def together(frames: Sequence[pl.LazyFrame], keys: list[str], model_keys: list[s
 
 def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFrame:
     """Add up the sums of some or all ranges, in any order."""
-    return add_sums(pl.concat([part.lazy() for part in sums], how="vertical_relaxed"), keys)
-
-
-def add_sums(sums: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Add up the sums of ranges in one table."""
-    names = [name for name in sums.collect_schema() if name not in keys]
-    return aggregate(sums, keys, {name: _added(name) for name in names})
+    parts = pl.concat([part.lazy() for part in sums], how="vertical_relaxed")
+    names = [name for name in parts.collect_schema() if name not in keys]
+    return aggregate(parts, keys, {name: _added(name) for name in names})
 
 
 def of_whole_curve(sums: pl.LazyFrame) -> pl.LazyFrame:
