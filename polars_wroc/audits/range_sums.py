@@ -104,7 +104,9 @@ def _rank(each: ScoreRange, rows: Rows, plan: AuditPlan) -> PlannedSegments:
 def _best_points(rows: Rows, rule: Rule) -> pl.DataFrame:
     overall = rows.regrouped([])
     placed = rows.inside(add_placements(rows.frame, overall.keys, pl.col(WEIGHT)))
-    return collect(best_points(points_of_rows(overall, placed), overall.keys, rule))
+    # The origin, where missing rows are, belongs to no range.
+    scored = placed.filter(pl.col(SCORE).is_not_null())
+    return collect(best_points(points_of_rows(overall, scored), overall.keys, rule))
 
 
 def _sums_without(ranked: PlannedSegments, large: pl.DataFrame) -> pl.DataFrame:
