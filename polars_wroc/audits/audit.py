@@ -50,7 +50,8 @@ def audit(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; a lazy one is collected.
+        DataFrame or LazyFrame; a lazy one is collected. See `audit_in_ranges` for data larger than
+        memory.
     label, score, weight, pos_label, level, method, weight_type, cluster
         As for `summary`.
     by

@@ -99,7 +99,8 @@ def audit_in_ranges(
     attributes in bins of scores, and then one pass for each range adds up the sums of all segments.
     Besides a range the counts are in memory, whose number grows with these combinations and the
     bins that have rows of them. There is no ``cluster``, since rows of one cluster may be in
-    different ranges. `polars_wroc.dask.audit` does the same on several machines.
+    different ranges. Ranges are measured by Polars, whatever the engine.
+    `polars_wroc.dask.audit` does the same on several machines, all ranges at once.
 
     Examples
     --------
@@ -208,10 +209,12 @@ def _nearly_all(
     }
     found = {}
     for grouping in plan.groupings:
-        keys = rows.regrouped(grouping.keys).keys
-        large = reference.nearly_all(aggregate(counts.lazy(), keys, totals)).select(keys)
-        found[grouping.keys] = collect(large)
-    return {keys: large for keys, large in found.items() if keys and not large.is_empty()}
+        # The overall sample is compared with nothing.
+        if grouping.keys:
+            keys = rows.regrouped(grouping.keys).keys
+            large = reference.nearly_all(aggregate(counts.lazy(), keys, totals)).select(keys)
+            found[grouping.keys] = collect(large)
+    return {keys: large for keys, large in found.items() if not large.is_empty()}
 
 
 def _decide(

@@ -5,6 +5,8 @@
 3. `sum_segments` ranks the rows within the segments of each attribute, and aggregates each segment
    to its sums and a thinned curve.
 4. `lay_out` computes the tables of the result from these sums, one row per segment.
+
+`audit_in_ranges` reads and sums one range of scores at a time; the rest is the same.
 """
 
 from __future__ import annotations

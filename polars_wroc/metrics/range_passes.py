@@ -48,7 +48,7 @@ class RangePasses(ABC):
 
     @abstractmethod
     def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
-        """Count the rows in bins; ``parts`` are those of the passes, perhaps with other keys."""
+        """Count the rows in bins; the ``parts`` may have more keys than those of the passes."""
 
     def measure(
         self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]

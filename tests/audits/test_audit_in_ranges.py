@@ -68,7 +68,6 @@ def some_rows(
             "h": random.choice([1, 2], rows),
             "y": positive,
             "s": probability if decimals is None else np.round(probability, decimals),
-            # Where the other score has no values, too, and not all from 0 to 1.
             "t": random.random(rows) * 3,
             "w": random.lognormal(size=rows) * (random.random(rows) < 0.9),
         }
@@ -230,7 +229,7 @@ def test_small_parts(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert_same(audit, expected)
 
 
-def test_the_first_class_of_any_label(distinct: pl.DataFrame) -> None:
+def test_labels_of_any_type(distinct: pl.DataFrame) -> None:
     labels = pl.when("y").then(pl.lit("bad")).when(~pl.col("y")).then(pl.lit("good"))
     check(distinct.with_columns(y=labels), pos_label="bad")
     with pytest.raises(ValueError, match="`pos_label` must be the label of a row with a score"):
