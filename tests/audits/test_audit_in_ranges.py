@@ -47,11 +47,9 @@ def check(
     frame: pl.DataFrame, score: Any = "s", *, rows_per_range: int = 150, **options: Any
 ) -> Audit:
     """Compare the audit in ranges with that of all rows."""
-    options = {"by": ["g", "h"], "weight": "w", "min_rows": 5} | options
-    audit = wroc.audit_in_ranges(
-        thirds(frame), "y", score, rows_per_range=rows_per_range, **options
-    )
-    assert_same(audit, wroc.audit(frame, "y", score, **options))
+    named: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "min_rows": 5, **options}
+    audit = wroc.audit_in_ranges(thirds(frame), "y", score, rows_per_range=rows_per_range, **named)
+    assert_same(audit, wroc.audit(frame, "y", score, **named))
     return audit
 
 
