@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
+from typing import NoReturn
 
 import polars as pl
 
@@ -65,10 +66,7 @@ class RowReader:
         """Return what is missing, if the rows can be audited; else raise."""
         require_one_negative_label(zeros=self._zeros, minuses=self._minuses)
         if not self._complete:
-            lacking = f": {self._incomplete:,} rows lack a label, score or weight"
-            why = lacking if self._incomplete else ""
-            msg = f"`frame` must have rows to audit; found none{why}"
-            raise ValueError(msg)
+            refuse_no_rows("frame", self._incomplete)
         return reduce(add, self._missing) if self._missing else MissingRows(groups={})
 
     def _columns(self) -> pl.LazyFrame:
@@ -97,3 +95,10 @@ class RowReader:
         if MISSING_MARKS in batch.columns:
             self._missing.append(count_missing(batch, self._group_names, self._scores))
         return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
+
+
+def refuse_no_rows(argument: str, left_out: int) -> NoReturn:
+    """Raise if there is nothing to audit, since so many rows were left out."""
+    why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
+    msg = f"`{argument}` must have rows to audit; found none{why}"
+    raise ValueError(msg)
