@@ -64,7 +64,7 @@ class Config(ContextDecorator):
     in batches; memory then grows with groups times bins that have rows. Polars computes the rest of
     these, all other tables, expressions, whatever is made of counts, and bins of scores of 128 bits
     or with more than 15 decimal digits. With ``"compiled"`` the tables of a LazyFrame are computed
-    so when they are collected, and their plans cannot be serialised.
+    so when they are collected; their plans do not stream, and need cloudpickle to be serialised.
 
     Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
     `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in
