@@ -186,7 +186,7 @@ NESTED = {
 }
 
 
-WRITTEN = ("fairness", "audit", "audit's gaps")
+WRITTEN = ("fairness", "audit", "audit's gaps", "audit_in_ranges")
 
 
 @pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
