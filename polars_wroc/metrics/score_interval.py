@@ -22,7 +22,7 @@ import polars as pl
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import ROUNDING
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.stats.proportions import Limits
+from polars_wroc.stats.differences import Limits
 
 # A class cannot have more than this many times the variance of its pseudo-observation.
 _MOST = 3
@@ -68,10 +68,13 @@ class ScoreInterval:
         """Steps from the moments to the columns `misranked` and `inverse_size`."""
         return [self._misranked, self._heavier, self._classes, self._sizes]
 
-    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal or of Student's distribution."""
+    def limits(self, field: Fields, quantile: pl.Expr, inflation: pl.Expr | float = 1.0) -> Limits:
+        """Confidence limits for a quantile of the normal or of Student's distribution.
+
+        ``inflation`` is how many times larger the variance is than that of independent rows.
+        """
         auc, complement = field(self.auc), field(self.one_minus_auc)
-        low, high = (field(self.inverse_size(side)) for side in _SIDES)
+        low, high = (field(self.inverse_size(side)) * inflation for side in _SIDES)
         # Half of the correction of Edgeworth's expansion for skewness.
         shift = (quantile**2 - 1).clip(lower_bound=0.0) / 12
         from_below = auc - shift * (complement - auc).clip(lower_bound=0.0) * low
@@ -80,7 +83,10 @@ class ScoreInterval:
         # From the complement, so that limits near 1 are as exact as those near 0.
         highest = 1 - _wilson(from_above.clip(lower_bound=0.0), high, quantile)
         # Rounding must not exclude the AUC.
-        return Limits(pl.min_horizontal(lowest, auc), pl.max_horizontal(highest, auc))
+        known = pl.when(low.is_not_null() & high.is_not_null())
+        return Limits(
+            known.then(pl.min_horizontal(lowest, auc)), known.then(pl.max_horizontal(highest, auc))
+        )
 
     def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and moments seen from both ends."""
