@@ -1,4 +1,4 @@
-"""Counts and summaries on a cluster of Dask workers; needs ``polars-wroc[dask]``.
+"""Counts, summaries and audits on a cluster of Dask workers; needs ``polars-wroc[dask]``.
 
 The functions take a `distributed.Client` and parts of the data, which the workers read: one
 LazyFrame or file for each task. Polars uses all cores that it sees, so a worker should have one
@@ -12,11 +12,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
 
+from polars_wroc.audits.arguments import AuditArguments
+from polars_wroc.audits.audit_in_ranges import audit_by
+from polars_wroc.audits.references import AuditReference
+from polars_wroc.audits.result import Audit
 from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
@@ -24,19 +29,19 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.range_passes import RangePasses, ResultT, run
 from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
     add_bin_counts,
     count_in_bins,
-    cut_ranges,
-    rows_by_score,
-    summary_of_ranges,
     together,
 )
-from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, read_parts
+from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, read_parts, summarise_ranges
 from polars_wroc.plans.collect import collect
+from polars_wroc.stats.multiple_tests import Adjust
+from polars_wroc.thresholds.rules import Criterion
 
 try:
     from dask.sizeof import sizeof
@@ -49,7 +54,7 @@ except ImportError as error:
 Part: TypeAlias = pl.DataFrame | pl.LazyFrame | str | Path
 Parts: TypeAlias = Part | Sequence[Part]
 
-__all__ = ["score_counts", "summary"]
+__all__ = ["audit", "score_counts", "summary"]
 
 # The number of results that one task adds up.
 _AT_ONCE = 8
@@ -88,7 +93,8 @@ def score_counts(
     pl.DataFrame
         The result of `polars_wroc.score_counts` for all rows. Pass it to `from_counts` for
         ``summary``, ``audit`` with its report, curves and others. These are exact without
-        ``bins``; with them the AUC has bounds.
+        ``bins``; with them the AUC has bounds. `summary` and `audit` of this
+        module are exact though no machine holds all scores.
 
     Raises
     ------
@@ -192,39 +198,154 @@ def summary(
     options = IntervalOptions(level, method, weight_type)
     arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
-    keys = rows[0].keys
-    counted = client.map(_count, rows, pure=False)
-    counts = _add_up(client, add_bin_counts, counted, keys)
-    ranges = cut_ranges(counts, keys, rows_per_range)
-    unknown = [each for each in ranges if each.known is None]
-    measured = _measure_all(client, rows, unknown, options)
-    sums = [
-        collect(each.sums(rows_by_score(each.known.lazy(), keys), options))
-        for each in ranges
-        if each.known is not None
-    ]
-    sums += client.gather(measured)
-    return collect(summary_of_ranges(sums, rows[0], options))
+    return summarise_ranges(_PassesOnCluster(client, rows), options, rows_per_range)
 
 
-def _measure_all(
-    client: Client, parts: Sequence[Rows], ranges: Sequence[ScoreRange], options: IntervalOptions
-) -> list[Future[Any]]:
-    """Divide each part into ranges, and measure each range of all parts."""
-    spans = [each.span for each in ranges]
-    divided = [client.submit(_divide, part, spans, pure=False) for part in parts]
-    return [
-        client.submit(
-            _measure,
+def audit(
+    client: Client,
+    parts: Parts,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    threshold: float | None = None,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+    intersections: bool = False,
+    reference: AuditReference = "rest",
+    level: float = 0.95,
+    adjust: Adjust = "holm",
+    min_rows: int = 30,
+    method: Method = "logit-t",
+    weight_type: WeightType = "probability",
+    rows_per_range: int = ROWS_PER_RANGE,
+) -> Audit:
+    """`audit` on a cluster, exactly, with a task for each range of scores.
+
+    Parameters
+    ----------
+    client, parts
+        As for `score_counts`.
+    label, score, by, weight, pos_label, threshold, intersections, reference, level, adjust
+        As for `polars_wroc.audit`.
+    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
+        As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
+        range with the chosen threshold.
+    min_rows, method, weight_type
+        As for `polars_wroc.audit`.
+    rows_per_range
+        About how many rows a task sorts. More ranges keep more workers busy.
+
+    Returns
+    -------
+    Audit
+        The result of `polars_wroc.audit` for all rows, with one row per attribute and segment (and
+        model) in ``segments``; numbers may differ in the last digits.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `polars_wroc.audit`; also for parts with different groups and for
+        ``rows_per_range`` below 1.
+
+    Notes
+    -----
+    The method is that of `audit_in_ranges`. Workers read each part twice: to count it in bins, and
+    to divide it into ranges. A worker needs memory for several times one part and one range, and
+    the client for the counts, whose number grows with the combinations of attributes and the bins
+    that have rows of them.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from distributed import Client
+    >>> from polars_wroc.dask import audit
+    >>> days = [
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.8], "sex": ["f", "f"]}),
+    ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]}),
+    ... ]
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     segments = audit(client, days, "y", "s", by="sex").segments
+    >>> segments.select("attribute", "segment", "n", "auc")
+    shape: (3, 4)
+    ┌───────────┬─────────┬─────┬──────┐
+    │ attribute ┆ segment ┆ n   ┆ auc  │
+    │ ---       ┆ ---     ┆ --- ┆ ---  │
+    │ str       ┆ str     ┆ i64 ┆ f64  │
+    ╞═══════════╪═════════╪═════╪══════╡
+    │ overall   ┆ overall ┆ 4   ┆ 0.75 │
+    │ sex       ┆ f       ┆ 2   ┆ 1.0  │
+    │ sex       ┆ m       ┆ 2   ┆ 1.0  │
+    └───────────┴─────────┴─────┴──────┘
+    """
+    _check(client)
+    asked = AuditArguments(
+        label=label,
+        score=score,
+        by=by,
+        weight=weight,
+        pos_label=pos_label,
+        threshold=threshold,
+        criterion=criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+        intersections=intersections,
+        reference=reference,
+        level=level,
+        adjust=adjust,
+        min_rows=min_rows,
+        method=method,
+        weight_type=weight_type,
+    )
+    passes = partial(_PassesOnCluster, client)
+    return audit_by(passes, "parts", _frames(parts), asked, rows_per_range)
+
+
+class _PassesOnCluster(RangePasses):
+    """Passes on the workers of a cluster: all parts at once, and then all ranges at once."""
+
+    def __init__(self, client: Client, parts: Sequence[Rows]) -> None:
+        """Set the cluster and the parts."""
+        super().__init__(parts)
+        self._client = client
+
+    def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
+        """Count each part in a task, and add up the counts."""
+        counted = self._client.map(_count, parts, pure=False)
+        return _add_up(self._client, add_bin_counts, counted, parts[0].keys)
+
+    def read(
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
+    ) -> list[ResultT]:
+        """Divide each part into ranges, and measure each range of all parts."""
+        results: list[ResultT] = self._client.gather(self._submit(ranges, task))
+        return results
+
+    def _submit(
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], Any]
+    ) -> list[Future[Any]]:
+        if not ranges:
+            return []
+        submit, spans = self._client.submit, [each.span for each in ranges]
+        divided = [submit(_divide, part, spans, pure=False) for part in self.parts]
+        measured = []
+        for number, each in enumerate(ranges):
             # Only the rows of the range go to the worker that measures it.
-            [client.submit(operator.getitem, part, number, pure=False) for part in divided],
-            each,
-            parts[0].keys,
-            options,
-            pure=False,
-        )
-        for number, each in enumerate(ranges)
-    ]
+            rows = [submit(operator.getitem, part, number, pure=False) for part in divided]
+            keys = self.keys, self.model_keys
+            measured.append(submit(_measure, rows, *keys, each, task, pure=False))
+        return measured
 
 
 def _count(part: Rows) -> pl.DataFrame:
@@ -238,10 +359,13 @@ def _divide(part: Rows, spans: Sequence[Span]) -> list[pl.DataFrame]:
 
 
 def _measure(
-    parts: Sequence[pl.DataFrame], each: ScoreRange, keys: list[str], options: IntervalOptions
-) -> pl.DataFrame:
-    rows = together([part.lazy() for part in parts], keys)
-    return collect(each.sums(rows, options))
+    parts: Sequence[pl.DataFrame],
+    keys: list[str],
+    model_keys: list[str],
+    each: ScoreRange,
+    task: Callable[[ScoreRange, Rows], ResultT],
+) -> ResultT:
+    return run(task, each, together([part.lazy() for part in parts], keys, model_keys))
 
 
 def _add_up(

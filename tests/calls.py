@@ -18,9 +18,10 @@ def _counts(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
     return wroc.from_counts(wroc.merge_counts([counts, counts])).summary(by=by)
 
 
-def _audit(table: str) -> Call:
+def _audit(table: str, function: Call = wroc.audit, **fixed: Any) -> Call:
     def call(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> pl.DataFrame:
-        audit = wroc.audit(frame, label, score, by=by, threshold=0.5, adjust="none", **options)
+        options = {"threshold": 0.5, "adjust": "none", **fixed, **options}
+        audit = function(frame, label, score, by=by, **options)
         found: pl.DataFrame = getattr(audit, table)
         return found
 
@@ -68,6 +69,7 @@ TABLES: dict[str, Call] = {
     "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),
     "audit": _audit("segments"),
     "audit's gaps": _audit("gaps"),
+    "audit_in_ranges": _audit("segments", wroc.audit_in_ranges, rows_per_range=50),
 }
 # They take several.
 COMPARISONS: dict[str, Call] = {

@@ -15,6 +15,8 @@ from chromium import Chromium, browser
 from hypothesis import is_hypothesis_test, settings
 from sweeps import sweep
 
+import polars_wroc as wroc
+
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 # Tests of random rows (hypothesis) try few examples, the same each time; with `-m slow` they run
@@ -92,6 +94,16 @@ def _note(config: pytest.Config, left_out: int) -> None:
     config.stash[_LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = left_out
+
+
+@pytest.fixture(autouse=True)
+def _plans(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let Polars compute tables in tests of their plans, also where another engine is chosen."""
+    if request.node.get_closest_marker("plans"):
+        with wroc.Config(engine="polars"):
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(params=sweep(["in-memory", "streaming"]))

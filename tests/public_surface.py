@@ -32,7 +32,7 @@ def surface() -> dict[str, Any]:
         "names": {name: _described(getattr(wroc, name)) for name in sorted(wroc.__all__)},
         "expression namespace": _methods(type(pl.col("s").wroc)),  # type: ignore[attr-defined]
         "frame namespace": _methods(type(pl.LazyFrame().wroc)),  # type: ignore[attr-defined]
-        "dask": {name: _signature(getattr(dask, name)) for name in ("score_counts", "summary")},
+        "dask": {name: _signature(getattr(dask, name)) for name in dask.__all__},
         "command": _commands(),
         "tables": {name: _schema(table(_rows().lazy())) for name, table in queries.TABLES.items()},
         "expressions": {

@@ -22,6 +22,15 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc import dask
+from polars_wroc.audits.result import Audit
+
+
+def assert_same_audits(audit: Audit, expected: Audit) -> None:
+    for name in ("segments", "gaps", "curves", "fairness", "missing"):
+        assert_frame_equal(
+            getattr(audit, name), getattr(expected, name), rel_tol=1e-9, abs_tol=1e-11
+        )
+    assert audit.settings == expected.settings
 
 
 def assert_same(table: pl.DataFrame, expected: pl.DataFrame) -> None:
@@ -50,6 +59,8 @@ def frame() -> pl.DataFrame:
     return pl.DataFrame(
         {
             "g": random.choice(["a", "b", "c"], rows),
+            # Most rows are in one of the two groups.
+            "h": random.random(rows) < 0.95,
             "y": positive,
             "s": np.where(random.random(rows) < 0.2, 0.5, random.normal(size=rows) + positive),
             "t": np.round(random.random(rows), 1),
@@ -93,6 +104,22 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     assert table["auc"].item() == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "options",
+    sweep(
+        [
+            {"score": ["t", "s"], "criterion": "youden", "reference": "best"},
+            {"score": "s", "threshold": 0.5, "reference": "overall"},
+            {"score": "s", "threshold": 0.5, "weight_type": "frequency"},
+        ]
+    ),
+)
+def test_audit(client: Client, files: Path, whole: pl.DataFrame, options: dict[str, Any]) -> None:
+    named: dict[str, Any] = {"label": "y", "weight": "w", "by": ["g", "h"], **options}
+    audit = dask.audit(client, files / "*.parquet", **named, rows_per_range=2000)
+    assert_same_audits(audit, wroc.audit(whole, **named))
+
+
 @pytest.mark.slow
 def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.DataFrame) -> None:
     counts = dask.score_counts(client, files / "*.parquet", "y", "s", weight="w", by="g")
@@ -110,12 +137,13 @@ def test_binned_counts(client: Client, files: Path, whole: pl.DataFrame) -> None
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", bins=256))
 
 
-@pytest.mark.parametrize("what", sweep(["summary", "score_counts"]))
+@pytest.mark.parametrize("what", sweep(["summary", "audit", "score_counts"], fast=2))
 def test_a_worker_that_dies_costs_a_retry(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, what: str
 ) -> None:
-    # Each file is read once to count; those that summarise read it again, to divide it.
-    fatal = 2 if what == "summary" else 1
+    # Each file is read once to count; those that rank read it again, to divide it.
+    ranks = what != "score_counts"
+    fatal = 2 if ranks else 1
 
     def plan(file: Path) -> pl.LazyFrame:
         def read(frame: pl.DataFrame) -> pl.DataFrame:
@@ -129,10 +157,13 @@ def test_a_worker_that_dies_costs_a_retry(
 
     before = set(client.run(os.getpid).values())
     parts = [plan(file) for file in sorted(files.iterdir())]
-    function: Callable[..., pl.DataFrame] = getattr(dask, what)
-    options: dict[str, Any] = {"rows_per_range": 1000} if what == "summary" else {}
-    table = function(client, parts, "y", "s", weight="w", by="g", **options)
-    assert_same(table, getattr(wroc, what)(whole, "y", "s", weight="w", by="g"))
+    function: Callable[..., Any] = getattr(dask, what)
+    options: dict[str, Any] = {"rows_per_range": 2000} if ranks else {}
+    result = function(client, parts, "y", "s", weight="w", by="g", **options)
+    expected = getattr(wroc, what)(whole, "y", "s", weight="w", by="g")
+    if what == "audit":
+        result, expected = result.segments, expected.segments
+    assert_same(result, expected)
     assert len([*tmp_path.glob("3 *")]) > fatal
     client.wait_for_workers(2)
     assert set(client.run(os.getpid).values()) != before
@@ -143,6 +174,8 @@ def test_errors_of_workers_are_sentences(client: Client) -> None:
     for function in (dask.summary, dask.score_counts):
         with pytest.raises(pl.exceptions.InvalidOperationError, match=r"^`weight` must be finite"):
             function(client, parts, "y", "s", weight="w")
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=r"^`weight` must be finite"):
+        dask.audit(client, parts, "y", "s", weight="w", by="y")
 
 
 def test_arguments_are_checked_at_once(client: Client) -> None:
@@ -157,6 +190,12 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
         dask.score_counts(client, "nowhere.parquet", "y", "s")
     with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
         dask.summary(client, frame, "y", "s", rows_per_range=0)
+    with pytest.raises(TypeError, match=r"`client` must be a distributed\.Client that"):
+        dask.audit(None, frame, "y", "s", by="y")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
+        dask.audit(client, frame, "y", "s", by="y", rows_per_range=0)
+    with pytest.raises(ValueError, match="`parts` must have rows to audit; found none"):
+        dask.audit(client, frame.clear(), "y", "s", by="y")
     grouped = [frame.with_columns(pl.lit(key).alias("g")) for key in ("a", 1)]
     with pytest.raises(ValueError, match="`parts` must all have the same groups"):
         dask.summary(client, grouped, "y", "s", by="g")

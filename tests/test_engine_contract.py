@@ -123,6 +123,21 @@ ANY_ORDER = {"partial_aucs"}
 WIDE = {"integers beyond 2**53", "unsigned integers beyond 2**63", "integers of 128 bits"}
 ROUNDED = {"operating_points", "threshold_metrics at thresholds"}
 
+# Tables that compare groups.
+COMPARED: dict[str, Callable[..., Any]] = {
+    "fairness": partial(wroc.fairness, threshold=0.5),
+    "subgroup_auc": wroc.subgroup_auc,
+    "cross_auc": wroc.cross_auc,
+    "auc_decomposition": wroc.auc_decomposition,
+}
+COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
+    "groups": {"score": "s", "by": "g"},
+    "weights": {"score": "s", "by": ["h", "g"], "weight": "w"},
+    "models": {"score": ["s", "limit"], "by": "g", "weight": "w"},
+    "two groups": {"score": "s", "by": pl.col("h") > 0, "weight": "w"},
+    "one group": {"score": "s", "by": pl.lit("all").alias("all")},
+}
+
 GAPS: dict[str, dict[str, Any]] = {
     "rest": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
@@ -136,7 +151,9 @@ AUDITS: dict[str, dict[str, Any]] = {
     "best": {"reference": "best", "weight": "w", "max_fpr": 0.2},
     "named": {"reference": {"g": "b"}, "weight": "w"},
     "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
-    "clusters": {"weight": "w", "cluster": "h"},
+    "clusters": {"weight": "w", "cluster": "h", "threshold": 0.5},
+    "clusters by name": {"reference": "overall", "cluster": pl.col("g").fill_null("none")},
+    "clusters of frequencies": {"weight": "w", "weight_type": "frequency", "cluster": "limit"},
     "no rows of a group": {"threshold": float("inf"), "by": [pl.col("h") > 5]},
 }
 
@@ -220,10 +237,8 @@ def test_audits(call: str, score: Any) -> None:
     options["intersections"] = len(options["by"]) > 1
     found = audits_by_both(PEOPLE, score, **options)
     again = audits_by_both(PEOPLE.lazy(), score, **options)
-    # Polars computes audits with clusters, and adds these up in any order.
-    same: Any = SAME if call == "clusters" else {"check_exact": True}
-    assert_frame_equal(found.segments, again.segments, **same)
-    assert_frame_equal(found.gaps, again.gaps, **same)
+    assert_frame_equal(found.segments, again.segments, check_exact=True)
+    assert_frame_equal(found.gaps, again.gaps, check_exact=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -305,6 +320,31 @@ def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
     both(table, frame, same_bits=name not in ANY_ORDER)
 
 
+@pytest.mark.parametrize("options", COMPARED_OPTIONS)
+@pytest.mark.parametrize("name", COMPARED)
+def test_compared_groups(name: str, options: str) -> None:
+    table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
+    # Polars adds up rows above a threshold, and of groups across each other, in any order.
+    assert both(table, PEOPLE, same_bits=name == "auc_decomposition").height
+
+
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["all equal", "NaN and infinities"]))
+# Not `fairness`: of groups with the same area, rounding decides which it names.
+@pytest.mark.parametrize("name", [*COMPARED][1:])
+def test_compared_groups_with_scores_of_every_kind(name: str, kind: str) -> None:
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    table = partial(COMPARED[name], label="y", score="s", by="g", weight="w")
+    both(table, frame, same_bits=name == "auc_decomposition")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("name", COMPARED)
+def test_compared_groups_of_few_rows(name: str, rows: int) -> None:
+    for options in ("weights", "models"):
+        table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
+        both(table, PEOPLE.head(rows), same_bits=name == "auc_decomposition")
+
+
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 @pytest.mark.parametrize("by", [None, "g"])
 def test_calibration(strategy: Any, by: str | None) -> None:
@@ -330,10 +370,10 @@ def test_places_where_all_rows_lack_a_score(name: str) -> None:
     both(partial(PLACED[name], by="g"), frame, same_bits=name not in ANY_ORDER)
 
 
-@pytest.mark.parametrize("name", ["summary in clusters", "compare in clusters", "roc_curve"])
-def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
+def many_people() -> pl.DataFrame:
+    """So many rows that threads share them."""
     random = np.random.default_rng(2)
-    many = pl.DataFrame(
+    return pl.DataFrame(
         {
             "g": random.integers(0, 3, 100_000),
             "h": random.integers(0, 40, 100_000),
@@ -343,6 +383,21 @@ def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
             "w": random.lognormal(size=100_000),
         }
     )
+
+
+def test_audits_in_clusters_have_the_same_bits_each_time() -> None:
+    options: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "cluster": pl.col("limit").round(3)}
+    many = many_people()
+    with wroc.Config(engine="compiled"):
+        first, *others = (wroc.audit(many, "y", "s", **options) for _ in range(3))
+    for other in others:
+        for name in ("segments", "gaps", "curves"):
+            assert_frame_equal(getattr(other, name), getattr(first, name), check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["summary in clusters", "compare in clusters", "roc_curve"])
+def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
+    many = many_people()
     for by in (None, "h"):
         with wroc.Config(engine="compiled"):
             first, *others = (PLACED[name](many, weight="w", by=by) for _ in range(4))

@@ -17,8 +17,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("counts",),
     ("metrics", "thresholds"),
     ("charts", "groups", "curves"),
-    ("audits", "dask"),
-    ("namespaces",),
+    ("audits",),
+    ("namespaces", "dask"),
     ("cli", "__init__"),
 )
 FLOOR = {folder: floor for floor, folders in enumerate(FLOORS, 1) for folder in folders} | {

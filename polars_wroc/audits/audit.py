@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import polars as pl
 
-from polars_wroc.audits.groupings import Grouping, groupings
+from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.measure import measure
-from polars_wroc.audits.plan import AuditPlan
-from polars_wroc.audits.references import AuditReference, read_references
+from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.settings import AuditSettings
-from polars_wroc.counts.binning import Binning
-from polars_wroc.groups.gaps import GapTests
-from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import IntoColumn, check_positives
-from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups, require_texts
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.named_columns import named_columns
-from polars_wroc.inputs.names import MODEL, OVERALL
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
-from polars_wroc.stats.multiple_tests import Adjust, check_options
-from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
-from polars_wroc.thresholds.rules import Criterion, threshold_or_rule
-
-_ROUNDING = 1e-9
+from polars_wroc.inputs.rows import IntoColumns, RowSource
+from polars_wroc.metrics.roc_auc_ci import Method
+from polars_wroc.stats.multiple_tests import Adjust
+from polars_wroc.thresholds.rules import Criterion
 
 
 def audit(
@@ -61,7 +50,8 @@ def audit(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; a lazy one is collected.
+        DataFrame or LazyFrame; a lazy one is collected. See `audit_in_ranges` for data larger than
+        memory.
     label, score, weight, pos_label, level, method, weight_type, cluster
         As for `summary`.
     by
@@ -122,21 +112,31 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
-    check_options(level, adjust)
-    require_groups(by, "name the attributes to audit")
-    rule = {
-        "criterion": criterion,
-        "cost_fn": cost_fn,
-        "cost_fp": cost_fp,
-        "prevalence": prevalence,
-        "max_fpr": max_fpr,
-        "min_tpr": min_tpr,
-        "max_selection_rate": max_selection_rate,
-    }
-    rule = {name: value for name, value in rule.items() if value is not None}
-    choice = threshold_or_rule(threshold, **rule)
-    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
-    metrics = ThresholdMetrics(level, weight_type)
+    asked = AuditArguments(
+        label=label,
+        score=score,
+        by=by,
+        weight=weight,
+        pos_label=pos_label,
+        threshold=threshold,
+        criterion=criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+        intersections=intersections,
+        reference=reference,
+        level=level,
+        adjust=adjust,
+        min_rows=min_rows,
+        method=method,
+        weight_type=weight_type,
+        cluster=cluster,
+        bins=bins,
+        tolerance=tolerance,
+    )
     rows = read_rows(
         frame,
         label,
@@ -147,80 +147,7 @@ def audit(
         cluster=cluster,
         mark_missing=True,
     )
-    require_texts(rows)
-    least = arguments.whole_number("min_rows", min_rows, low=0)
-    tests = GapTests(level, weight_type, adjust, least, clustered=cluster is not None)
-    divided = _groupings(rows, intersections=intersections)
-    references = read_references(reference, divided, rows.frame.collect_schema())
-    binning = Binning(bins, tolerance, (choice,) if isinstance(choice, float) else ())
     # The methods of `Counts` pass counts instead of a frame.
     counts = frame if isinstance(frame, RowSource) else None
-    scores = [] if counts else list(named_columns("score", score, frame.lazy()))
-    plan = AuditPlan(divided, references, choice, options, metrics, tests, binning, scores)
-    measured = measure(rows, plan)
-    check_positives(pos_label, found=bool(measured.segments["n_pos"].sum()))
-    if counts and not _is_weighted(measured.segments):
-        weight = None
-    parameters = AuditSettings(
-        label=None if counts else _shown(label),
-        pos_label=pos_label,
-        score=_scores(measured.segments, score),
-        weight=None if weight is None else _shown(weight),
-        by=rows.group_names,
-        intersections=intersections,
-        threshold=threshold,
-        rule=rule or None,
-        cluster=None if cluster is None else _shown(cluster),
-        reference=references,
-        level=level,
-        adjust=adjust,
-        method=method,
-        weight_type=weight_type,
-        min_rows=min_rows,
-        bins=counts.bins() if counts else bins,
-        tolerance=tolerance,
-        polars_wroc=version("polars-wroc"),
-    )
-    missing = missing_in_counts(counts, by) if counts else measured.missing
-    tables = measured._asdict()
-    tables["missing"] = missing.table(parameters.label, parameters.weight)
-    return Audit(**tables, parameters=parameters)
-
-
-def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
-    attributes = rows.group_names
-    if OVERALL in attributes:
-        msg = f"`by` must not name an attribute {OVERALL!r}, the name of all rows in the result"
-        raise ValueError(msg)
-    arguments.flag("intersections", intersections)
-    if intersections and len(attributes) == 1:
-        msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
-        raise ValueError(msg)
-    return groupings(rows, intersections=intersections)
-
-
-def _is_weighted(segments: pl.DataFrame) -> bool:
-    """Whether rows have a weight other than 1; sums of weights alone may equal row counts."""
-    differences = [
-        pl.col(f"{number}_{side}") - pl.col(f"n_{side}")
-        for number in ("w", "n_eff")
-        for side in CLASSES
-    ]
-    weighted = pl.any_horizontal(difference.abs() > _ROUNDING for difference in differences)
-    return bool(segments.select(weighted.any()).item())
-
-
-def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
-    """List the names of the audited scores."""
-    if MODEL in segments.columns:
-        names: list[str] = segments[MODEL].unique(maintain_order=True).to_list()
-        return names
-    return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
-
-
-def _shown(column: IntoColumn) -> str:
-    return (
-        column
-        if isinstance(column, str)
-        else column.meta.output_name(raise_if_undetermined=False) or str(column)
-    )
+    plan = asked.plan(rows, [] if counts else list(named_columns("score", score, frame.lazy())))
+    return asked.result(measure(rows, plan), plan, rows, counts)

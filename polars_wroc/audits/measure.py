@@ -5,6 +5,8 @@
 3. `sum_segments` ranks the rows within the segments of each attribute, and aggregates each segment
    to its sums and a thinned curve.
 4. `lay_out` computes the tables of the result from these sums, one row per segment.
+
+`audit_in_ranges` reads and sums one range of scores at a time; the rest is the same.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.gaps import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
+from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (
     SCORE,
 )
@@ -34,10 +37,7 @@ from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES
-from polars_wroc.thresholds.search import (
-    ROWS_REJECTED,
-    ROWS_SELECTED,
-)
+from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
 
 class Measured(NamedTuple):
@@ -55,11 +55,12 @@ class Measured(NamedTuple):
 def measure(rows: Rows, plan: AuditPlan) -> Measured:
     """Measure checked rows; their keys are the attributes and, for several scores, the model."""
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
-    interval = plan.interval.for_rows(rows)
-    reference = read_reference(
-        plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows
-    )
-    ranked, missing = rank_segments(rows, plan.scores, reference, interval)
+    interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
+    return measure_segments(plan, *rank_segments(rows, plan.scores, reference, interval))
+
+
+def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRows) -> Measured:
+    """Measure ranked rows."""
     rows = ranked.rows
     cells = count_decisions(rows, plan, ranked)
     sums, points = sum_segments(rows, plan, ranked)
@@ -68,9 +69,16 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     at_threshold = None
     if cells is not None:
         at_threshold = collect(in_columns(cells, plan.metrics.steps), reproducible=True).lazy()
-    segments = Segments(sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, interval)
+    segments = Segments(
+        sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, ranked.interval
+    )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     return lay_out(segments, plan, missing, calibrated=calibrated)
+
+
+def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
+    """Return what the segments of an attribute are compared with if none is named."""
+    return read_reference(plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows)
 
 
 def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.LazyFrame | None:
@@ -78,7 +86,7 @@ def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.L
     if plan.choice is None:
         return None
     # Sorted, so that they add up to the same bits each time.
-    smallest = ranked.decisions(plan.choice).sort(rows.keys).lazy()
+    smallest = ranked.decisions(ranked.thresholds(plan.choice).lazy()).sort(rows.keys).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -92,33 +100,48 @@ def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.L
     return collect(pl.concat(tables), reproducible=True).lazy()
 
 
+class WantedSums(NamedTuple):
+    """Sums that add up over the smallest segments, and those of each grouping that do not."""
+
+    of_smallest: dict[str, pl.Expr]
+    of_groupings: list[dict[str, pl.Expr]]
+
+
+def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSums:
+    """Return the sums over rows that the tables of the result are computed from."""
+    of_segment = summary_sums(rows, ranked.interval, ranked.curve)
+    if not rows.binned:
+        of_segment |= calibration_sums(rows, plan.tests.weight_type)
+        of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
+    of_group = ranked.reference.aggregates(ranked.curve)
+    of_size = {name: of_group[name] for name in OWN_WEIGHTS}
+    # Sums that do not depend on ranks add up over the smallest segments.
+    of_smallest = {
+        name: value
+        for name, value in (of_segment | of_group).items()
+        if not ranked.depends_on_ranks(name, value)
+    }
+    of_groupings = []
+    for grouping in plan.groupings:
+        # The overall sample is compared with nothing, but is large enough or not.
+        wanted = of_segment | (of_group if grouping.keys else of_size)
+        of_groupings.append(
+            {name: value for name, value in wanted.items() if name not in of_smallest}
+        )
+    return WantedSums(of_smallest, of_groupings)
+
+
 def sum_segments(
     rows: Rows, plan: AuditPlan, ranked: RankedSegments
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    reference = ranked.reference
-    of_segment = summary_sums(rows, ranked.interval)
-    if not rows.binned:
-        of_segment |= calibration_sums(rows, plan.tests.weight_type)
-        of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
-    of_size = {name: reference.aggregates[name] for name in OWN_WEIGHTS}
-    aggregates = of_segment | reference.aggregates
-    # Sums that do not depend on ranks add up over the smallest segments.
-    of_smallest = {
-        name: value
-        for name, value in aggregates.items()
-        if not ranked.depends_on_ranks(name, value)
-    }
-    smallest = ranked.unranked_sums(of_smallest).sort(rows.keys).lazy()
-    added = {name: pl.col(name).sum() for name in of_smallest}
+    reference, wanted = ranked.reference, wanted_sums(rows, plan, ranked)
+    smallest = ranked.unranked_sums(wanted.of_smallest).sort(rows.keys).lazy()
+    added = {name: pl.col(name).sum() for name in wanted.of_smallest}
     tables = []
-    for grouping in plan.groupings:
+    for grouping, aggregates in zip(plan.groupings, wanted.of_groupings, strict=True):
         grouped = rows.regrouped(grouping.keys)
-        # The overall sample is compared with nothing, but is large enough or not.
-        wanted = aggregates if grouping.keys else of_segment | of_size
-        own, points = ranked.sums(
-            grouped, {name: value for name, value in wanted.items() if name not in of_smallest}
-        )
+        own, points = ranked.sums(grouped, aggregates)
         sums = join_on_keys(grouped.aggregate(smallest, added), own.lazy(), grouped.keys)
         if grouped.keys:
             sums = sums.sort(grouped.keys)

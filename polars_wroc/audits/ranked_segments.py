@@ -20,10 +20,17 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.missing import MissingRows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
-from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
+from polars_wroc.metrics.summary import (
+    clustered_sums,
+    walked_numbers,
+    with_own_cluster_sums,
+)
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import is_compiled
 from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.placements import RowCurve, row_curve
 from polars_wroc.ranking.thinning import parts_of, thin_placements
 from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
 from polars_wroc.thresholds.rules import Rule
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import CompiledRows
 
-_CURVE_POINTS = 200
+CURVE_POINTS = 200
 
 
 class RankedSums(NamedTuple):
@@ -52,6 +59,11 @@ class RankedSegments(ABC):
     # The rows or, if these have become sorted arrays, none with the same columns.
     rows: Rows
 
+    @property
+    def curve(self) -> RowCurve:
+        """The curves of the segments, or the parts of them, that are summed."""
+        return row_curve()
+
     @abstractmethod
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:
         """Whether a sum comes from `sums`; the others add up over the smallest segments."""
@@ -64,9 +76,13 @@ class RankedSegments(ABC):
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Sum the rows of each segment, grouped by the keys of ``rows``."""
 
+    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+        """Give each model the threshold, or choose one on all rows."""
+        return collect(common_threshold(self.rows, choice))
+
     @abstractmethod
-    def decisions(self, choice: float | Rule) -> pl.DataFrame:
-        """Count the confusion matrix of each of the smallest segments at a common threshold."""
+    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
+        """Count the confusion matrix of each of the smallest segments."""
 
     @abstractmethod
     def groups(self, rows: Rows) -> RankedGroups:
@@ -75,7 +91,17 @@ class RankedSegments(ABC):
 
 @dataclass(frozen=True)
 class PlannedSegments(RankedSegments):
-    """Rows in the order of their scores, which windows rank."""
+    """Rows in the order of their scores, all or those of a range, which windows rank."""
+
+    @property
+    def curve(self) -> RowCurve:
+        """The curves of all rows, or the parts of them in the range."""
+        return row_curve(in_range=self.rows.in_range)
+
+    @property
+    def _own(self) -> Rows:
+        """The rows without those that stand for others."""
+        return replace(self.rows, frame=self.rows.inside(self.rows.frame))
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
         """Whether a sum needs a column that only placed rows have."""
@@ -83,20 +109,19 @@ class PlannedSegments(RankedSegments):
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Aggregate the rows in any order."""
-        return collect(self.rows.aggregate(self.rows.frame, aggregates))
+        return collect(self.rows.aggregate(self._own.frame, aggregates))
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
         # Windows take most of the time, and the sums and the points need the same.
-        placed = collect(place(rows.frame, rows)).lazy()
-        placed = with_own_cluster_sums(placed, rows.keys, self.interval)
-        points = thin_placements(rows, placed, _CURVE_POINTS)
-        return RankedSums(collect(rows.aggregate(placed, aggregates)), collect(points))
+        placed = PlacedRows(collect(rows.inside(place(rows.frame, rows))).lazy(), rows.keys)
+        placed = with_own_cluster_sums(placed, self.interval)
+        points = thin_placements(rows, placed.frame, CURVE_POINTS)
+        return RankedSums(collect(placed.aggregate(aggregates)), collect(points))
 
-    def decisions(self, choice: float | Rule) -> pl.DataFrame:
+    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
-        thresholds = collect(common_threshold(self.rows, choice)).lazy()
-        return collect(confusion_at(self.rows, thresholds))
+        return collect(confusion_at(self._own, thresholds))
 
     def groups(self, rows: Rows) -> PlannedGroups:
         """Return the segments, whose rows are there to be sorted again."""
@@ -111,11 +136,18 @@ class WalkedSegments(RankedSegments):
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
-        return walked_numbers() | self.interval.walk_sums() | self.reference.walk_sums()
+        own = {} if self._clustered else self.interval.walk_sums()
+        return walked_numbers() | own | self.reference.walk_sums()
+
+    @property
+    def _clustered(self) -> bool:
+        return self.interval.options.clustered
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum is one of a walk."""
-        return name in self._walk_sums
+        """Whether a sum is one of a walk, or of placed rows in clusters."""
+        return name in self._walk_sums or (
+            self._clustered and name in self.interval.sums(row_curve(), pl.col)
+        )
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
@@ -127,26 +159,32 @@ class WalkedSegments(RankedSegments):
         return table.select(*keys, **{name: values[name] for name in aggregates})
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Walk along the rows once."""
+        """Walk along the rows once; where they are clustered, sort them within the segments too."""
         compared = not aggregates.keys().isdisjoint(self.reference.walk_sums())
         walked = self.sorted_rows.walk(
             rows.group_keys,
             in_all=compared and self.reference.needs_all,
         )
-        named = {name: self._walk_sums[name] for name in aggregates}
-        points = thin_placements(rows, walked.points.lazy(), _CURVE_POINTS)
-        return RankedSums(walked.sums.select(*rows.keys, **named), collect(points))
+        named = {name: value for name, value in self._walk_sums.items() if name in aggregates}
+        sums = walked.sums.lazy().select(*rows.keys, **named)
+        if self._clustered:
+            sums = join_on_keys(sums, clustered_sums(rows, self.interval), rows.keys)
+        points = thin_placements(rows, walked.points.lazy(), CURVE_POINTS)
+        return RankedSums(collect(sums), collect(points))
 
-    def decisions(self, choice: float | Rule) -> pl.DataFrame:
-        """Sum the rows above and below the threshold."""
-        # Needs numba, which is an extra.
-        from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
-
+    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+        """Do the same with sorted rows."""
         by_rule = isinstance(choice, Rule)
         sorted_rows = self.sorted_rows
         table = sorted_rows.rows_of_partitions() if by_rule else sorted_rows.partition_keys
         rows = replace(self.rows, frame=table.lazy(), compiled="at once" if by_rule else None)
-        thresholds = collect(common_threshold(rows, choice)).lazy()
+        return collect(common_threshold(rows, choice))
+
+    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
+        """Sum the rows above and below the threshold."""
+        # Needs numba, which is an extra.
+        from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
+
         return collect(walked_confusion_at(self.sorted_rows, thresholds))
 
     def groups(self, rows: Rows) -> WalkedGroups:
@@ -159,16 +197,20 @@ def rank_segments(
 ) -> tuple[RankedSegments, MissingRows]:
     """Read the rows of an audit, and rank them by the engine that is to compute them."""
     reader = RowReader(rows, scores)
-    if rows.counted or interval.options.clustered:
-        table: pl.DataFrame | Iterator[pl.DataFrame] = reader.table()
-    else:
-        table = _all_or_many(reader.batches())
+    whole = rows.counted or interval.options.clustered
+    table = reader.table() if whole else _all_or_many(reader.batches())
     if not isinstance(table, pl.DataFrame):
-        return _walk(table, rows, reference, interval), reader.missing()
+        first = next(table)
+        # The rows become sorted arrays.
+        none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
+        return _walk(chain([first], table), none, reference, interval), reader.missing()
     missing = reader.missing()
+    if not rows.counted and is_compiled(table.height):
+        read = Rows(table.lazy(), rows.keys, rows.model_keys, compiled="at once")
+        return _walk(iter([table]), read, reference, interval), missing
     table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
-    ranked = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
-    return PlannedSegments(reference, interval, ranked), missing
+    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
+    return PlannedSegments(reference, interval, read), missing
 
 
 def _all_or_many(batches: Iterator[pl.DataFrame]) -> pl.DataFrame | Iterator[pl.DataFrame]:
@@ -195,11 +237,9 @@ def _walk(
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_batches  # noqa: PLC0415
 
-    frequency = interval.variance.units == "frequency"
-    parts = parts_of(_CURVE_POINTS)
-    first = next(batches)
-    none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
+    frequency = reference.units == "frequency"
+    parts = parts_of(CURVE_POINTS)
     compiled = compile_batches(
-        chain([first], batches), rows.model_keys, rows.keys, frequency=frequency, parts=parts
+        batches, rows.model_keys, rows.keys, frequency=frequency, parts=parts
     )
-    return WalkedSegments(reference, interval, none, compiled)
+    return WalkedSegments(reference, interval, rows, compiled)

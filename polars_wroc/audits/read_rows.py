@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
+from typing import NoReturn
 
 import polars as pl
 
@@ -31,7 +32,7 @@ _ROWS = 1 << 18
 
 
 class RowReader:
-    """Reads the columns that an audit needs, with categories for keys that are texts.
+    """Reads the columns that an audit needs, with categories for keys and clusters that are texts.
 
     What is counted is complete when all rows have been read.
     """
@@ -65,10 +66,7 @@ class RowReader:
         """Return what is missing, if the rows can be audited; else raise."""
         require_one_negative_label(zeros=self._zeros, minuses=self._minuses)
         if not self._complete:
-            lacking = f": {self._incomplete:,} rows lack a label, score or weight"
-            why = lacking if self._incomplete else ""
-            msg = f"`frame` must have rows to audit; found none{why}"
-            raise ValueError(msg)
+            refuse_no_rows("frame", self._incomplete)
         return reduce(add, self._missing) if self._missing else MissingRows(groups={})
 
     def _columns(self) -> pl.LazyFrame:
@@ -78,7 +76,8 @@ class RowReader:
         if rows.binned:
             # A bin with one score in each group may have several scores in a segment.
             carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-        return with_categories(rows.frame, rows.keys).select(*rows.keys, SCORE, *carried, WEIGHT)
+        texts = [*rows.keys, *(name for name in [CLUSTER] if name in schema)]
+        return with_categories(rows.frame, texts).select(*rows.keys, SCORE, *carried, WEIGHT)
 
     def _seen(self, batch: pl.DataFrame) -> pl.DataFrame:
         """Count what is missing in a batch, and drop the columns that tell."""
@@ -96,3 +95,10 @@ class RowReader:
         if MISSING_MARKS in batch.columns:
             self._missing.append(count_missing(batch, self._group_names, self._scores))
         return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
+
+
+def refuse_no_rows(argument: str, left_out: int) -> NoReturn:
+    """Raise if there is nothing to audit, since so many rows were left out."""
+    why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
+    msg = f"`{argument}` must have rows to audit; found none{why}"
+    raise ValueError(msg)

@@ -79,7 +79,10 @@ class Segments(NamedTuple):
         points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
         place = self.sums.select(self.keys).with_row_index(_PLACE)
         both = pl.concat([origins, points.select(*self.keys, *cells)])
-        ordered = join_on_keys(both, place, self.keys).sort(_PLACE, "tp", "fp")
+        # By threshold, since equal weights that were added up in ranges may differ by rounding.
+        ordered = join_on_keys(both, place, self.keys).sort(
+            _PLACE, "threshold", "tp", "fp", descending=[False, True, False, False]
+        )
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 

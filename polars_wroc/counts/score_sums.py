@@ -65,6 +65,18 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
     return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
+def as_counted(rows: Rows) -> Rows:
+    """Let each row represent one, where the rows do not represent several already."""
+    if rows.counted:
+        return rows
+    sums = {
+        ROW_COUNT: rows.multiplicity,
+        ROW_SQUARES: rows.signed_squares.abs(),
+        ROW_CUBES: rows.signed_cubes.abs(),
+    }
+    return replace(rows, frame=rows.frame.with_columns(**sums))
+
+
 def row_sums(rows: Rows) -> pl.LazyFrame:
     """Return the sums that each row adds to the counts."""
     weight, number = pl.col(WEIGHT), rows.multiplicity

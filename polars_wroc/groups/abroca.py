@@ -31,12 +31,6 @@ _ROWS = "__rows"
 _SIDES = ("own", "rest")
 
 
-def distances_to_rest(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
-    """Compute the ``abroca`` of each group and model; no rows for those where it is null."""
-    ordered, names = number_groups(rows, within_limit)
-    return with_names(distances(ordered, rows.model_keys).drop_nulls("abroca"), names, rows)
-
-
 def number_groups(rows: Rows, within_limit: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """Sort the rows for `distances`; also return the keys and number of each group.
 

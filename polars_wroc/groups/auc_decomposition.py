@@ -8,7 +8,9 @@ from polars_wroc.groups.auc_sums import weights_by_class
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.collect import FrameT, like_input
+from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.collect import FrameT, collect, like_input
+from polars_wroc.plans.engine import run
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.ranking.curve import if_both_classes
@@ -19,6 +21,7 @@ from polars_wroc.ranking.placements import (
     with_placements_among,
     with_rank_weights,
 )
+from polars_wroc.ranking.walk_sums import walk_sum
 
 DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
 # Weights of positive-negative pairs, divided by the weight of all negatives since a product of two
@@ -107,6 +110,15 @@ def auc_decomposition(
 
 def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
     """Sum the weights of each class and of the misranked pairs, per model."""
+    misranked = {_MISRANKED_PAIRS: pl.col(_MISRANKED_PAIRS).sum()}
+    planned = _over_groups(_plan_groups(rows, models), models, misranked)
+    if rows.compiled is None or rows.counted:
+        return planned
+    return run(rows.compiled, lambda: _walk_pairs(rows, models), planned.collect_schema())
+
+
+def _plan_groups(rows: Rows, models: Rows) -> pl.LazyFrame:
+    """Plan the sums of each group."""
     misranked = {_PROPORTION_MISRANKED: rank_weights().misranked / pl.col(NEGATIVES)}
     sorted_rows = by_descending_score(rows)
     placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), misranked)
@@ -115,7 +127,7 @@ def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
     positive, negative = weights_by_class().values()
     # In a group without negatives no pair is misranked.
     own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
-    of_groups = rows.aggregate(
+    return rows.aggregate(
         placed,
         {
             POSITIVES: positive.sum(),
@@ -124,15 +136,37 @@ def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
             _MISRANKED_WITHIN: (positive * own_misranked).sum(),
         },
     )
+
+
+def _walk_pairs(rows: Rows, models: Rows) -> pl.DataFrame:
+    """Compute the sums of each model by the compiled engine."""
+    # Needs numba, which is an extra.
+    from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+
+    compiled = compile_rows(rows, models.keys)
+    misranked = pl.col(walk_sum("placements", "pos")).fill_nan(0.0)
+    of_groups = compiled.walk(rows.group_keys).sums.select(
+        *rows.keys,
+        pl.col(walk_sum("weight", "pos")).alias(POSITIVES),
+        pl.col(walk_sum("weight", "neg")).alias(NEGATIVES),
+        misranked.alias(_MISRANKED_WITHIN),
+    )
+    overall = compiled.walk().sums.select(*models.keys, misranked.alias(_MISRANKED_PAIRS))
+    sums = _over_groups(of_groups.sort(rows.keys).lazy(), models, {})
+    return collect(join_on_keys(sums, overall.lazy(), models.keys), reproducible=True)
+
+
+def _over_groups(of_groups: pl.LazyFrame, models: Rows, sums: dict[str, pl.Expr]) -> pl.LazyFrame:
+    """Add up the sums of groups, and the weights of pairs within and between them."""
     negatives = pl.col(NEGATIVES).sum()
     own, others = pl.col(NEGATIVES) / negatives, (negatives - pl.col(NEGATIVES)) / negatives
-    sums = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES, _MISRANKED_PAIRS)}
+    weights = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES)}
     pairs = {
         _MISRANKED_WITHIN: (pl.col(_MISRANKED_WITHIN) * own).sum(),
         _WITHIN: (pl.col(POSITIVES) * own).sum(),
         _BETWEEN: (pl.col(POSITIVES) * others).sum(),
     }
-    return Rows(of_groups, models.keys).aggregate(of_groups, sums | pairs)
+    return models.aggregate(of_groups, weights | pairs | sums)
 
 
 def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:

@@ -11,7 +11,7 @@ from polars_wroc.inputs.rows import CLASSES, class_weights
 from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.placements import row_curve
+from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact
@@ -71,9 +71,8 @@ class AucSums:
         """Column of the weight of the misranked pairs, summed over the rows of one class."""
         return self.variance.column("misranked_pairs", side)
 
-    def sums(self) -> dict[str, pl.Expr]:
+    def sums(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Aggregate placed rows to the sums that `steps` need."""
-        curve = row_curve()
         return self.variance.sums(curve.placements, pl.col) | {
             self.variance.centre: curve.one_minus_auc
         }

@@ -24,7 +24,8 @@ from polars_wroc.ranking.numbered_rows import array_of
 
 # Of two groups each is the complement of the other: the same sums, with the sides exchanged.
 _PAIR, _EXCHANGED = 2, [2, 3, 0, 1, 4]
-# Rows times groups of a task, which Ctrl-C cannot end; and the groups that make a permutation pay.
+# Rows times groups of a task, which Ctrl-C cannot end; and the groups that make a permutation pay,
+# without which each group is a task.
 _MOST_ROWS, _LEAST_GROUPS = 20_000_000, 8
 
 
@@ -84,7 +85,7 @@ def _measure(models: Sequence[_SortedRows], groups: int, seeds: Sequence[int]) -
     sums = np.empty((1 + len(seeds), len(models), groups, len(AREA_SUMS)))
     measured = 1 if groups == _PAIR else groups
     places = pl.int_range(max((len(rows.signed) for rows in models), default=0), eager=True)
-    at_once = max(_LEAST_GROUPS, _MOST_ROWS // max(1, places.len()))
+    at_once = max(_LEAST_GROUPS, _MOST_ROWS // max(1, places.len())) if seeds else 1
     cuts = [*range(0, measured, at_once), measured]
 
     def permute(number: int, a: int, b: int) -> None:
@@ -92,12 +93,10 @@ def _measure(models: Sequence[_SortedRows], groups: int, seeds: Sequence[int]) -
         for model, rows in enumerate(models):
             _permute(rows, hashes, a, b, sums[number, model])
 
-    with Progress(1 + len(seeds), "permutations") as progress:
-        threads.run(
-            permute,
-            [(number, a, b) for number in range(len(sums)) for a, b in pairwise(cuts)],
-            lambda: progress.advance(1 / (len(cuts) - 1)),
-        )
+    calls = [(number, a, b) for number in range(len(sums)) for a, b in pairwise(cuts)]
+    total, things = (len(sums), "permutations") if seeds else (len(calls), "groups")
+    with Progress(total, things) as progress:
+        threads.run(permute, calls, lambda: progress.advance(total / len(calls)))
     if groups == _PAIR:
         sums[:, :, 1] = sums[:, :, 0][..., _EXCHANGED]
     return sums

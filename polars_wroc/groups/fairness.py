@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.groups.abroca import distances_to_rest
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.fairness_metrics import (
     ABROCA,
@@ -15,6 +14,7 @@ from polars_wroc.groups.fairness_metrics import (
     METRICS,
 )
 from polars_wroc.groups.min_rows import both_large_enough, large_enough, outside
+from polars_wroc.groups.rest_distances import distances_to_rest
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn

@@ -27,7 +27,7 @@ from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import run
 from polars_wroc.plans.steps import as_struct, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements, with_rank_weights
+from polars_wroc.ranking.placements import add_placements, row_curve, with_rank_weights
 from polars_wroc.ranking.walk_sums import walked_class_counts
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted_together
@@ -89,8 +89,9 @@ def _plan_sums(
 ) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """Plan the sums of each group, and its cells at its threshold."""
     placed = place(reference.place_among_all(by_descending_score(rows)), rows)
+    aggregates = reference.aggregates(row_curve()) | rows.class_counts()
     # Sorted, because the first of several groups with the highest AUC is the reference.
-    sums = rows.aggregate(placed, reference.aggregates | rows.class_counts()).sort(rows.keys)
+    sums = rows.aggregate(placed, aggregates).sort(rows.keys)
     sums = reference.completed(sums, PlannedGroups(rows, rows.keys, rows.model_keys))
     sums = with_bin_slack(sums, rows, rows.model_keys)
     return sums, None if thresholds is None else confusion_at(rows, thresholds)

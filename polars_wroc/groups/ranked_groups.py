@@ -15,7 +15,7 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements
+from polars_wroc.ranking.placements import add_placements, row_curve
 
 if TYPE_CHECKING:
     # Needs numba, which is an extra.
@@ -55,8 +55,9 @@ class PlannedGroups(RankedGroups):
             pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
         )
         sorted_rows = by_descending_score(Rows(others, keys, in_order=self.rows.in_order))
-        placed = add_placements(sorted_rows, keys, pl.col(WEIGHT))
-        summed = placed.group_by(keys).agg(**sums.sums())
+        placed = self.rows.inside(add_placements(sorted_rows, keys, pl.col(WEIGHT)))
+        curve = row_curve(in_range=self.rows.in_range)
+        summed = placed.group_by(keys).agg(**sums.sums(curve))
         return summed.rename({out: key for key, out in left_out.items()})
 
 

@@ -14,6 +14,7 @@ from polars_wroc.groups.ranked_groups import RankedGroups
 from polars_wroc.metrics.auc_variance import Units
 from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.stats.difference_tests import AucEstimate
 
 DIFFERENCE_VARIANCE = "__difference_variance"
@@ -64,10 +65,13 @@ class Reference(ABC):
         """Add to sorted rows the columns that depend on the rows of all groups."""
         return sorted_rows
 
-    @property
     @abstractmethod
-    def aggregates(self) -> dict[str, pl.Expr]:
-        """Sums over the placed rows of a group."""
+    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
+        """Sums over the placed rows of a group, or over a part of its curve."""
+
+    def to_add_up(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Complete the sums over ranges of scores, numbered by `RANGE`, so that they add up."""
+        return sums
 
     @abstractmethod
     def walk_sums(self) -> dict[str, pl.Expr]:
@@ -77,6 +81,14 @@ class Reference(ABC):
     def needs_all(self) -> bool:
         """Whether a walk needs the sums among the rows of all groups."""
         return False
+
+    def nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the groups for which `completed` needs the sums over all others."""
+        return sums.clear()
+
+    def sums_without(self, groups: RankedGroups, large: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG002
+        """Sum all others than each of these groups, given by its keys."""
+        return large
 
     def completed(self, sums: pl.LazyFrame, groups: RankedGroups) -> pl.LazyFrame:  # noqa: ARG002
         """Add sums to those of sorted groups that cannot be computed from them exactly."""
@@ -128,10 +140,9 @@ class ReferenceGroup(Reference):
     def _own(self) -> AucSums:
         return AucSums("own", self.units)
 
-    @property
-    def aggregates(self) -> dict[str, pl.Expr]:
+    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sums over the rows of a group."""
-        return self._own.sums()
+        return self._own.sums(curve)
 
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Name the sums of a walk so."""

@@ -20,6 +20,7 @@ from polars_wroc.groups.rest_sums import RestSums
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.stats.difference_tests import AucEstimate
 
 # A group with more than this proportion of a class is nearly all rows.
@@ -41,10 +42,13 @@ class _UsesComplement(Reference):
         """Add the weights that each row misranks overall, and that all rows misrank with it."""
         return self._sums.place(sorted_rows)
 
-    @property
-    def aggregates(self) -> dict[str, pl.Expr]:
+    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sums over the rows of a group; those over all rows are computed from its rows too."""
-        return self._sums.aggregates
+        return self._sums.aggregates(curve)
+
+    def to_add_up(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Add what only all ranges together tell of the rows that misrank each other."""
+        return self._sums.to_add_up(sums)
 
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Name the sums of a walk so."""
@@ -55,16 +59,20 @@ class _UsesComplement(Reference):
         """The sums over the complement are those over all rows minus those of the group."""
         return True
 
+    def sums_without(self, groups: RankedGroups, large: pl.LazyFrame) -> pl.LazyFrame:
+        """Sum the complement of each of these groups."""
+        return groups.sums_without(large, self._sums.rest)
+
     def completed(self, sums: pl.LazyFrame, groups: RankedGroups) -> pl.LazyFrame:
         """Add the sums over the complement of groups that are nearly all rows; else null."""
         sums, rest = sums.cache(), self._sums.rest
-        large = self._nearly_all(sums).select(groups.keys)
-        direct = groups.sums_without(large, rest).with_columns(**rest.to_weights(pl.col))
-        names = [*rest.sums(), *rest.to_weights(pl.col)]
+        large = self.nearly_all(sums).select(groups.keys)
+        direct = self.sums_without(groups, large).with_columns(**rest.to_weights(pl.col))
+        names = [*rest.walk_sums(), *rest.to_weights(pl.col)]
         named = [pl.col(name).alias(self._sums.direct(name)) for name in names]
         return join_on_keys(sums, direct.select(*groups.keys, *named), groups.keys)
 
-    def _nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+    def nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the groups with nearly all weight, or nearly all squared weight, of a class."""
         own = self._sums.own
         totals = [pl.col(own.power(n, side)) for n in ("weight", "squares") for side in CLASSES]

@@ -15,15 +15,16 @@ from operator import add
 import polars as pl
 
 from polars_wroc.groups.auc_sums import OTHER, POWERS, AucSums, weights_by_class
-from polars_wroc.inputs.columns import WEIGHT
+from polars_wroc.inputs.columns import OUTSIDE, RANGE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, unit_weight
-from polars_wroc.plans.by_keys import over
+from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.placements import (
     AHEAD,
     MISRANKED,
     TIED,
+    RowCurve,
     rank_weights,
     with_placements_among,
 )
@@ -85,12 +86,39 @@ class RestSums:
         placed = with_placements_among(placed, self.partition_keys, squares, columns)
         misranked = {_SQUARES_MISRANKED: around.misranked}
         weights_misranked = squares * pl.col(_ALL_MISRANKED)
+        if OUTSIDE in sorted_rows.collect_schema():
+            # What the rows outside of a range misrank is not known yet: see `to_add_up`.
+            weights_misranked = pl.when(~pl.col(OUTSIDE)).then(weights_misranked).otherwise(0.0)
         return with_placements_among(placed, self.partition_keys, weights_misranked, misranked)
 
-    @property
-    def aggregates(self) -> dict[str, pl.Expr]:
+    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sums over the rows of a group: its own, `group_in_all` and `_all_in_group`."""
-        return self.own.sums() | self._group_in_all_sums() | self._all_in_group_sums()
+        return self.own.sums(curve) | self._group_in_all_sums() | self._all_in_group_sums()
+
+    def to_add_up(self, sums: pl.LazyFrame) -> pl.LazyFrame:
+        """Add to the sums over ranges the terms of rows of one range and rows of another.
+
+        All else follows from the weights above and below a range. Every row misranks the rows of
+        the other class in all ranges above it, or in all below, with whatever these misrank.
+        """
+        moments = {side: self.group_in_all.misranked("first", side) for side in CLASSES}
+        of_range = [*self.partition_keys, RANGE]
+        totals = sums.group_by(of_range).agg(pl.col(name).sum() for name in moments.values())
+        above = pl.col(moments["neg"]).shift(1, fill_value=0.0).cum_sum()
+        below = pl.col(moments["pos"]).shift(-1, fill_value=0.0).cum_sum(reverse=True)
+        others = totals.sort(RANGE).select(
+            *of_range,
+            over(above, self.partition_keys).alias("__others_pos"),
+            over(below, self.partition_keys).alias("__others_neg"),
+        )
+        joined = join_on_keys(sums, others, of_range)
+        columns = {}
+        for side in CLASSES:
+            weight, cross = pl.col(self.own.weight(side)), self._all_in_group.cross(OTHER[side])
+            # Without weight nothing is added, not even what overflows.
+            added = pl.when(weight > 0).then(weight * pl.col(f"__others_{side}")).otherwise(0.0)
+            columns[cross] = pl.col(cross) + added
+        return joined.with_columns(**columns).drop(f"__others_{side}" for side in CLASSES)
 
     def _group_in_all_sums(self) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_wroc.groups.abroca import MOST_GROUPS, distances_to_rest
+from polars_wroc.groups.abroca import MOST_GROUPS
+from polars_wroc.groups.rest_distances import distances_to_rest
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
@@ -172,7 +173,8 @@ def _mean(auc: pl.Expr, power: float) -> pl.Expr:
         return auc.log().mean().exp()
     # Divided by the AUC that counts most, so that no power overflows.
     scale = auc.min() if power < 0 else auc.max()
-    scaled = (auc / scale).fill_nan(1.0)
+    # Polars multiplies by the inverse, which may give less than 1 for the scale itself.
+    scaled = pl.when(auc == scale).then(1.0).otherwise(auc / scale)
     return scale * scaled.pow(power).mean().pow(1 / power)
 
 

@@ -38,6 +38,10 @@ ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes
 # The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
 # rows in the bin of its own group have several scores.
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
+# Whether a row is outside of a range of scores, and stands for all rows above or below it.
+OUTSIDE = "__outside"
+# The number of a row's range of scores, from the highest range down.
+RANGE = "__range"
 
 
 class Typed(NamedTuple):

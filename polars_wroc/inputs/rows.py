@@ -10,6 +10,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_wroc.inputs.columns import (
+    OUTSIDE,
     ROW_COUNT,
     ROW_CUBES,
     ROW_SQUARES,
@@ -60,7 +61,8 @@ class Rows:
     Rows of weight zero are dropped; missing rows have a null score and weight. A row may represent
     `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
     weights. In a bin these have scores up to `SCORE_HIGH`, and `SEVERAL_SCORES` says whether they
-    differ.
+    differ. If there is a column `OUTSIDE`, the rows are those of a range of scores, and one row for
+    each class of each group stands for all rows above the range, and one for those below.
 
     The keys have internal names (`internal_keys`), so that a group may have the name of any column
     of a plan. `result` restores the caller's names.
@@ -107,6 +109,15 @@ class Rows:
     def binned(self) -> bool:
         """Whether a row may represent rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
+
+    @property
+    def in_range(self) -> bool:
+        """Whether the rows are those of a range of scores, and some stand for all others."""
+        return OUTSIDE in self.frame.collect_schema()
+
+    def inside(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Leave out of a frame made of the rows those that stand for others."""
+        return frame.filter(~pl.col(OUTSIDE)).drop(OUTSIDE) if self.in_range else frame
 
     def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
         """Raise at collect if a bin has scores on both sides of a threshold."""

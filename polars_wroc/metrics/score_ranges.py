@@ -25,19 +25,20 @@ from polars_wroc.counts.score_sums import (
     row_sums,
     rows_from_counts,
 )
-from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.roc_auc_ci import IntervalOptions
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
-from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
+from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.ranking.placements import add_placements, row_curve
 
 _BINNING = Binning(None)
 _PARTS = _BINNING.parts
-_BIN, _RANGE, _AROUND, _ROWS, _KNOWN = "__bin", "__range", "__around", "__rows", "__known"
+_WEIGHTS = ("w_pos", "w_neg", "w2_pos", "w2_neg")
+_BIN, _ROWS, _KNOWN = "__bin", "__rows", "__known"
 # Scores with their own bin need no second pass if they have this proportion of a range's rows.
 _WORTH_KNOWING = 1 / 8
 # A range with this many times the rows it should have has few distinct scores.
@@ -90,20 +91,27 @@ class ScoreRange:
 
     def sums(self, rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
         """Return the sums over the range that `add_ranges` adds up."""
-        sums = summary_sums(rows, options.for_rows(rows), _part_of_curve())
+        sums = summary_sums(rows, options.for_rows(rows), row_curve(in_range=True))
         return rows.aggregate(self.place(rows), sums)
 
     def place(self, rows: Rows) -> pl.LazyFrame:
         """Rank the rows of the range among those of all ranges."""
-        here = by_descending_score(rows).with_columns(pl.lit(value=False).alias(_AROUND))
-        # One row with the weight above or below the range acts like all rows there.
+        ranked = self.between(rows)
+        return ranked.inside(add_placements(ranked.frame, rows.keys, pl.col(WEIGHT)))
+
+    def between(self, rows: Rows) -> Rows:
+        """Sort the rows of the range, between rows that stand for all above and below it.
+
+        One row with their weight, and if rows are counted their squared weights, acts like all.
+        """
+        inside, outside = (pl.lit(value=value).alias(OUTSIDE) for value in (False, True))
+        names = [*rows.keys, WEIGHT, *([ROW_SQUARES] if rows.counted else [])]
         above, below = (
-            around.lazy().with_columns(pl.lit(value=True).alias(_AROUND))
-            for around in (self.above, self.below)
+            around.lazy().select(*names, outside) for around in (self.above, self.below)
         )
-        all_rows = pl.concat([above, here, below], how="diagonal_relaxed")
-        placed = add_placements(all_rows, rows.keys, pl.col(WEIGHT).cast(pl.Float64))
-        return placed.filter(~pl.col(_AROUND)).drop(_AROUND)
+        here = by_descending_score(rows).with_columns(inside, pl.col(WEIGHT).cast(pl.Float64))
+        frame = pl.concat([above, here, below], how="diagonal_relaxed")
+        return replace(rows, frame=frame, in_order=True)
 
 
 def span_of(counts: pl.DataFrame) -> Span:
@@ -116,19 +124,19 @@ def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -
     counts = collect(check_labels(counts.lazy(), keys))
     numbered = counts.with_columns(score_bin(pl.col(LOW), _PARTS).alias(_BIN))
     cuts = _cut(numbered, rows_per_range)
-    numbered = numbered.join(cuts.select(_BIN, _RANGE), on=_BIN, nulls_equal=True)
-    weights = numbered.group_by(*keys, _RANGE).agg(pl.col("w_pos", "w_neg").sum())
-    spans = cuts.group_by(_RANGE).agg(
+    numbered = numbered.join(cuts.select(_BIN, RANGE), on=_BIN, nulls_equal=True)
+    weights = numbered.group_by(*keys, RANGE).agg(pl.col(_WEIGHTS).sum())
+    spans = cuts.group_by(RANGE).agg(
         pl.col(LOW).min(), pl.col(HIGH).max(), pl.col(_ROWS).sum(), pl.col(_KNOWN).first()
     )
     ranges = []
-    for number, low, high, rows, known in spans.sort(_RANGE).iter_rows():
-        of_range = pl.col(_RANGE) == number
+    for number, low, high, rows, known in spans.sort(RANGE).iter_rows():
+        of_range = pl.col(RANGE) == number
         ranges.append(
             ScoreRange(
                 Span(low, high, counted=rows > _TOO_MANY * rows_per_range),
-                above=_around(weights.filter(pl.col(_RANGE) < number), keys),
-                below=_around(weights.filter(pl.col(_RANGE) > number), keys),
+                above=_around(weights.filter(pl.col(RANGE) < number), keys),
+                below=_around(weights.filter(pl.col(RANGE) > number), keys),
                 known=numbered.filter(of_range).select(counts.columns) if known else None,
             )
         )
@@ -136,9 +144,9 @@ def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -
     return ranges or [ScoreRange(Span(None, None), no_weights, no_weights, counts)]
 
 
-def together(frames: Sequence[pl.LazyFrame], keys: list[str]) -> Rows:
+def together(frames: Sequence[pl.LazyFrame], keys: list[str], model_keys: list[str]) -> Rows:
     """Concatenate the rows of a range from several parts."""
-    return Rows(pl.concat(frames, how="diagonal_relaxed"), keys)
+    return Rows(pl.concat(frames, how="diagonal_relaxed"), keys, model_keys)
 
 
 def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFrame:
@@ -148,11 +156,16 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
     return aggregate(parts, keys, {name: _added(name) for name in names})
 
 
+def of_whole_curve(sums: pl.LazyFrame) -> pl.LazyFrame:
+    """Limit an AUC that was added up, whose last digits may be beyond 1."""
+    return sums.with_columns(pl.col("auc").clip(0.0, 1.0))
+
+
 def summary_of_ranges(
     sums: Sequence[pl.DataFrame], rows: Rows, options: IntervalOptions
 ) -> pl.LazyFrame:
     """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
-    whole = add_ranges(sums, rows.keys).with_columns(pl.col("auc").clip(0.0, 1.0))
+    whole = of_whole_curve(add_ranges(sums, rows.keys))
     return rows.result(summary_of(whole, options.for_rows(rows)), SUMMARY_COLUMNS)
 
 
@@ -175,28 +188,29 @@ def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
     bins = bins.with_columns((low.is_null() | (alone & enough)).alias(_KNOWN))
     stretch = pl.col(_KNOWN).rle_id()
     before = rows.cum_sum().over(stretch) - rows
-    return bins.with_columns(pl.struct(stretch, before // rows_per_range).rle_id().alias(_RANGE))
+    return bins.with_columns(pl.struct(stretch, before // rows_per_range).rle_id().alias(RANGE))
 
 
 def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return a row with the total weight of each class of each group."""
-    total = aggregate(weights.lazy(), keys, {n: pl.col(n).sum() for n in ("w_pos", "w_neg")})
-    sides = [pl.col("w_pos"), -pl.col("w_neg")]
-    rows = pl.concat([total.select(*keys, side.alias(WEIGHT)) for side in sides])
+    total = aggregate(weights.lazy(), keys, {name: pl.col(name).sum() for name in _WEIGHTS})
+    sides = {"w2_pos": pl.col("w_pos"), "w2_neg": -pl.col("w_neg")}
+    rows = pl.concat(
+        [
+            total.select(*keys, side.alias(WEIGHT), pl.col(squares).alias(ROW_SQUARES))
+            for squares, side in sides.items()
+        ]
+    )
     return collect(rows.filter(pl.col(WEIGHT) != 0))
-
-
-def _part_of_curve() -> RowCurve:
-    """Refer to the rows of a range, with the totals of all ranges."""
-    positives, negatives = pl.col(POSITIVES).first(), pl.col(NEGATIVES).first()
-    return replace(row_curve(), positives=positives, negatives=negatives)
 
 
 def _by_score(rows: Rows) -> Rows:
     """Pool the rows of a class that have the same score."""
-    return rows_by_score(add_up(row_sums(rows), rows.keys, pl.col(LOW)), rows.keys)
+    counts = add_up(row_sums(rows), rows.keys, pl.col(LOW))
+    return rows_by_score(counts, rows.keys, rows.model_keys)
 
 
-def rows_by_score(state: pl.LazyFrame, keys: list[str]) -> Rows:
+def rows_by_score(counts: pl.LazyFrame, keys: list[str], model_keys: list[str]) -> Rows:
     """Turn counts by score into rows."""
-    return rows_from_counts(state.with_columns(pl.col(LOW).alias(SCORE)), keys, [], binned=False)
+    named = counts.with_columns(pl.col(LOW).alias(SCORE))
+    return rows_from_counts(named, keys, model_keys, binned=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from polars_wroc.counts.binned_rows import pool_in_bins
@@ -20,7 +18,7 @@ from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placed_rows import PlacedRows
-from polars_wroc.ranking.placements import RowCurve, row_curve, with_cluster_sums
+from polars_wroc.ranking.placements import RowCurve, row_curve
 from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.walk_sums import MISSING_ROWS, walk_sum, walked_class_counts
 
@@ -184,12 +182,18 @@ def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
         )
         return walked.select(*rows.keys, **walked_numbers(), **interval.walk_sums())
 
-    def sums_of(placed: PlacedRows) -> pl.LazyFrame:
-        if interval.options.clustered:
-            placed = placed.with_cluster_sums(interval.cluster_sums(row_curve().placements))
-        return placed.aggregate(summary_sums(rows, interval))
+    return _sum_placed(rows, interval, summary_sums(rows, interval))
 
-    return reduce_placed(rows, sums_of)
+
+def clustered_sums(rows: Rows, interval: Interval) -> pl.LazyFrame:
+    """Reduce each group to those of these sums that its interval needs."""
+    return _sum_placed(rows, interval, interval.sums(row_curve(), pl.col))
+
+
+def _sum_placed(rows: Rows, interval: Interval, sums: dict[str, pl.Expr]) -> pl.LazyFrame:
+    return reduce_placed(
+        rows, lambda placed: with_own_cluster_sums(placed, interval).aggregate(sums)
+    )
 
 
 def summary_columns(sums: pl.LazyFrame) -> list[str]:
@@ -197,13 +201,11 @@ def summary_columns(sums: pl.LazyFrame) -> list[str]:
     return [*SUMMARY_COLUMNS, *(name for name in AUC_BOUNDS if name in sums.collect_schema())]
 
 
-def with_own_cluster_sums(
-    placed: pl.LazyFrame, keys: Sequence[str], interval: Interval
-) -> pl.LazyFrame:
+def with_own_cluster_sums(placed: PlacedRows, interval: Interval) -> PlacedRows:
     """Add to each row the sums over its cluster that the interval needs."""
     if not interval.options.clustered:
         return placed
-    return with_cluster_sums(placed, keys, interval.cluster_sums(row_curve().placements))
+    return placed.with_cluster_sums(interval.cluster_sums(row_curve().placements))
 
 
 def summary_sums(

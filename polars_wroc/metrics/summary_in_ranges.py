@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import polars as pl
@@ -16,21 +16,11 @@ from polars_wroc.inputs.columns import SCORE, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.score_types import frames_alike
+from polars_wroc.metrics.range_passes import PassesInTurn, RangePasses
 from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
-from polars_wroc.metrics.score_ranges import (
-    ScoreRange,
-    Span,
-    add_bin_counts,
-    count_in_bins,
-    cut_ranges,
-    rows_by_score,
-    span_of,
-    summary_of_ranges,
-    together,
-)
+from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, summary_of_ranges
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS
 from polars_wroc.plans.collect import collect
-from polars_wroc.plans.spill_guard import SpillWarning
 
 # Sorting them takes some two gigabytes.
 ROWS_PER_RANGE = 10_000_000
@@ -82,7 +72,8 @@ def summary_in_ranges(
     Counts, weights and the sums for the AUC, its variance and the average precision add up over
     ranges; KS is the largest of the ranges. Many rows with few distinct scores need no second
     pass. There is no ``cluster``, since rows of one cluster may be in different ranges.
-    `polars_wroc.dask.summary` does the same on several machines, all ranges at once.
+    `polars_wroc.dask.summary` does the same on several machines, all ranges at once;
+    `audit_in_ranges` adds up whole audits.
 
     Examples
     --------
@@ -104,13 +95,22 @@ def summary_in_ranges(
     options = IntervalOptions(level, method, weight_type)
     arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
-    counts, spans = _count_each(parts)
-    ranges = cut_ranges(counts, parts[0].keys, rows_per_range)
-    with warnings.catch_warnings():
-        # A range fits in memory.
-        warnings.simplefilter("ignore", SpillWarning)
-        sums = [collect(each.sums(_rows_in(each, parts, spans), options)) for each in ranges]
-    return collect(summary_of_ranges(sums, parts[0], options))
+    return summarise_ranges(PassesInTurn(parts), options, rows_per_range)
+
+
+def summarise_ranges(
+    passes: RangePasses, options: IntervalOptions, rows_per_range: int
+) -> pl.DataFrame:
+    """Summarise the rows of all parts from ranges of about so many rows."""
+    rows = passes.parts[0]
+    rows.check_names(SUMMARY_COLUMNS)
+    ranges = cut_ranges(passes.count(passes.parts), rows.keys, rows_per_range)
+    sums = passes.measure(ranges, partial(_sums, options=options))
+    return collect(summary_of_ranges(sums, rows, options))
+
+
+def _sums(each: ScoreRange, rows: Rows, options: IntervalOptions) -> pl.DataFrame:
+    return collect(each.sums(rows, options))
 
 
 def read_parts(
@@ -121,37 +121,17 @@ def read_parts(
     weight: IntoColumn | None,
     by: IntoColumns | None,
     pos_label: object,
+    *,
+    mark_missing: bool = False,
 ) -> list[Rows]:
     """Read the rows of each part of the data, and check that all have the same groups."""
     listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         arguments.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
-    read = [read_rows(f, label, score, weight, by, pos_label) for f in listed]
-    read[0].check_names(SUMMARY_COLUMNS)
+    read = [
+        read_rows(frame, label, score, weight, by, pos_label, mark_missing=mark_missing)
+        for frame in listed
+    ]
     parts = with_same_keys(argument, read)
     alike = frames_alike(argument, [part.frame for part in parts], SCORE)
     return [replace(part, frame=frame) for part, frame in zip(parts, alike, strict=True)]
-
-
-def _count_each(parts: Sequence[Rows]) -> tuple[pl.DataFrame, list[Span]]:
-    """Count all parts in bins, one after another, and note the span of scores of each."""
-    first, *others = parts
-    counts = collect(count_in_bins(first))
-    spans = [span_of(counts)]
-    for part in others:
-        counted = collect(count_in_bins(part))
-        spans.append(span_of(counted))
-        counts = add_bin_counts([counts, counted], part.keys)
-    return counts, spans
-
-
-def _rows_in(each: ScoreRange, parts: Sequence[Rows], spans: Sequence[Span]) -> Rows:
-    """Take the rows of a range from the parts that may have any."""
-    if each.known is not None:
-        return rows_by_score(each.known.lazy(), parts[0].keys)
-    within = [
-        each.span.of(part).frame
-        for part, span in zip(parts, spans, strict=True)
-        if each.span.meets(span)
-    ]
-    return together(within, parts[0].keys)

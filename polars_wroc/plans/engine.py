@@ -52,19 +52,19 @@ class Config(ContextDecorator):
     The choice holds within the block, in all threads. Outside of a block the environment variable
     ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``.
 
-    The compiled engine computes `audit`, of a LazyFrame too and except with ``cluster``; `summary`,
-    `compare`, `group_gaps`, `partial_aucs` and the quantile bins of
-    `calibration_curve` and `calibration_error`, with clusters too; the curves of
-    `confusion_curve`, `roc_curve`, `pr_curve`, `det_curve`, `gain_curve`, `cost_curve`,
+    The compiled engine computes `audit`, of a LazyFrame too; `summary`, `compare`, `group_gaps`,
+    `partial_aucs` and the quantile bins of `calibration_curve` and `calibration_error`; the curves
+    of `confusion_curve`, `roc_curve`, `pr_curve`, `det_curve`, `gain_curve`, `cost_curve`,
     `tpr_at_fpr`, `fpr_at_tpr`, `threshold_metrics`, `operating_points`, `dominated_models` and
-    `equalized_thresholds`; and the AUCs in `fairness`, `cross_auc` and `subgroup_auc`. Of
+    `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas between curves in
+    `fairness`, `cross_auc` and `subgroup_auc`; all with ``cluster`` too where they take it. Of
     `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows count once for each replicate; it
     draws the same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``.
     With ``bins`` or ``tolerance`` it fills the bins of any table while Polars hands over the rows
     in batches; memory then grows with groups times bins that have rows. Polars computes the rest of
     these, all other tables, expressions, whatever is made of counts, and bins of scores of 128 bits
     or with more than 15 decimal digits. With ``"compiled"`` the tables of a LazyFrame are computed
-    so when they are collected, and their plans cannot be serialised.
+    so when they are collected; their plans do not stream, and need cloudpickle to be serialised.
 
     Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
     `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in

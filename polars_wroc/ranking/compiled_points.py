@@ -61,4 +61,8 @@ def _weights_of_points(points: CurvePoints, names: Sequence[str]) -> list[pl.Ser
 
 def _squares(signed: Array) -> Array:
     """Square the weights, and keep their signs; those of 1 byte are 1."""
-    return signed if signed.dtype == np.int8 else signed * np.abs(signed)
+    if signed.dtype == np.int8:
+        return signed
+    # A square may be infinite.
+    with np.errstate(over="ignore"):
+        return signed * np.abs(signed)

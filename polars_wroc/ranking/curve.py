@@ -179,18 +179,35 @@ def curve_frame(
     """
     rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
     steps = _points(rows, thresholds, _SUMS_OF_SQUARES if squares else ())
+    return rows.sorted_by_keys(points_of_rows(rows, steps, _squares_of_cells() if squares else []))
+
+
+def points_of_rows(
+    rows: Rows, placed: pl.LazyFrame, others: Sequence[pl.Expr] = ()
+) -> pl.LazyFrame:
+    """Return the point of the curve that each row is at, with these ``others`` of its columns."""
     cells = cells_of(pl.col(TP), pl.col(FP), *totals())
-    return rows.sorted_by_keys(
-        steps.select(
-            *rows.keys,
-            threshold_of(pl.col(SCORE)),
-            *(value.alias(name) for name, value in cells.items()),
-            POSITIVES,
-            NEGATIVES,
-            *(_squares_of_cells() if squares else []),
-            *([SEVERAL_SCORES] if rows.binned else []),
-            *([is_moved(pl.col(SCORE)).alias(MOVED)] if _has_whole(steps) else []),
-        )
+    return placed.select(
+        *rows.keys,
+        threshold_of(pl.col(SCORE)),
+        *(value.alias(name) for name, value in cells.items()),
+        POSITIVES,
+        NEGATIVES,
+        *others,
+        *([SEVERAL_SCORES] if rows.binned else []),
+        *([is_moved(pl.col(SCORE)).alias(MOVED)] if _has_whole(placed) else []),
+    )
+
+
+def origins(totals_of: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Return the origin of each curve, given the totals of both classes."""
+    cells = cells_of(pl.lit(0.0), pl.lit(0.0), *totals())
+    return totals_of.select(
+        *keys,
+        pl.lit(float("inf")).alias("threshold"),
+        *(value.alias(name) for name, value in cells.items()),
+        POSITIVES,
+        NEGATIVES,
     )
 
 

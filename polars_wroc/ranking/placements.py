@@ -8,7 +8,7 @@ the placement values give the variance of the AUC (DeLong).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -127,9 +127,16 @@ def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Pla
     return named, Placements(*(ClassRows(next(fields), next(fields)) for _ in placements))
 
 
-def row_curve() -> RowCurve:
-    """Refer to the rows of a frame with the columns of `add_placements`."""
-    return _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
+def row_curve(*, in_range: bool = False) -> RowCurve:
+    """Refer to the rows of a frame with the columns of `add_placements`.
+
+    If these are the rows of a range of scores, the totals are still those of all rows.
+    """
+    curve = _row_curve(pl.col, pl.col(POSITIVES), pl.col(NEGATIVES))
+    if not in_range:
+        return curve
+    positives, negatives = pl.col(POSITIVES).first(), pl.col(NEGATIVES).first()
+    return replace(curve, positives=positives, negatives=negatives)
 
 
 def list_row_curve() -> RowCurve:

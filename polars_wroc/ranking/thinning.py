@@ -44,11 +44,14 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
 def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
     """Do the same for placed rows in any order, without laying out the whole curve.
 
-    The result has thresholds and confusion matrices; the origin only where a row is missing.
+    The result has thresholds and confusion matrices. The origin, where missing rows are, is left
+    out.
     """
     tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
     position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
-    curve = placed.select(*rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP)
+    curve = placed.filter(pl.col(SCORE).is_not_null()).select(
+        *rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP
+    )
     numbered = curve.with_columns(_part(position, max_points).alias(_PART))
     # Each curve rises as the score descends.
     first, last = (
@@ -63,6 +66,13 @@ def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.Laz
     return points.select(
         *rows.keys, threshold_of(pl.col(SCORE)), **cells_of(tp, fp, *totals())
     ).unique()
+
+
+def thin_parts(rows: Rows, points: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
+    """Thin curves of which each part, a range of scores, was thinned before, to the same points."""
+    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
+    columns = {SCORE: pl.col("threshold"), TP: tp, FP: fp, POSITIVES: tp + fn, NEGATIVES: fp + tn}
+    return thin_placements(rows, points.select(*rows.keys, **columns), max_points)
 
 
 def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:

@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
-from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.by_keys import aggregate, join_on_keys
 from polars_wroc.plans.steps import Fields, Step, as_struct
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
@@ -42,15 +42,29 @@ THRESHOLD, _SELECTS = "__threshold", "__selects"
 
 def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
     """Return the cells of each group at the point that the rule chooses."""
+    return choose_point(curve_frame(rows), rows.keys, rule)
+
+
+def choose_point(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.LazyFrame:
+    """Return the cells of each curve at the point that the rule chooses."""
+    best = best_points(curve, keys, rule)
+    if MOVED not in best.collect_schema():
+        return best
+    return best.with_columns(unless_moved(pl.col("threshold"), pl.col(MOVED))).drop(MOVED)
+
+
+def best_points(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.LazyFrame:
+    """Keep the best point of each curve, or of a part of it.
+
+    The best of the best points of the parts, in their order, is that of the curve.
+    """
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
-    best = partial(_is_best, over=rows.keys)
-    curve = curve_frame(rows)
-    for step in _ranking_steps(rule, point, best):
+    for step in _ranking_steps(rule, point, partial(_is_best, over=keys)):
         curve = curve.with_columns(**step(pl.col))
     chosen = _chosen(pl.col, point)
     if MOVED in curve.collect_schema():
-        chosen |= _unless_moved(pl.col, chosen)
-    return rows.aggregate(curve, chosen)
+        chosen[MOVED] = _is_moved(pl.col)
+    return aggregate(curve, keys, chosen)
 
 
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
@@ -162,9 +176,12 @@ def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
 
 
 def _unless_moved(field: Fields, chosen: dict[str, pl.Expr]) -> dict[str, pl.Expr]:
+    return {"threshold": unless_moved(chosen["threshold"], _is_moved(field))}
+
+
+def _is_moved(field: Fields) -> pl.Expr:
     # The first of the best points has the highest threshold.
-    moved = field(MOVED).filter(field(_CHOSEN)).first()
-    return {"threshold": unless_moved(chosen["threshold"], moved)}
+    return field(MOVED).filter(field(_CHOSEN)).first()
 
 
 # Numbers of rows predicted positive and negative; the cells are weights.

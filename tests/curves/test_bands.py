@@ -185,6 +185,7 @@ def test_infinite_scores_are_ranks(kind: Kind) -> None:
     assert_frame_equal(limits[0], limits[1])
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize("kind", KINDS)
 def test_lazy_frame_gives_a_plan_that_serialises(
     grouped: pl.DataFrame, kind: Kind, engine: Engine

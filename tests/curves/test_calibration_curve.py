@@ -146,6 +146,19 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     assert (table["score_min"][1:] > table["score_max"][:-1]).all()
 
 
+@pytest.mark.plans
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_lazy_frame_gives_a_plan_that_serialises(
+    function: Callable[..., Any], strategy: str, engine: Engine
+) -> None:
+    plan = function(sample(1).lazy(), "y", "s", by="g", strategy=strategy)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = function(sample(1), "y", "s", by="g", strategy=strategy)
+    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
+
+
 @pytest.mark.parametrize("function", TABLES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_groups_are_filtered_frames(
@@ -153,10 +166,7 @@ def test_groups_are_filtered_frames(
 ) -> None:
     frame = sample(1)
     options: dict[str, Any] = {"weight": "w", "strategy": strategy, "level": 0.9}
-    plan = function(frame.lazy(), "y", "s", by="g", **options)
-    assert "python" not in plan.explain(optimized=False).lower()
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = shipped.collect(engine=engine)
+    table = function(frame.lazy(), "y", "s", by="g", **options).collect(engine=engine)
     columns = CURVE if function is wroc.calibration_curve else [*ERROR, *ERRORS]
     types = {name: pl.Int64() if name in WHOLE else pl.Float64() for name in columns}
     assert table.schema == {"g": pl.String(), **types}

@@ -267,7 +267,7 @@ def test_groups_and_scores_are_as_if_alone(people: pl.DataFrame, engine: Engine)
     assert one["tp"].to_list() == [0.0, 1.0, 2.0]
 
 
-def test_plan_is_not_run_before_and_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
+def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine) -> None:
     reads = []
 
     def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
@@ -280,6 +280,11 @@ def test_plan_is_not_run_before_and_can_be_shipped(people: pl.DataFrame, engine:
     assert reads == []
     expected = wroc.cost_curve(people, "y", "s", weight="w", by="g")
     assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
+
+
+@pytest.mark.plans
+def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
+    expected = wroc.cost_curve(people, "y", "s", weight="w", by="g")
     lazy = wroc.cost_curve(people.lazy(), "y", "s", weight="w", by="g")
     shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
     assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)

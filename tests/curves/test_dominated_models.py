@@ -219,7 +219,7 @@ def test_one_class_group_is_null_and_columns_are_typed(
     assert_frame_equal(known, pl.concat(alone), abs_tol=1e-12)
 
 
-def test_plan_is_not_run_before_and_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
+def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine) -> None:
     reads = []
 
     def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
@@ -232,6 +232,11 @@ def test_plan_is_not_run_before_and_can_be_shipped(people: pl.DataFrame, engine:
     assert reads == []
     expected = wroc.dominated_models(people, "y", ["s", "w"], by="g")
     assert_frame_equal(plan.collect(engine=engine), expected, abs_tol=1e-12)
+
+
+@pytest.mark.plans
+def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
+    expected = wroc.dominated_models(people, "y", ["s", "w"], by="g")
     lazy = wroc.dominated_models(people.lazy(), "y", ["s", "w"], by="g")
     shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
     assert_frame_equal(shipped.collect(engine=engine), expected, abs_tol=1e-12)

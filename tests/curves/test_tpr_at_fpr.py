@@ -195,6 +195,7 @@ def test_rates_at_a_point_are_those_of_the_band(grouped: pl.DataFrame) -> None:
     assert_frame_equal(points, tops.select(points.columns), abs_tol=1e-12)
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize("rate", ["tpr", "fpr"])
 def test_points_serialise(grouped: pl.DataFrame, rate: str, engine: Engine) -> None:
     function: Any = wroc.fpr_at_tpr if rate == "tpr" else wroc.tpr_at_fpr

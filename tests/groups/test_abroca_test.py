@@ -137,12 +137,17 @@ def test_curves_that_cross_are_found_although_the_areas_under_them_agree() -> No
     assert (table["abroca"] > 2 * table["abroca_null"]).all()
 
 
-def test_a_seed_repeats_the_permutations(people: pl.DataFrame, engine: Engine) -> None:
+def test_a_seed_repeats_the_permutations(people: pl.DataFrame) -> None:
     table = measured(people, permutations=40, seed=7)
     assert_frame_equal(table, measured(people, permutations=40, seed=7))
     other = measured(people, permutations=40, seed=8)
     assert (table["abroca_null"] != other["abroca_null"]).all()
     assert table["abroca"].equals(other["abroca"])
+
+
+@pytest.mark.plans
+def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
+    table = measured(people, permutations=40, seed=7)
     plan = wroc.abroca_test(people.lazy(), "y", "s", weight="w", by="g", permutations=40, seed=7)
     assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))

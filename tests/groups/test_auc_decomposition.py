@@ -174,6 +174,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     assert parts_of(frame) == pytest.approx(by_pairs(left), abs=1e-12)
 
 
+@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     plan = people.lazy().wroc.auc_decomposition("y", "s", weight="w", by="g")  # type: ignore[attr-defined]
     assert "python" not in plan.explain(optimized=False).lower()

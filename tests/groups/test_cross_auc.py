@@ -252,6 +252,7 @@ def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
     assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
 
 
+@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     plan = wroc.cross_auc(people.lazy(), "y", "s", weight="w", by="g")
     assert "python" not in plan.explain(optimized=False).lower()

@@ -388,9 +388,7 @@ def test_arguments_that_cannot_be(
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_plan_is_not_run_before_and_can_be_shipped(
-    people: pl.DataFrame, engine: Engine, constraint: str
-) -> None:
+def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine, constraint: str) -> None:
     reads = []
 
     def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
@@ -405,6 +403,13 @@ def test_plan_is_not_run_before_and_can_be_shipped(
     expected = equalized(people, constraint=constraint)
     assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
     assert all(columns is not None and set(columns) <= {"y", "s", "w", "g"} for columns in reads)
+
+
+@pytest.mark.plans
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine, constraint: str) -> None:
+    options: Any = {"weight": "w", "by": "g", "constraint": constraint}
+    expected = equalized(people, constraint=constraint)
     lazy = people.lazy().wroc.equalized_thresholds("y", "s", **options)  # type: ignore[attr-defined]
     shipped = pl.LazyFrame.deserialize(io.BytesIO(lazy.serialize()))
     assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)

@@ -279,11 +279,19 @@ def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: fl
     assert table["metric"].to_list() == METRICS
 
 
+@pytest.mark.plans
+def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
+    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", by="g", threshold=0.5)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = wroc.fairness(people, "y", "s", weight="w", by="g", threshold=0.5)
+    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
+
+
 def test_models_are_compared_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
     models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
-    plan = wroc.fairness(models.lazy(), "y", ["s", "r"], weight="w", by="g", threshold=0.5)
-    assert "python" not in plan.explain(optimized=False).lower()
-    table = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize())).collect(engine=engine)
+    options: dict[str, Any] = {"weight": "w", "by": "g", "threshold": 0.5}
+    table = wroc.fairness(models.lazy(), "y", ["s", "r"], **options).collect(engine=engine)
     assert table.columns == ["model", *COLUMNS]
     assert sorted(table.select("metric", "model").rows()) == sorted(
         (name, model) for name in METRICS for model in ("s", "r")

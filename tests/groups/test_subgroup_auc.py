@@ -20,6 +20,7 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.groups import subgroup_auc as subgroups
 
 Engine: TypeAlias = Any
 Curve: TypeAlias = list[tuple[Fraction, Fraction]]
@@ -220,6 +221,17 @@ def test_means_of_powers_beyond_numbers(people: pl.DataFrame, power: float) -> N
         assert table[column].to_list() == pytest.approx([expected] * 4, rel=1e-8)
 
 
+def test_only_the_extreme_counts_with_a_power_beyond_numbers() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        aucs = pl.DataFrame({"auc": [None, *random.random(4)]})
+        means = aucs.select(
+            low=subgroups._mean(pl.col("auc"), -1e300), high=subgroups._mean(pl.col("auc"), 1e300)
+        )
+        extremes = aucs.select(low=pl.col("auc").min(), high=pl.col("auc").max())
+        assert_frame_equal(means, extremes)
+
+
 @pytest.mark.parametrize("power", [math.inf, -math.inf, math.nan])
 def test_power_that_is_no_finite_number(people: pl.DataFrame, power: float) -> None:
     with pytest.raises(ValueError, match=f"^`power` must be a finite number; found {power}$"):
@@ -281,11 +293,18 @@ def test_null_and_several_columns_and_rows_that_miss_something(people: pl.DataFr
             assert row[name] == pytest.approx(learned(rows))
 
 
+@pytest.mark.plans
+def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
+    plan = wroc.subgroup_auc(people.lazy(), "y", "s", weight="w", by="g")
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    expected = wroc.subgroup_auc(people, "y", "s", weight="w", by="g")
+    assert_frame_equal(shipped.collect(engine=engine), expected, rel_tol=1e-12)
+
+
 def test_models_are_measured_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
     models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
     plan = wroc.subgroup_auc(models.lazy(), "y", ["s", "r"], weight="w", by="g")
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = shipped.collect(engine=engine)
+    table = plan.collect(engine=engine)
     assert table["model"].to_list() == ["s", "r"] * 4
     for model in ("s", "r"):
         alone = models.select("g", "y", "w", s=model)

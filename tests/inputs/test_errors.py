@@ -515,6 +515,9 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("audit", "intersections"): lambda flag: UNTYPED.audit(
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
+    ("audit_in_ranges", "intersections"): lambda flag: UNTYPED.audit_in_ranges(
+        DATA, "y", "s", by=["g", "text"], intersections=flag
+    ),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag
     ),

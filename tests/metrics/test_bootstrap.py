@@ -403,6 +403,7 @@ def test_lazy_frame_in_lazy_frame_out(people: pl.DataFrame, function: str) -> No
     assert_frame_equal(plan.collect(), table, rel_tol=1e-12)
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_all_replicates_share_one_scan_and_one_sort(
     people: pl.DataFrame, tmp_path: Path, function: str

@@ -18,6 +18,21 @@ FEW = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
 MANY = pl.DataFrame({"y": np.arange(2_000_000) % 2, "s": np.arange(2_000_000)})
 
 
+def printed(text: str) -> str:
+    """Run a program for which the environment chooses no engine, and return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if name != engine.VARIABLE}
+    done = subprocess.run(  # noqa: S603  (our own text)
+        [sys.executable, "-c", text],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("frame", "chosen", "when"),
     [
@@ -74,10 +89,7 @@ try:
 except ModuleNotFoundError as error:
     print(error)
 """
-    done = subprocess.run(  # noqa: S603  (our own text)
-        [sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.splitlines() == [
+    assert printed(text).splitlines() == [
         "None 1.0",
         "`engine` 'compiled' needs numba; install it with pip install 'polars-wroc[fast]'",
     ]
@@ -94,10 +106,7 @@ def late():
         print(wroc.summary(frame, "y", "s")["auc"].item())
 threading.Thread(target=late).start()
 """
-    done = subprocess.run(  # noqa: S603  (our own text)
-        [sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=120
-    )
-    assert (done.stdout, done.stderr) == ("1.0\n", "")
+    assert printed(text) == "1.0\n"
 
 
 def test_numba_is_imported_where_it_is_used() -> None:
@@ -111,13 +120,4 @@ with wroc.Config(engine="compiled"):
     wroc.summary(frame, "y", "s")
 print("numba" in sys.modules)
 """
-    environment = {name: value for name, value in os.environ.items() if name != engine.VARIABLE}
-    done = subprocess.run(  # noqa: S603  (our own text)
-        [sys.executable, "-c", text],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
-    assert done.stdout.split() == ["False", "True"]
+    assert printed(text).split() == ["False", "True"]

@@ -22,7 +22,7 @@ import polars_wroc as wroc
 IN_MEMORY_FALLBACK = 'fillcolor="0.0 0.3 1.0"'
 # What computes at once, or is no query.
 CHARTS = {name for name in wroc.__all__ if name.endswith("_chart")}
-NO_PLANS = {"audit", "summary_in_ranges"} | CHARTS
+NO_PLANS = {"audit", "audit_in_ranges", "summary_in_ranges"} | CHARTS
 
 
 def _streaming_graph(plan: pl.LazyFrame) -> str:
@@ -43,6 +43,7 @@ def test_plans_of_all_functions_are_tested() -> None:
     assert functions - NO_PLANS - tested == set()
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][::4]))
 def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     plan = _plan(people, name)
@@ -50,12 +51,14 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     assert_frame_equal(shipped.collect(), plan.collect(), rel_tol=1e-12)
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::3]))
 def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
     needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
     assert needs_python == (name in TABLES_OF_HULLS | EXPRESSIONS_OF_HULLS)
 
 
+@pytest.mark.plans
 @pytest.mark.parametrize(
     "name",
     [
@@ -92,6 +95,7 @@ def test_tables_stream(scan: pl.LazyFrame, name: str) -> None:
     assert IN_MEMORY_FALLBACK not in _streaming_graph(TABLES[name](scan))
 
 
+@pytest.mark.plans
 def test_tests_stream_until_the_table_is_small(scan: pl.LazyFrame) -> None:
     compared = wroc.compare(scan, "y", ["s", "limit"], weight="w", by="g", adjust="none")
     assert IN_MEMORY_FALLBACK not in _streaming_graph(compared)

@@ -31,6 +31,7 @@ def many(people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return str(path)
 
 
+@pytest.mark.plans
 @pytest.mark.usefixtures("budget")
 @pytest.mark.parametrize("table", ["summary", "roc_curve", "cross_auc"])
 def test_plans_with_windows_warn(table: str, people: pl.DataFrame) -> None:
@@ -45,6 +46,7 @@ def test_what_needs_no_window_does_not_warn(people: pl.DataFrame) -> None:
         warnings.simplefilter("error")
         wroc.score_counts(frame, "y", "s", by="g", bins=64).collect()
         wroc.summary_in_ranges(frame, "y", "s", by="g", rows_per_range=100)
+        wroc.audit_in_ranges(frame, "y", "s", by="g", rows_per_range=300, max_fpr=0.1)
         frame.group_by("g").agg(wroc.roc_auc("y", "s")).collect()
 
 

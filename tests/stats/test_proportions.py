@@ -265,6 +265,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
         assert_frame_equal(tables[0], other, abs_tol=1e-12)
 
 
+@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.95}
     plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options)

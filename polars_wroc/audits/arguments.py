@@ -1,0 +1,175 @@
+"""The arguments of an audit: read and checked in one place, whatever rows are audited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.groupings import Grouping, groupings
+from polars_wroc.audits.measure import Measured
+from polars_wroc.audits.plan import AuditPlan
+from polars_wroc.audits.references import AuditReference, read_references
+from polars_wroc.audits.result import Audit
+from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.counts.binning import Binning
+from polars_wroc.groups.gaps import GapTests
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import IntoColumn, check_positives
+from polars_wroc.inputs.frames import missing_in_counts, require_groups, require_texts
+from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
+from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
+from polars_wroc.stats.multiple_tests import Adjust, check_options
+from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.rules import Criterion, Rule, threshold_or_rule
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditArguments:
+    """The arguments of an audit but for its rows; those that need no rows are checked at once."""
+
+    label: IntoColumn
+    score: IntoColumns
+    by: IntoColumns
+    weight: IntoColumn | None
+    pos_label: object
+    threshold: float | None
+    criterion: Criterion | None
+    cost_fn: float | None
+    cost_fp: float | None
+    prevalence: float | None
+    max_fpr: float | None
+    min_tpr: float | None
+    max_selection_rate: float | None
+    intersections: bool
+    reference: AuditReference
+    level: float
+    adjust: Adjust
+    min_rows: int
+    method: Method
+    weight_type: WeightType
+    cluster: IntoColumn | None = None
+    bins: int | None = None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check what needs no rows."""
+        check_options(self.level, self.adjust)
+        require_groups(self.by, "name the attributes to audit")
+        self._choice()
+        self._interval()
+
+    @property
+    def _clustered(self) -> bool:
+        return self.cluster is not None
+
+    @property
+    def _rule(self) -> dict[str, Any]:
+        names = ("criterion", "cost_fn", "cost_fp", "prevalence")
+        limits = ("max_fpr", "min_tpr", "max_selection_rate")
+        given = {name: getattr(self, name) for name in (*names, *limits)}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _choice(self) -> float | Rule | None:
+        return threshold_or_rule(self.threshold, **self._rule)
+
+    def _interval(self) -> IntervalOptions:
+        return IntervalOptions(self.level, self.method, self.weight_type, clustered=self._clustered)
+
+    def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
+        """Check the arguments against checked rows; ``scores`` are the names of the columns."""
+        require_texts(rows)
+        least = arguments.whole_number("min_rows", self.min_rows, low=0)
+        divided = _groupings(rows, intersections=self.intersections)
+        choice = self._choice()
+        cuts = (choice,) if isinstance(choice, float) else ()
+        return AuditPlan(
+            groupings=divided,
+            references=read_references(self.reference, divided, rows.frame.collect_schema()),
+            choice=choice,
+            interval=self._interval(),
+            metrics=ThresholdMetrics(self.level, self.weight_type),
+            tests=GapTests(
+                self.level, self.weight_type, self.adjust, least, clustered=self._clustered
+            ),
+            binning=Binning(self.bins, self.tolerance, cuts),
+            scores=scores,
+        )
+
+    def result(
+        self, measured: Measured, plan: AuditPlan, rows: Rows, counts: RowSource | None = None
+    ) -> Audit:
+        """Return the audit of the rows, or of the ``counts`` of rows, that were measured."""
+        segments = measured.segments
+        check_positives(self.pos_label, found=bool(segments["n_pos"].sum()))
+        weight = None if counts and not _is_weighted(segments) else self.weight
+        parameters = AuditSettings(
+            label=None if counts else _shown(self.label),
+            pos_label=self.pos_label,
+            score=_scores(segments, self.score),
+            weight=None if weight is None else _shown(weight),
+            by=rows.group_names,
+            intersections=self.intersections,
+            threshold=self.threshold,
+            rule=self._rule or None,
+            cluster=None if self.cluster is None else _shown(self.cluster),
+            reference=plan.references,
+            level=self.level,
+            adjust=self.adjust,
+            method=self.method,
+            weight_type=self.weight_type,
+            min_rows=self.min_rows,
+            bins=counts.bins() if counts else self.bins,
+            tolerance=self.tolerance,
+            polars_wroc=version("polars-wroc"),
+        )
+        missing = missing_in_counts(counts, self.by) if counts else measured.missing
+        tables = measured._asdict()
+        tables["missing"] = missing.table(parameters.label, parameters.weight)
+        return Audit(**tables, parameters=parameters)
+
+
+def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
+    attributes = rows.group_names
+    if OVERALL in attributes:
+        msg = f"`by` must not name an attribute {OVERALL!r}, the name of all rows in the result"
+        raise ValueError(msg)
+    arguments.flag("intersections", intersections)
+    if intersections and len(attributes) == 1:
+        msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
+        raise ValueError(msg)
+    return groupings(rows, intersections=intersections)
+
+
+def _is_weighted(segments: pl.DataFrame) -> bool:
+    """Whether rows have a weight other than 1; sums of weights alone may equal row counts."""
+    differences = [
+        pl.col(f"{number}_{side}") - pl.col(f"n_{side}")
+        for number in ("w", "n_eff")
+        for side in CLASSES
+    ]
+    weighted = pl.any_horizontal(difference.abs() > _ROUNDING for difference in differences)
+    return bool(segments.select(weighted.any()).item())
+
+
+def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
+    """List the names of the audited scores."""
+    if MODEL in segments.columns:
+        names: list[str] = segments[MODEL].unique(maintain_order=True).to_list()
+        return names
+    return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
+
+
+def _shown(column: IntoColumn) -> str:
+    return (
+        column
+        if isinstance(column, str)
+        else column.meta.output_name(raise_if_undetermined=False) or str(column)
+    )
