@@ -138,6 +138,7 @@ class ScoreInterval:
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the inverse sizes: at most the bound of any AUC of so many rows or the data's own."""
         columns: dict[str, pl.Expr] = {}
+        known = pl.all_horizontal(field(names.h2).is_not_null() for names in self.moments.values())
         for side in _SIDES:
             both, pseudo, own = (
                 [field(self._column(part, side, of_class)) for of_class in CLASSES]
@@ -145,7 +146,8 @@ class ScoreInterval:
             )
             of_data = own[0].fill_null(0.0) + own[1].fill_null(0.0)
             most = pl.max_horizontal(*pseudo, of_data)
-            columns[self.inverse_size(side)] = pl.min_horizontal(both[0] + both[1], most)
+            size = pl.min_horizontal(both[0] + both[1], most)
+            columns[self.inverse_size(side)] = pl.when(known).then(size)
         return columns
 
     def _spread(self, field: Fields) -> pl.Expr:
