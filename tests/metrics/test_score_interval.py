@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
+from polars_wroc.inputs.arguments import WeightType
 
 Floats = npt.NDArray[np.float64]
 SEVEN = pl.DataFrame(
@@ -129,7 +130,7 @@ def test_against_the_definition(
     frequency: bool,
 ) -> None:
     frame = pl.DataFrame(rows, ["s", "y", "w"], orient="row").with_columns(pl.col("y").cast(int))
-    weight_type = "frequency" if frequency else "probability"
+    weight_type: WeightType = "frequency" if frequency else "probability"
     found = limits(frame, weight="w", weight_type=weight_type, level=level)
     assert found == pytest.approx(defined(frame, level, frequency=frequency), abs=1e-9)
     # The expression, in which each group is a list.
