@@ -20,6 +20,7 @@ from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.score_interval import Moments, ScoreInterval
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
 from polars_wroc.ranking.placements import (
     Placements,
@@ -31,10 +32,10 @@ from polars_wroc.ranking.placements import (
 )
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
-from polars_wroc.stats.proportions import logit_limits
+from polars_wroc.stats.proportions import is_exact, logit_limits
 
 AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
-Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
+Method: TypeAlias = Literal["score", AreaMethod, "newcombe", "conservative"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Iterations of Newcombe's limits: enough for nine digits.
@@ -43,6 +44,8 @@ _NEWCOMBE_STEPS = 9
 _LEAST_PAIRS = 1e-150
 # 1 - AUC, the number of clusters, and the number of rows in a row's cluster.
 _ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__cluster_rows"
+# The variance with clusters, as a multiple of what it would be if rows were independent.
+_DESIGN_EFFECT = "__design_effect"
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,28 @@ class Interval:
         units = units_of(options.weight_type, clustered=options.clustered, counted=self.counted)
         return Variance(units, centre=_ONE_MINUS_AUC)
 
+    @property
+    def _variance_of_rows(self) -> Variance:
+        """The variance if rows were independent."""
+        if not self.options.clustered:
+            return self.variance
+        units = units_of(self.options.weight_type, counted=self.counted)
+        return Variance(units, centre=_ONE_MINUS_AUC, name="_of_rows")
+
+    @property
+    def _by_score(self) -> bool:
+        return self.options.method == "score"
+
+    @property
+    def _score(self) -> ScoreInterval:
+        variance = self._variance_of_rows
+        moments = {
+            side: Moments(f"__h2_{side}", f"__x1_{side}", f"__x2_{side}", variance.part(side))
+            for side in CLASSES
+        }
+        equal = variance.units == "frequency"
+        return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=equal)
+
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
         rows = placements.pos.weight + placements.neg.weight > 0
@@ -103,7 +128,10 @@ class Interval:
         if self.options.clustered:
             has_weight = placements.pos.weight + placements.neg.weight > 0
             columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
-        return columns | self.variance.sums(placements, field)
+        columns |= self.variance.sums(placements, field)
+        if self.options.clustered and self._by_score:
+            columns |= self._variance_of_rows.sums(placements, field)
+        return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Name the sums of a walk along the rows of a group as `sums` does."""
@@ -118,6 +146,15 @@ class Interval:
         """Steps from the sums of a group to the columns of its interval."""
         quantile = normal_quantile((1 + self.options.level) / 2)
         newcombe = _newcombe_step(quantile)
+        if self._by_score:
+            of_rows = self._variance_of_rows.steps if self.options.clustered else []
+            moments = [*of_rows, self._moments, *self._score.steps]
+            return [
+                *self.variance.steps,
+                self._degrees_of_freedom,
+                *moments,
+                self._score_limits,
+            ]
         return [
             *self.variance.steps,
             self._degrees_of_freedom,
@@ -125,6 +162,40 @@ class Interval:
             self._limits,
             self._result,
         ]
+
+    def _moments(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the moments that the score-type interval needs, and the effect of clusters."""
+        columns: dict[str, pl.Expr] = {}
+        variance = self._variance_of_rows
+        for side, names in self._score.moments.items():
+            weight, *sums = (
+                field(variance.column(name, side))
+                for name in ("weight", "squares", "first", "second")
+            )
+            known = pl.when(is_exact(field(variance.column("cubes", side))))
+            for name, value in zip(names[:3], sums, strict=True):
+                columns[name] = known.then(value / weight / weight)
+        if self.options.clustered:
+            of_rows = field(variance.total)
+            effect = pl.when(of_rows > 0).then(field(self.variance.total) / of_rows)
+            columns[_DESIGN_EFFECT] = effect.fill_null(1.0)
+        return columns
+
+    def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
+        tail = (1 + self.options.level) / 2
+        if self.options.clustered:
+            df = (field(_CLUSTERS) - 1).clip(lower_bound=1.0)
+            limits = self._score.limits(
+                field, student_quantile(tail, df), inflation=field(_DESIGN_EFFECT)
+            )
+        else:
+            limits = self._score.limits(field, pl.lit(normal_quantile(tail)))
+        return {
+            "se": field(self.variance.total).sqrt(),
+            "ci_low": limits.low,
+            "ci_high": limits.high,
+            "ci_method": pl.when(limits.low.is_not_null()).then(pl.lit("score")),
+        }
 
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         """Add Satterthwaite's degrees of freedom, at most the number of clusters minus 1."""
@@ -226,12 +297,14 @@ def roc_auc_ci(
     level
         Confidence level, from 0.001 to 0.9999.
     method
-        ``"logit-t"``: Student's t interval of the logit of the AUC, which keeps its level in
-        small groups. ``"logit"``: the same with the normal distribution. ``"wald"``: the normal
-        interval of the AUC itself. ``"newcombe"``: needs no variance but assumes that scores
-        spread equally in both classes. ``"conservative"``: on each side the wider of
-        ``"logit-t"`` and ``"newcombe"``. Where the variance is 0 or unknown, as with perfect
-        separation or one row in a class, every method falls back to ``"newcombe"``.
+        ``"score"``: the variance changes with the AUC, and each class has one more, misranked
+        observation; keeps its level near 0 and 1, with few rows and where weights depend on the
+        score. ``"logit-t"``: Student's t interval of the logit of the AUC, which keeps its level in
+        small groups if AUCs are not near 1. ``"logit"``: the same with the normal distribution.
+        ``"wald"``: the normal interval of the AUC itself. ``"newcombe"``: needs no variance but
+        assumes that scores spread equally in both classes. ``"conservative"``: on each side the
+        wider of ``"logit-t"`` and ``"newcombe"``. Where the variance is 0 or unknown, as with
+        perfect separation or one row in a class, all but ``"score"`` fall back to ``"newcombe"``.
     weight_type
         ``"probability"``: a row is one observation, and its weight says how much of the
         population it represents; the interval does not depend on the scale of the weights.

@@ -239,7 +239,7 @@ def test_weights_of_very_different_sizes() -> None:
     [
         ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
         ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
-        ({"method": "delong"}, "`method` must be one of 'logit-t', .*; found 'delong'"),
+        ({"method": "delong"}, "`method` must be one of 'score', .*; found 'delong'"),
         ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],
 )

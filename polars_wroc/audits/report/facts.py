@@ -26,6 +26,7 @@ _RULES = {
     "max_selection_rate": "the highest selection rate that is at most {:g}",
 }
 _INTERVALS: dict[str, str] = {
+    "score": "a score-type method, whose variance changes with the AUC",
     "logit-t": "Student's t on the logit",
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",

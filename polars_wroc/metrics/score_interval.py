@@ -1,0 +1,164 @@
+"""Confidence interval of an AUC by a score-type method, which keeps its level near 0 and 1.
+
+Wald-type methods estimate the variance from the few rows that are misranked, so that it is small
+exactly where the AUC looks high. Here the variance changes with the AUC as ``auc * (1 - auc)``, and
+each class has one pseudo-observation that is misranked, whose influence vanishes as the effective
+number of misranked rows grows. Limits are Wilson's for the effective size that results, after a
+correction for skewness on the far side.
+
+The moments of a class are sums over its rows, of weights that add up to 1 and of the complements x
+of placement values: ``h2 = sum(h**2)``, ``x1 = sum(h**2 * x)`` and ``x2 = sum(h**2 * x**2)``. Those
+of a weighted mean of AUCs, of different rows, are the sums of the moments times the squares of the
+weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.inputs.rows import CLASSES
+from polars_wroc.metrics.auc_variance import ROUNDING
+from polars_wroc.plans.steps import Fields, Step
+from polars_wroc.stats.differences import Limits
+
+# A class cannot have more than this many times the variance of its pseudo-observation.
+_MOST = 3
+_SIDES = ("low", "high")
+
+
+class Moments(NamedTuple):
+    """Columns of the moments of a class, and of its contribution to the variance of the AUC."""
+
+    h2: str
+    x1: str
+    x2: str
+    variance: str
+
+
+@dataclass(frozen=True)
+class ScoreInterval:
+    """The interval of an AUC whose moments are columns; ``name`` is a suffix of other columns.
+
+    ``auc`` and ``one_minus_auc`` are columns too. With ``equal`` weights each misranked row is as
+    heavy as any other.
+    """
+
+    auc: str
+    one_minus_auc: str
+    moments: dict[str, Moments]
+    name: str = ""
+    equal: bool = False
+
+    def inverse_size(self, side: str) -> str:
+        """Column of 1 divided by the effective size that a limit rests on."""
+        return f"__inverse_size_{side}{self.name}"
+
+    def misranked(self, side: str, of_class: str) -> str:
+        """Column of the effective number of rows of a class that are misranked.
+
+        For the upper limit, of those that are not.
+        """
+        return self._column("misranked", side, of_class)
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps from the moments to the columns `misranked` and `inverse_size`."""
+        return [self._misranked, self._heavier, self._classes, self._sizes]
+
+    def limits(self, field: Fields, quantile: pl.Expr, inflation: pl.Expr | float = 1.0) -> Limits:
+        """Confidence limits for a quantile of the normal or of Student's distribution.
+
+        ``inflation`` is how many times larger the variance is than that of independent rows.
+        """
+        auc, complement = field(self.auc), field(self.one_minus_auc)
+        low, high = (field(self.inverse_size(side)) * inflation for side in _SIDES)
+        # Half of the correction of Edgeworth's expansion for skewness.
+        shift = (quantile**2 - 1).clip(lower_bound=0.0) / 12
+        from_below = auc - shift * (complement - auc).clip(lower_bound=0.0) * low
+        from_above = complement - shift * (auc - complement).clip(lower_bound=0.0) * high
+        lowest = _wilson(from_below.clip(lower_bound=0.0), low, quantile)
+        # From the complement, so that limits near 1 are as exact as those near 0.
+        highest = 1 - _wilson(from_above.clip(lower_bound=0.0), high, quantile)
+        # Rounding must not exclude the AUC.
+        known = pl.when(low.is_not_null() & high.is_not_null())
+        return Limits(
+            known.then(pl.min_horizontal(lowest, auc)), known.then(pl.max_horizontal(highest, auc))
+        )
+
+    def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the effective numbers of misranked rows, and moments seen from both ends."""
+        columns: dict[str, pl.Expr] = {}
+        for of_class, names in self.moments.items():
+            h2, x1, x2 = (field(name) for name in names[:3])
+            seen = {"low": (self.one_minus_auc, x1, x2)}
+            terms = h2 + 2 * x1 + x2
+            others = h2 - 2 * x1 + x2
+            others = pl.when(others > ROUNDING * terms).then(others).otherwise(0.0)
+            seen["high"] = (self.auc, h2 - x1, others)
+            for side, (mean, first, second) in seen.items():
+                some = (field(self.auc) > 0) & (field(self.one_minus_auc) > 0) & (second > 0)
+                number = pl.when(some).then(field(mean) ** 2 / second).otherwise(0.0)
+                columns[self.misranked(side, of_class)] = number
+                columns[self._column("ratio", side, of_class)] = first / (field(mean) * h2)
+        return columns
+
+    def _heavier(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add how many times heavier misranked rows are than all rows."""
+        columns: dict[str, pl.Expr] = {}
+        for side in _SIDES:
+            for of_class in CLASSES:
+                some = field(self.misranked(side, of_class)) > 0
+                ratio = field(self._column("ratio", side, of_class)).clip(lower_bound=1.0)
+                heavier = pl.when(pl.lit(not self.equal) & some).then(ratio).otherwise(1.0)
+                columns[self._column("heavier", side, of_class)] = heavier
+        return columns
+
+    def _classes(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add what each class contributes to the inverse size."""
+        columns: dict[str, pl.Expr] = {}
+        for side in _SIDES:
+            for of_class, names in self.moments.items():
+                number = field(self.misranked(side, of_class))
+                heavier = field(self._column("heavier", side, of_class))
+                pseudo = field(names.h2) * heavier**2
+                share = field(names.variance) / self._spread(field)
+                own = pl.min_horizontal(share, _MOST * pseudo)
+                both = (number * own + heavier * pseudo) / (number + heavier)
+                known = (number > 0) & field(names.variance).is_not_null()
+                columns[self._column("pseudo", side, of_class)] = pseudo
+                columns[self._column("own", side, of_class)] = pl.when(known).then(own)
+                columns[self._column("both", side, of_class)] = (
+                    pl.when(known).then(both).otherwise(pseudo)
+                )
+        return columns
+
+    def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the inverse sizes: at most the bound of any AUC of so many rows or the data's own."""
+        columns: dict[str, pl.Expr] = {}
+        known = pl.all_horizontal(field(names.h2).is_not_null() for names in self.moments.values())
+        for side in _SIDES:
+            both, pseudo, own = (
+                [field(self._column(part, side, of_class)) for of_class in CLASSES]
+                for part in ("both", "pseudo", "own")
+            )
+            of_data = own[0].fill_null(0.0) + own[1].fill_null(0.0)
+            most = pl.max_horizontal(*pseudo, of_data)
+            size = pl.min_horizontal(both[0] + both[1], most)
+            columns[self.inverse_size(side)] = pl.when(known).then(size)
+        return columns
+
+    def _spread(self, field: Fields) -> pl.Expr:
+        return field(self.auc) * field(self.one_minus_auc)
+
+    def _column(self, part: str, side: str, of_class: str) -> str:
+        return f"__{part}_{side}_{of_class}{self.name}"
+
+
+def _wilson(share: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr) -> pl.Expr:
+    """Wilson's lower limit of a share."""
+    extra = quantile**2 * inverse_size
+    root = (extra * share * (1 - share) + extra**2 / 4).sqrt()
+    return ((share + extra / 2 - root) / (1 + extra)).clip(lower_bound=0.0)

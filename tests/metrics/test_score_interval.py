@@ -1,0 +1,232 @@
+"""The score-type interval: worked numbers, the definition in plain Python, and what must hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import polars_wroc as wroc
+from polars_wroc.inputs.arguments import WeightType
+
+Floats = npt.NDArray[np.float64]
+SEVEN = pl.DataFrame(
+    {
+        "s": [0.9, 0.8, 0.7, 0.7, 0.6, 0.4, 0.3],
+        "y": [1, 0, 1, 0, 1, 0, 0],
+        "w": [1.0, 2, 1, 1, 2, 1, 1],
+    }
+)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 6), st.booleans(), st.sampled_from([0.25, 1.0, 3.0])),
+    min_size=2,
+    max_size=30,
+).filter(lambda rows: len({positive for _, positive, _ in rows}) == 2)
+
+
+def separated(positives: int, negatives: int) -> pl.DataFrame:
+    rows = positives + negatives
+    return pl.DataFrame(
+        {"s": range(rows, 0, -1), "y": [1] * positives + [0] * negatives, "w": [1.0] * rows}
+    )
+
+
+def labelled(labels: str) -> pl.DataFrame:
+    return pl.DataFrame({"s": range(len(labels), 0, -1), "y": [int(y) for y in labels]})
+
+
+def interval(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
+    table = wroc.summary(frame, "y", "s", method="score", **options)
+    return table.select("auc", "se", "ci_low", "ci_high", "ci_method").row(0, named=True)
+
+
+def limits(frame: pl.DataFrame, **options: Any) -> tuple[float, float]:
+    found = interval(frame, **options)
+    return found["ci_low"], found["ci_high"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "expected"),
+    [
+        (SEVEN, {"weight": "w"}, (0.12444, 0.91787)),
+        (SEVEN, {}, (0.23123, 0.96081)),
+        (separated(3, 6), {}, (0.43850, 1)),
+        (separated(5, 20), {}, (0.56552, 1)),
+        (separated(3, 3).with_columns(s=1), {}, (0.18762, 0.81238)),
+        (labelled("11010100"), {}, (0.34625, 0.98151)),
+        (labelled("11101000"), {}, (0.44997, 0.99954)),
+    ],
+)
+def test_worked_numbers(
+    frame: pl.DataFrame, options: dict[str, Any], expected: tuple[float, float]
+) -> None:
+    assert limits(frame, **options) == pytest.approx(expected, abs=6e-6)
+
+
+def defined(frame: pl.DataFrame, level: float, *, frequency: bool) -> tuple[float, float]:
+    """The definition, with all pairs."""
+    sides = [frame.filter(pl.col("y") == y) for y in (1, 0)]
+    (s, w), (t, v) = ((side["s"].to_numpy(), side["w"].to_numpy()) for side in sides)
+    below = (s[:, None] < t) + (s[:, None] == t) / 2
+    delta = float(w @ below @ v / w.sum() / v.sum())
+    theta = 1 - delta
+    if min(theta, delta) < 1e-12:
+        theta, delta = round(theta), round(delta)
+    spread = theta * delta
+    inverse = {}
+    for end, mean in (("low", delta), ("high", theta)):
+        parts = []
+        for own, x in ((w, below @ v / v.sum()), (v, w @ below / w.sum())):
+            parts.append(_class(own, x, delta, theta, end, mean, frequency=frequency))
+        own_sizes = sum(min(e[2], 3 * e[1]) for e in parts if e[2] is not None) if spread else 0.0
+        inverse[end] = min(parts[0][0] + parts[1][0], max(parts[0][1], parts[1][1], own_sizes))
+    z = stats.norm.ppf((1 + level) / 2)
+    shift = max(z**2 - 1, 0) / 12
+    low = _wilson(max(0, theta - shift * max(1 - 2 * theta, 0) * inverse["low"]), inverse["low"], z)
+    far = min(1, theta + shift * max(2 * theta - 1, 0) * inverse["high"])
+    return low, 1 - _wilson(1 - far, inverse["high"], z)
+
+
+def _class(
+    w: Floats, x: Floats, delta: float, theta: float, end: str, mean: float, *, frequency: bool
+) -> tuple[float, float, float | None]:
+    """What a class adds to the inverse size, its pseudo-observation, and its own variance."""
+    h = w / w.sum()
+    each = np.full(len(h), 1 / w.sum()) if frequency else h
+    h2, x1, x2 = ((h * each * power).sum() for power in (1, x, x**2))
+    h3 = (h * each**2).sum()
+    denominator = h2 - 2 * h3 + h2**2
+    variance = None
+    if denominator > 1e-12 * h2:
+        variance = h2 / denominator * (x2 - 2 * delta * x1 + delta**2 * h2)
+    if end == "high":
+        x1, x2 = h2 - x1, h2 - 2 * x1 + x2
+    k = mean**2 / x2 if theta * delta > 0 and x2 > 1e-13 else 0.0
+    q = max(1.0, x1 / (mean * h2)) if k > 0 and not frequency else 1.0
+    pseudo = h2 * q**2
+    if variance is None or k == 0:
+        return pseudo, pseudo, None
+    share = max(variance, 0) / (theta * delta)
+    return (k * min(share, 3 * pseudo) + q * pseudo) / (k + q), pseudo, share
+
+
+def _wilson(share: float, inverse: float, z: float) -> float:
+    root = z * math.sqrt(share * (1 - share) * inverse + z**2 * inverse**2 / 4)
+    return max(0.0, (share + z**2 * inverse / 2 - root) / (1 + z**2 * inverse))
+
+
+@given(ROWS, st.sampled_from([0.5, 0.9, 0.95, 0.999]), st.booleans())
+def test_against_the_definition(
+    rows: list[tuple[int, bool, float]],
+    level: float,
+    frequency: bool,
+) -> None:
+    frame = pl.DataFrame(rows, ["s", "y", "w"], orient="row").with_columns(pl.col("y").cast(int))
+    weight_type: WeightType = "frequency" if frequency else "probability"
+    found = limits(frame, weight="w", weight_type=weight_type, level=level)
+    assert found == pytest.approx(defined(frame, level, frequency=frequency), abs=1e-9)
+    # The expression, in which each group is a list.
+    struct = wroc.roc_auc_ci(
+        "y", "s", weight="w", level=level, method="score", weight_type=weight_type
+    )
+    lists = frame.select(struct).unnest("roc_auc_ci").row(0, named=True)
+    assert (lists["ci_low"], lists["ci_high"]) == pytest.approx(found, abs=1e-12)
+
+
+@given(ROWS)
+def test_reversed_and_exchanged(rows: list[tuple[int, bool, float]]) -> None:
+    frame = pl.DataFrame(rows, ["s", "y", "w"], orient="row").with_columns(pl.col("y").cast(int))
+    low, high = limits(frame, weight="w")
+    assert low <= interval(frame, weight="w")["auc"] <= high
+    flipped = frame.with_columns(s=-pl.col("s"))
+    assert limits(flipped, weight="w") == pytest.approx((1 - high, 1 - low), abs=1e-9)
+    exchanged = flipped.with_columns(y=1 - pl.col("y"))
+    assert limits(exchanged, weight="w") == pytest.approx((low, high), abs=1e-9)
+    scaled = frame.with_columns(w=pl.col("w") * 1000)
+    assert limits(scaled, weight="w") == pytest.approx((low, high), abs=1e-9)
+
+
+def test_beside_all_negatives_it_is_nearly_wilsons_interval() -> None:
+    # Each positive is above or below all of many negatives: a share of 30 rows.
+    positives = pl.DataFrame({"s": [2] * 24 + [0] * 6, "y": [1] * 30})
+    frame = pl.concat([positives, pl.DataFrame({"s": [1] * 100_000, "y": [0] * 100_000})])
+    low, high = limits(frame)
+    shares = [stats.binomtest(24, 30).proportion_ci(method="wilson")]
+    z = stats.norm.ppf(0.975)
+    most = (0.8 + z**2 / 58 + np.array([-1, 1]) * z * np.sqrt(0.16 / 29 + z**2 / 29**2 / 4)) / (
+        1 + z**2 / 29
+    )
+    assert most[0] - 2e-3 <= low <= shares[0].low + 2e-3
+    # The upper limit has the correction for skewness too.
+    assert shares[0].high - 2e-3 <= high <= most[1] + 0.02
+
+
+def test_a_row_for_each_cluster_changes_the_quantile_only() -> None:
+    frame = SEVEN.with_row_index("c")
+    found = interval(frame, weight="w", cluster="c")
+    assert found["se"] == pytest.approx(interval(frame, weight="w")["se"], rel=1e-12)
+    level = 2 * stats.norm.cdf(stats.t.ppf(0.975, 6)) - 1
+    expected = limits(frame, weight="w", level=level)
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_undefined_is_null() -> None:
+    for frame in (SEVEN.filter(pl.col("y") == 1), SEVEN.with_columns(w=pl.lit(1e150))):
+        found = interval(frame, weight="w")
+        assert (found["ci_low"], found["ci_high"], found["ci_method"]) == (None, None, None)
+    one = SEVEN.filter((pl.col("y") == 0) | (pl.col("s") == 0.9))
+    found = interval(one)
+    assert (found["se"], found["ci_method"]) == (None, "score")
+    assert 0 < found["ci_low"] < found["auc"] == 1.0
+
+
+def test_on_both_engines() -> None:
+    random = np.random.default_rng(3)
+    rows = 4000
+    label = random.integers(0, 2, rows)
+    frame = pl.DataFrame(
+        {
+            "g": random.integers(0, 40, rows),
+            "c": random.integers(0, 900, rows),
+            "y": label,
+            "s": random.normal(label * 2).round(1),
+            "w": random.lognormal(size=rows),
+        }
+    )
+    choices: list[dict[str, Any]] = [{}, {"cluster": "c"}, {"weight_type": "frequency"}]
+    for options in choices:
+        tables = []
+        for engine in ("polars", "compiled"):
+            with wroc.Config(engine=engine):
+                tables.append(
+                    wroc.summary(frame, "y", "s", weight="w", by="g", method="score", **options)
+                )
+        assert_frame_equal(*tables, rel_tol=1e-11)
+
+
+# Of positives and negatives: the spread of the positives, the AUC, and both numbers of rows.
+CELLS = [(2.0, 0.95, 20, 60), (2.0, 0.99, 50, 150), (1.0, 0.8, 8, 24), (1.0, 0.97, 100, 300)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spread", "auc", "positives", "negatives"), CELLS)
+def test_level_near_one(spread: float, auc: float, positives: int, negatives: int) -> None:
+    replicates = 2000
+    random = np.random.default_rng(17)
+    shift = stats.norm.ppf(auc) * math.hypot(spread, 1)
+    rows = positives + negatives
+    label = np.tile(np.repeat([1, 0], [positives, negatives]), replicates)
+    score = random.normal(size=rows * replicates) * np.where(label, spread, 1) + shift * label
+    frame = pl.DataFrame({"g": np.repeat(np.arange(replicates), rows), "y": label, "s": score})
+    table = wroc.summary(frame, "y", "s", by="g", method="score")
+    covered = table.select(pl.lit(auc).is_between("ci_low", "ci_high").mean()).item()
+    # Four standard errors of 2,000 replicates below what the definition promises.
+    assert covered > 0.93 - 4 * math.sqrt(0.05 * 0.95 / replicates)
