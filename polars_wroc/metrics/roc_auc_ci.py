@@ -144,24 +144,14 @@ class Interval:
     @property
     def steps(self) -> list[Step]:
         """Steps from the sums of a group to the columns of its interval."""
-        quantile = normal_quantile((1 + self.options.level) / 2)
-        newcombe = _newcombe_step(quantile)
+        first = [*self.variance.steps, self._degrees_of_freedom]
         if self._by_score:
             of_rows = self._variance_of_rows.steps if self.options.clustered else []
-            moments = [*of_rows, self._moments, *self._score.steps]
-            return [
-                *self.variance.steps,
-                self._degrees_of_freedom,
-                *moments,
-                self._score_limits,
-            ]
-        return [
-            *self.variance.steps,
-            self._degrees_of_freedom,
-            *([_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS] if self.options.fallback else []),
-            self._limits,
-            self._result,
-        ]
+            return [*first, *of_rows, self._moments, *self._score.steps, self._score_limits]
+        if self.options.fallback:
+            newcombe = _newcombe_step(normal_quantile((1 + self.options.level) / 2))
+            first += [_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS]
+        return [*first, self._limits, self._result]
 
     def _moments(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the moments that the score-type interval needs, and the effect of clusters."""

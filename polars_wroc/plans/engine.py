@@ -119,7 +119,9 @@ def is_compiled(rows: int) -> bool:
 
 def at_once(rows: int) -> AbstractContextManager[object]:
     """Let the compiled engine compute tables of so many rows that come from files."""
-    return Config(engine="compiled") if is_compiled(rows) and not budget_is_set() else nullcontext()
+    # The budget first, since the other may have to import numba.
+    many = not budget_is_set() and is_compiled(rows)
+    return Config(engine="compiled") if many else nullcontext()
 
 
 def run(when: When, table: Callable[[], pl.DataFrame], schema: Schema) -> pl.LazyFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.kernels.blocks import cut_blocks
+from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.kernels.walks import weights_around
 from polars_wroc.plans.by_keys import aggregate
@@ -227,8 +228,7 @@ def _inverse(placed: SortedRows) -> Array:
     assert placed.carried is not None
     places = np.empty_like(placed.carried)
     places[placed.carried] = np.arange(len(places), dtype=places.dtype)
-    places.flags.writeable = False
-    return places
+    return read_only(places)
 
 
 def _in_places(column: pl.Series, placed: SortedRows) -> pl.Series:

@@ -49,10 +49,7 @@ class GroupNumbers(NamedTuple):
         """Keep the numbers of some rows."""
         if self.numbers is None:
             return self
-        numbers = self.numbers[kept]
-        # As kernels know arrays that they only read.
-        numbers.flags.writeable = False
-        return self._replace(numbers=numbers)
+        return self._replace(numbers=read_only(self.numbers[kept]))
 
     def without_rows(self) -> GroupNumbers:
         """Forget the rows, and keep the groups."""

@@ -37,10 +37,7 @@ class NumberedRows:
         self, score: pl.Series, key_bits: KeyBits, carried: Array | None = None
     ) -> SortedRows:
         """Sort the rows of each partition; each row carries its element of ``carried``."""
-        weight = self.table[WEIGHT]
-        if weight.dtype != pl.Int8:
-            weight = weight.cast(pl.Float64)
-        chunks = _chunks(score, weight, self.partitions.numbers, carried)
+        chunks = row_chunks(score, self.table[WEIGHT], self.partitions.numbers, carried)
         return sort_rows(chunks, key_bits, self.partitions.size)
 
     def row_numbers(self) -> Array:
@@ -82,10 +79,12 @@ def array_of(column: pl.Series) -> Array:
     return read_only(column.to_numpy())
 
 
-def _chunks(
+def row_chunks(
     score: pl.Series, weight: pl.Series, partitions: Array | None, carried: Array | None
 ) -> list[RowChunk]:
-    """Cut the rows as the columns are cut in memory, so that nothing is copied."""
+    """Cut rows with scores of 64 bits as the columns are cut in memory: nothing is copied."""
+    if weight.dtype != pl.Int8:
+        weight = weight.cast(pl.Float64)
     if score.chunk_lengths() != weight.chunk_lengths():
         score, weight = score.rechunk(), weight.rechunk()
     chunks, start = [], 0

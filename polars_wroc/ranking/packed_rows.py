@@ -12,7 +12,7 @@ from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
 from polars_wroc.ranking.batch_groups import BatchGroups
 from polars_wroc.ranking.group_numbers import GroupNumbers
-from polars_wroc.ranking.numbered_rows import array_of
+from polars_wroc.ranking.numbered_rows import row_chunks
 from polars_wroc.ranking.score_keys import ScoreKeys, fits_in_64_bits, in_64_bits
 
 
@@ -89,8 +89,4 @@ class PackedRows:
             )
             batch = batch.filter(complete)
         score, self._score_keys = in_64_bits(batch[SCORE])
-        weight = batch[WEIGHT]
-        if weight.dtype != pl.Int8:
-            weight = weight.cast(pl.Float64)
-        bits = array_of(score).view(np.uint64)
-        self._chunks.append(RowChunk(bits, array_of(weight), partitions, codes))
+        self._chunks += row_chunks(score, batch[WEIGHT], partitions, codes)
