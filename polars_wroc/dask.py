@@ -142,7 +142,7 @@ def summary(
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> pl.DataFrame:
@@ -223,7 +223,7 @@ def audit(
     level: float = 0.95,
     adjust: Adjust = "holm",
     min_rows: int = 30,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> Audit:

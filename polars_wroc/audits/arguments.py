@@ -97,7 +97,12 @@ class AuditArguments:
             interval=self._interval(),
             metrics=ThresholdMetrics(self.level, self.weight_type),
             tests=GapTests(
-                self.level, self.weight_type, self.adjust, least, clustered=self._clustered
+                self.level,
+                self.weight_type,
+                self.adjust,
+                least,
+                method="score" if self.method == "score" else "logit-t",
+                clustered=self._clustered,
             ),
             binning=Binning(self.bins, self.tolerance, cuts),
             scores=scores,

@@ -39,7 +39,7 @@ def audit(
     level: float = 0.95,
     adjust: Adjust = "holm",
     min_rows: int = 30,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
     bins: int | None = None,

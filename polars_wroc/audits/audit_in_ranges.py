@@ -61,7 +61,7 @@ def audit_in_ranges(
     level: float = 0.95,
     adjust: Adjust = "holm",
     min_rows: int = 30,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> Audit:

@@ -16,7 +16,7 @@ from polars_wroc.inputs.arguments import WeightType, shown
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import units_of
 
-ReferenceKind: TypeAlias = Literal["rest", "overall", "best"]
+ReferenceKind: TypeAlias = Literal["rest", "overall", "best", "rest_pooled", "overall_pooled"]
 AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
 
 
@@ -35,7 +35,7 @@ class AuditReferences:
     @property
     def is_mutual(self) -> bool:
         """Whether each of two segments is the reference of the other, unless one is named."""
-        return self.kind == "rest"
+        return self.kind in ("rest", "overall", "rest_pooled")
 
     def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
         """Drop the reference segments, which have no gap to themselves."""

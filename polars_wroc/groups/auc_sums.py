@@ -13,7 +13,6 @@ from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
-from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import is_exact
 
 OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
@@ -84,14 +83,23 @@ class AucSums:
     @property
     def steps(self) -> list[Step]:
         """Compute the variance of the mean placement value from the sums."""
-        return [*self.variance.steps, self._degrees_of_freedom]
+        return [*self.variance.steps, self.variance.add_moments, self._degrees_of_freedom]
 
-    def estimate(self, field: Fields) -> AucEstimate:
-        """Refer to the AUC and its variance, added by `steps`."""
+    def parts(self, field: Fields) -> dict[str, pl.Expr]:
+        """Refer to the parts of the AUC, added by `steps`, but for its ``slack``."""
         one_minus_auc = field(self.variance.centre)
-        return AucEstimate(
-            1 - one_minus_auc, one_minus_auc, field(self.variance.total), field(self.df)
-        )
+        moments = {
+            f"{part}_{side}": field(name)
+            for side, names in self.variance.moments.items()
+            for part, name in names._asdict().items()
+        }
+        return {
+            "auc": 1 - one_minus_auc,
+            "one_minus_auc": one_minus_auc,
+            "variance": field(self.variance.total),
+            "df": field(self.df),
+            **moments,
+        }
 
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         return {self.df: self.variance.degrees_of_freedom(field)}

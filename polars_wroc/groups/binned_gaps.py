@@ -8,21 +8,19 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
+from polars_wroc.plans.by_keys import aggregate, join_on_keys
 
-# Columns of the largest change of a gap to the complement or to another group.
-SLACK_TO_REST, SLACK_TO_GROUP = "__bin_slack_to_rest", "__bin_slack_to_group"
+# Columns of the largest change of the AUC of a group, of its complement and of all rows.
+OWN_SLACK, REST_SLACK, OVERALL_SLACK = "__slack_own", "__slack_rest", "__slack_overall"
 
 _HAS_SEVERAL_SCORES = "__has_several_scores"
 
 
 def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]) -> pl.LazyFrame:
-    """Add the largest change of an AUC gap that ties within score bins can make.
-
-    `SLACK_TO_REST` is a bound for the gap to all rows too.
-    """
+    """Add the largest changes of AUCs that ties within score bins can make; 0 without bins."""
     if not rows.binned:
-        return sums
+        none = dict.fromkeys((OWN_SLACK, REST_SLACK, OVERALL_SLACK), pl.lit(0.0))
+        return sums.with_columns(**none)
     pos, neg = class_weights(pl.col(WEIGHT).fill_null(0.0))
     several = (pl.col(SCORE) < pl.col(SCORE_HIGH)).any()
     sides = {"__pos": pos.sum(), "__neg": neg.sum()}
@@ -53,19 +51,14 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]
     own = pl.col("__own") / (own_pos * own_neg)
     whole = pl.col("__whole") / (all_pos * all_neg)
     rest = (pl.col("__whole") - pl.col("__mixed")) / ((all_pos - own_pos) * (all_neg - own_neg))
-    largest = own.fill_nan(None).max()
-    columns = {
-        SLACK_TO_REST: (own + pl.max_horizontal(rest.fill_nan(None), whole)) / 2,
-        SLACK_TO_GROUP: (own + over(largest, partition_keys)) / 2,
-    }
+    changes = {OWN_SLACK: own, REST_SLACK: rest, OVERALL_SLACK: whole}
+    columns = {name: (change / 2).fill_nan(None) for name, change in changes.items()}
     return join_on_keys(sums, table.select(*rows.keys, **columns), rows.keys)
 
 
 def widened_by_bins(gaps: pl.LazyFrame, slack: str) -> pl.LazyFrame:
     """Widen intervals by the slack, and test only gaps larger than it, whose sign is certain."""
-    if slack not in gaps.collect_schema():
-        return gaps
-    certain = pl.col("auc_gap").abs() > pl.col(slack)
+    certain = (pl.col(slack) == 0) | (pl.col("auc_gap").abs() > pl.col(slack))
     return gaps.with_columns(
         (pl.col("auc_gap_low") - pl.col(slack)).clip(-1.0, 1.0),
         (pl.col("auc_gap_high") + pl.col(slack)).clip(-1.0, 1.0),

@@ -44,7 +44,7 @@ def cross_auc(
     weight: IntoColumn | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:

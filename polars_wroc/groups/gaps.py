@@ -9,19 +9,21 @@ the kind of `Reference` is in its class.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
+from polars_wroc.groups.compared_auc import OTHER, OWN
 from polars_wroc.groups.min_rows import both_large_enough, large_enough
 from polars_wroc.groups.ranked_groups import PlannedGroups, WalkedGroups
 from polars_wroc.groups.rate_gaps import RateGaps
 from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import DIFFERENCE_VARIANCE, OWN, REFERENCE, REPEATED, Reference
+from polars_wroc.groups.references import DIFFERENCE, REPEATED, Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.score_difference import ScoreDifference
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import run
@@ -29,7 +31,7 @@ from polars_wroc.plans.steps import as_struct, in_columns
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve, with_rank_weights
 from polars_wroc.ranking.walk_sums import walked_class_counts
-from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
+from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.multiple_tests import Adjust, adjusted_together
 from polars_wroc.thresholds.search import confusion_at
 
@@ -45,6 +47,9 @@ GAP_COLUMNS = (
     "auc_gap_p_value",
     "auc_gap_p_adjusted",
 )
+# How AUCs are compared: by their score-type intervals, or by Student's t on their logits.
+GapMethod: TypeAlias = Literal["score", "logit-t"]
+
 _P_VALUE = "_gap_p_value"
 # A struct of booleans: for each metric, whether the group has enough rows for it and, with the
 # suffix ``_gap``, for its test.
@@ -58,6 +63,7 @@ class GapTests(NamedTuple):
     weight_type: WeightType
     adjust: Adjust
     min_rows: int
+    method: GapMethod = "score"
     clustered: bool = False
 
 
@@ -110,6 +116,7 @@ def _walk_sums(
     walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums.sort(rows.keys)
     sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts()).lazy()
     sums = reference.completed(sums, WalkedGroups(compiled, rows.keys, rows.model_keys))
+    sums = with_bin_slack(sums, rows, rows.model_keys)
     keys = [pl.col(key).cast(types[key]) for key in rows.keys]
     cells = None
     if thresholds is not None:
@@ -136,8 +143,7 @@ def compare(
     tests: GapTests,
 ) -> pl.LazyFrame:
     """Compute the gaps of groups from their sums and cells; p-values are not adjusted yet."""
-    table = _with_auc_gaps(reference.with_compared_aucs(sums), reference.outside, tests.level)
-    table = widened_by_bins(table, reference.bin_slack)
+    table = widened_by_bins(_with_auc_gaps(sums, reference, tests), DIFFERENCE.slack)
     if cells is not None:
         rates = RateGaps(reference, tests.level, tests.weight_type)
         table = in_columns(join_on_keys(table, cells, keys), rates.steps)
@@ -177,16 +183,18 @@ def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> p
     return reference.one_test_of_two(tested, p_values)
 
 
-def _with_auc_gaps(
-    compared: pl.LazyFrame, outside: AucEstimate | None, level: float
-) -> pl.LazyFrame:
-    own, other = OWN.estimate, REFERENCE.estimate
-    parts = auc_difference_test(own, other, pl.col(DIFFERENCE_VARIANCE), level)
-    if outside is not None:
-        parts = _limited_by_complement(outside, own, parts, level)
-    return compared.with_columns(
-        own.auc.alias("auc"),
-        other.auc.alias("auc_reference"),
+def _with_auc_gaps(sums: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:
+    equal = reference.units == "frequency"
+    by_score = tests.method == "score"
+    own, other = (each.interval(equal=equal) for each in (OWN, OTHER))
+    test = ScoreDifference(
+        own, other, DIFFERENCE.difference, DIFFERENCE.scale_own, DIFFERENCE.scale_other
+    )
+    steps = [*reference.steps, *(test.steps if by_score else [])]
+    parts = _score_test(test, tests.level) if by_score else reference.logit_test(tests.level)
+    return in_columns(sums, steps).with_columns(
+        pl.col(OWN.column("auc")).alias("auc"),
+        pl.col(DIFFERENCE.reference_auc).alias("auc_reference"),
         auc_gap=parts["difference"],
         auc_gap_se=parts["se"],
         auc_gap_low=parts["ci_low"],
@@ -195,17 +203,17 @@ def _with_auc_gaps(
     )
 
 
-def _limited_by_complement(
-    outside: AucEstimate, own: AucEstimate, parts: dict[str, pl.Expr], level: float
-) -> dict[str, pl.Expr]:
-    """Use the larger p-value of the test of a gap and of the test against the complement.
-
-    A group differs from all rows only through its complement ``outside``, which may be small.
-    """
-    known = (own.variance > 0) & (outside.variance > 0)
-    variance = pl.when(known).then(own.variance + outside.variance)
-    p_value = auc_difference_test(own, outside, variance, level)["p_value"]
-    larger = pl.max_horizontal(parts["p_value"], p_value)
-    limits = {name: pl.when(known).then(parts[name]) for name in ("ci_low", "ci_high")}
-    tested = pl.when(parts["p_value"].is_not_null() & p_value.is_not_null())
-    return parts | limits | {"p_value": tested.then(larger)}
+def _score_test(test: ScoreDifference, level: float) -> dict[str, pl.Expr]:
+    limits = test.limits(pl.col, pl.lit(normal_quantile((1 + level) / 2)))
+    variances = [
+        pl.col(each.column("variance")) * pl.col(scale) ** 2
+        for each, scale in ((OWN, DIFFERENCE.scale_own), (OTHER, DIFFERENCE.scale_other))
+    ]
+    difference = pl.col(DIFFERENCE.difference)
+    return {
+        "difference": difference,
+        "se": pl.when(difference.is_not_null()).then((variances[0] + variances[1]).sqrt()),
+        "ci_low": limits.low,
+        "ci_high": limits.high,
+        "p_value": pl.col(test.p_value),
+    }

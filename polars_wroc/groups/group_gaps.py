@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from polars_wroc.groups.gaps import GAP_COLUMNS, GapTests, measure_gaps
+from typing import get_args
+
+from polars_wroc.groups.gaps import GAP_COLUMNS, GapMethod, GapTests, measure_gaps
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
@@ -25,6 +27,7 @@ def group_gaps(
     reference: object = "rest",
     threshold: float | None = None,
     level: float = 0.95,
+    method: GapMethod = "score",
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
     min_rows: int = 0,
@@ -38,15 +41,24 @@ def group_gaps(
     label, score, weight, by, pos_label
         As for `summary`; ``by`` is required.
     reference
-        ``"rest"``: the complement, all rows outside the group. ``"overall"``: all rows,
-        including the group's own. ``"best"``: the group with the highest AUC; because it is
-        selected for that, gaps to it are biased away from 0. Anything else: the group with that
-        value of ``by``, or that tuple of values where ``by`` has several columns; ``("best",)``
-        is a group of that name. The group of null keys cannot be the reference.
+        ``"rest"``: the other groups: the mean of their AUCs, weighted by their pairs of a positive
+        and a negative, and the rates of all their rows. ``"overall"``: the same of all groups, the
+        group's own included. ``"rest_pooled"`` and ``"overall_pooled"`` take the AUC of the
+        same rows as one sample instead, in which rows of different groups are compared too: an
+        offset of all scores of a group then changes the reference of the others (`cross_auc` and
+        `auc_decomposition` report such offsets). ``"best"``: the group with the highest AUC;
+        because it is selected for that, gaps to it are biased away from 0. Anything else: the
+        group with that value of ``by``, or that tuple of values where ``by`` has several columns;
+        ``("best",)`` is a group of that name. The group of null keys cannot be the reference.
     threshold
         Rows with at least this score are predicted positive. None leaves out the gaps of rates.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
+    method
+        How AUCs are compared. ``"score"``: the interval combines the score-type limits of both
+        AUCs, and the p-value belongs to the level at which it just excludes 0; holds its level
+        near an AUC of 1 and in small groups too. ``"logit-t"``: Student's t on the difference of
+        the logits; rejects too often near 1.
     weight_type
         Meaning of the weights: see `roc_auc_ci`.
     adjust
@@ -68,8 +80,9 @@ def group_gaps(
         n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc,
         auc_reference, auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low,
         auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null.
-        The columns of a gap are also null where its variance is unknown, as with one row in a
-        class or perfect separation, and for the reference group itself. With a ``threshold``
+        The columns of a gap are also null for the reference group itself and where there is no
+        reference; the standard error also where a class has one row. With ``"logit-t"`` they are
+        null where a variance is unknown or, with perfect separation, 0. With a ``threshold``
         there follow, for each of ``selection_rate, tpr, fpr, ppv, npv``, the rate and, prefixed
         by its name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``, ``_gap_p_value``,
         ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's), ``_ratio_low``,
@@ -83,14 +96,15 @@ def group_gaps(
 
     Notes
     -----
-    The variance of a gap is DeLong's [1]_. A group is independent of its complement and of other
-    groups; with the overall sample it shares rows, and the variance includes that covariance. A
-    group differs from the overall sample only through its complement, which may be small:
-    with ``"overall"`` the p-value of an AUC gap is the larger of its own and of that of the test
-    against the complement, and where the variance of the complement is 0 or unknown, interval and
-    p-value are null. AUCs are tested with Student's t on the difference of their logits, with
-    Satterthwaite's degrees of freedom; intervals combine those of both AUCs [2]_. Groups are
-    compared within each model. The cost does not grow with the number of groups.
+    The variance of a gap is DeLong's [1]_, and intervals combine those of both AUCs [2]_. The
+    score-type interval is that of `roc_auc_ci`; for a weighted mean of AUCs it uses the weighted
+    sums of the moments of the groups. A group differs from the overall sample only through the
+    other groups: with ``"overall"`` gap and interval are those to the rest times the rest's share
+    of all pairs, and the p-value is the same. With ``"overall_pooled"`` the variance is split into
+    what the group's rows and what the others add to it. With ``"logit-t"`` degrees of freedom are
+    Satterthwaite's, and the p-value of ``"overall_pooled"`` is the larger of its own and of that
+    of the complement's. Groups are compared within each model. The cost does not grow with the
+    number of groups.
 
     References
     ----------
@@ -129,6 +143,7 @@ def group_gaps(
     rows = read_rows(frame, label, score, weight, by, pos_label)
     thresholds = None if limit is None else common_threshold(rows, limit)
     least = arguments.whole_number("min_rows", min_rows, low=0)
-    tests = GapTests(level, weight_type, adjust, least)
+    arguments.option("method", method, get_args(GapMethod))
+    tests = GapTests(level, weight_type, adjust, least, method)
     table = measure_gaps(rows, reference, thresholds, tests)
     return like_input(frame, rows.result(table, columns))

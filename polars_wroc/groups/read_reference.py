@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.groups.min_rows import large_enough
 from polars_wroc.groups.references import IsReference, Reference, ReferenceGroup
-from polars_wroc.groups.rest import Overall, Rest
+from polars_wroc.groups.rest import Overall, OverallPooled, Rest, RestPooled
 from polars_wroc.inputs import values
 from polars_wroc.inputs.arguments import WeightType, shown
 from polars_wroc.inputs.rows import Rows
@@ -18,16 +18,23 @@ from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.checks import require_at_collect
 from polars_wroc.stats.proportions import TOLERANCE
 
+# References that all other groups make up.
+_OTHERS: dict[str, type[Reference]] = {
+    "rest": Rest,
+    "overall": Overall,
+    "rest_pooled": RestPooled,
+    "overall_pooled": OverallPooled,
+}
+_NAMES = ", ".join(repr(name) for name in (*_OTHERS, "best"))
+
 
 def read_reference(
     reference: object, rows: Rows, weight_type: WeightType, min_rows: int
 ) -> Reference:
     """Read the argument ``reference`` for the groups of checked rows."""
     partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
-    if isinstance(reference, str) and reference == "rest":
-        return Rest(partition_keys, units)
-    if isinstance(reference, str) and reference == "overall":
-        return Overall(partition_keys, units)
+    if isinstance(reference, str) and reference in _OTHERS:
+        return _OTHERS[reference](partition_keys, units)
     if reference == "best":
         return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
     return ReferenceGroup(partition_keys, units, _named(rows, reference))
@@ -56,7 +63,7 @@ def _named(rows: Rows, reference: Any) -> IsReference:
     if len(given) != len(groups) or any(value is None for value in exact):
         types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in groups)
         msg = (
-            f"`reference` must be 'rest', 'overall', 'best' or one value for each of {types}; "
+            f"`reference` must be {_NAMES} or one value for each of {types}; "
             f"found {shown(reference)}"
         )
         raise ValueError(msg)
@@ -67,7 +74,7 @@ def _named(rows: Rows, reference: Any) -> IsReference:
     ).fill_null(value=False)
     exists = over(named.any(), rows.model_keys)
     rule = (
-        "`reference` must be 'rest', 'overall', 'best' or a group; "
+        f"`reference` must be {_NAMES} or a group; "
         f"found no group {shown(reference)} in {', '.join(rows.group_names)}"
     )
 

@@ -4,46 +4,41 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.groups.auc_sums import AucSums
-from polars_wroc.groups.binned_gaps import SLACK_TO_GROUP
+from polars_wroc.groups.binned_gaps import OWN_SLACK
+from polars_wroc.groups.compared_auc import OTHER, OWN
 from polars_wroc.groups.ranked_groups import RankedGroups
 from polars_wroc.metrics.auc_variance import Units
 from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.placements import RowCurve
-from polars_wroc.stats.difference_tests import AucEstimate
+from polars_wroc.stats.difference_tests import auc_difference_test
 
-DIFFERENCE_VARIANCE = "__difference_variance"
 # Marks a group whose test is the same as that of an earlier group.
 REPEATED = "__repeated"
 
 IsReference = Callable[[pl.Expr], pl.Expr]
 
 
-@dataclass(frozen=True)
-class ComparedAuc:
-    """Columns of one of two AUCs that are compared."""
+class Difference(NamedTuple):
+    """Columns of the difference of an AUC from that of its reference.
 
-    name: str
+    It depends on `OWN` and `OTHER` with the two scales. ``slack`` is the largest change that score
+    bins can make to it.
+    """
 
-    def columns(self, estimate: AucEstimate) -> dict[str, pl.Expr]:
-        """Name the parts of an estimate."""
-        return {self._column(part): value for part, value in estimate._asdict().items()}
-
-    @property
-    def estimate(self) -> AucEstimate:
-        """Refer to these columns."""
-        return AucEstimate(*(pl.col(self._column(part)) for part in AucEstimate._fields))
-
-    def _column(self, part: str) -> str:
-        return f"__compared_{part}_{self.name}"
+    reference_auc: str
+    difference: str
+    scale_own: str
+    scale_other: str
+    slack: str
 
 
-OWN, REFERENCE = ComparedAuc("own"), ComparedAuc("reference")
+DIFFERENCE = Difference(*(f"__{part}" for part in Difference._fields))
 
 
 class Reference(ABC):
@@ -52,9 +47,6 @@ class Reference(ABC):
     Placements are computed first, overall and in each group; sums over the rows of each group
     are completed; then the AUCs that follow from the sums are compared.
     """
-
-    # Column of the largest change that score bins can make to a gap.
-    bin_slack: str
 
     def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
         """Set the keys within which groups are compared, and the independent units."""
@@ -94,14 +86,19 @@ class Reference(ABC):
         """Add sums to those of sorted groups that cannot be computed from them exactly."""
         return sums
 
-    @abstractmethod
-    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Add `OWN`, `REFERENCE` and `DIFFERENCE_VARIANCE` to completed sums."""
-
     @property
-    def outside(self) -> AucEstimate | None:
-        """The complement of the group, if the reference includes the group; else None."""
-        return None
+    @abstractmethod
+    def steps(self) -> list[Step]:
+        """Steps from completed sums to `OWN`, `OTHER` and `DIFFERENCE`."""
+
+    def logit_test(self, level: float) -> dict[str, pl.Expr]:
+        """Test the difference by Student's t on the logits, as `auc_difference_test` does."""
+        own, other = (each.estimate(pl.col) for each in (OWN, OTHER))
+        # With perfect separation the estimated variance is 0, which is no estimate of precision.
+        known = (own.variance > 0) & (other.variance > 0)
+        known &= pl.col(DIFFERENCE.difference).is_not_null()
+        variance = pl.when(known).then(own.variance + other.variance)
+        return auc_difference_test(own, other, variance, level)
 
     @abstractmethod
     def cell(self, own: pl.Expr) -> pl.Expr:
@@ -127,8 +124,6 @@ class Reference(ABC):
 class ReferenceGroup(Reference):
     """One of the groups, chosen by ``is_reference``, a function of its AUC."""
 
-    bin_slack = SLACK_TO_GROUP
-
     def __init__(
         self, partition_keys: Sequence[str], units: Units, is_reference: IsReference
     ) -> None:
@@ -148,28 +143,29 @@ class ReferenceGroup(Reference):
         """Name the sums of a walk so."""
         return self._own.walk_sums()
 
-    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with the reference group."""
-        return in_columns(sums, [*self._own.steps, self._compared])
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the AUCs of each group and of the reference group."""
+        return [*self._own.steps, own_parts(self._own), self._compared, self._difference]
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        own = self._own.estimate(field)
-        is_reference = self._is_reference(own.auc)
-
-        def of_reference(value: pl.Expr) -> pl.Expr:
-            return over(pl.when(is_reference).then(value).max(), self.partition_keys)
-
-        one_minus_auc = of_reference(own.one_minus_auc)
-        reference = AucEstimate(
-            1 - one_minus_auc, one_minus_auc, of_reference(own.variance), of_reference(own.df)
+        is_reference = pl.when(self._is_reference(field(OWN.column("auc"))))
+        return OTHER.columns(
+            {
+                part: over(is_reference.then(value).max(), self.partition_keys)
+                for part, value in OWN.parts(field).items()
+            }
         )
-        return compared_columns(
-            own, reference, pl.when(~is_reference).then(own.variance + reference.variance)
-        )
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        columns = independent_difference(field)
+        difference = columns[DIFFERENCE.difference]
+        is_other = pl.when(~self._is_reference(field(OWN.column("auc"))))
+        return columns | {DIFFERENCE.difference: is_other.then(difference)}
 
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Return the cell of the reference group."""
-        is_reference = pl.when(self._is_reference(OWN.estimate.auc))
+        is_reference = pl.when(self._is_reference(pl.col(OWN.column("auc"))))
         return over(is_reference.then(own).max(), self.partition_keys)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
@@ -178,17 +174,26 @@ class ReferenceGroup(Reference):
 
     def to_others(self, gap: pl.Expr) -> pl.Expr:
         """Return the gap; null for the reference group itself."""
-        return pl.when(~self._is_reference(OWN.estimate.auc)).then(gap)
+        return pl.when(~self._is_reference(pl.col(OWN.column("auc")))).then(gap)
 
 
-def compared_columns(
-    own: AucEstimate, reference: AucEstimate, variance: pl.Expr
-) -> dict[str, pl.Expr]:
-    """Name both estimates and the variance of their difference."""
-    # With perfect separation the estimated variance is 0, which is no estimate of its precision.
-    known = (own.variance > 0) & (reference.variance > 0)
+def own_parts(sums: AucSums) -> Step:
+    """Name the parts of the AUC of each group."""
+
+    def step(field: Fields) -> dict[str, pl.Expr]:
+        return OWN.columns(sums.parts(field) | {"slack": field(OWN_SLACK)})
+
+    return step
+
+
+def independent_difference(field: Fields) -> dict[str, pl.Expr]:
+    """Compare `OWN` with `OTHER`."""
+    own, other = (each.parts(field) for each in (OWN, OTHER))
     return {
-        **OWN.columns(own),
-        **REFERENCE.columns(reference),
-        DIFFERENCE_VARIANCE: pl.when(known).then(variance),
+        DIFFERENCE.reference_auc: other["auc"],
+        # Near 1 the complements have more digits.
+        DIFFERENCE.difference: other["one_minus_auc"] - own["one_minus_auc"],
+        DIFFERENCE.scale_own: pl.lit(1.0),
+        DIFFERENCE.scale_other: pl.lit(1.0),
+        DIFFERENCE.slack: own["slack"] + other["slack"],
     }

@@ -1,8 +1,10 @@
-"""The references `Rest` (the complement of a group) and `Overall` (all rows).
+"""References that depend on the other groups of each group.
 
-The sums over a complement are sums over all rows minus those of the group, so that one sort is
-enough for any number of groups. Only for a group that is nearly all rows, where a difference would
-be mostly rounding error, the rows of the complement are sorted and summed themselves.
+In `Rest` and `Overall` only pairs of rows of the same group count; in `RestPooled` and
+`OverallPooled` all do. The sums over a complement are sums over all rows minus those of the group,
+so that one sort is enough for any number of groups. Only for a group that is nearly all rows, where
+a difference would be mostly rounding error, the rows of the complement are sorted and summed
+themselves.
 """
 
 from __future__ import annotations
@@ -11,17 +13,25 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import OTHER
-from polars_wroc.groups.binned_gaps import SLACK_TO_REST
+from polars_wroc.groups.auc_sums import OTHER as OTHER_CLASS
+from polars_wroc.groups.auc_sums import AucSums
+from polars_wroc.groups.binned_gaps import OVERALL_SLACK, REST_SLACK
+from polars_wroc.groups.compared_auc import OTHER, OTHER_PAIRS, OWN, PAIRS, PairWeightedMean
 from polars_wroc.groups.min_rows import outside
 from polars_wroc.groups.ranked_groups import RankedGroups
-from polars_wroc.groups.references import REPEATED, Reference, compared_columns
+from polars_wroc.groups.references import (
+    DIFFERENCE,
+    REPEATED,
+    Reference,
+    independent_difference,
+    own_parts,
+)
 from polars_wroc.groups.rest_sums import RestSums
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.placements import RowCurve
-from polars_wroc.stats.difference_tests import AucEstimate
+from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
 
 # A group with more than this proportion of a class is nearly all rows.
 _NEARLY_ALL = 0.9
@@ -29,10 +39,99 @@ _NEARLY_ALL = 0.9
 _ROUNDING = 1e-14
 
 
-class _UsesComplement(Reference):
-    """A reference whose test depends on the complement of each group."""
+class _Others(Reference):
+    """A reference that depends on all rows of the other groups; their rates are pooled."""
 
-    bin_slack = SLACK_TO_REST
+    def cell(self, own: pl.Expr) -> pl.Expr:
+        """Subtract the group's cell from the overall one; a difference within rounding is 0."""
+        overall = over(own.sum(), self.partition_keys)
+        rest = overall - own
+        return pl.when(rest > _ROUNDING * overall).then(rest).otherwise(0.0)
+
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Count the rows of the other groups."""
+        return outside(self.partition_keys)(own)
+
+
+class _Within(_Others):
+    """The mean of the AUCs of other groups, weighted by their pairs.
+
+    Rows of different groups are not compared, so that an offset of all scores of a group does not
+    change the reference of the others.
+    """
+
+    @property
+    def _own(self) -> AucSums:
+        return AucSums("own", self.units)
+
+    @property
+    def _mean(self) -> PairWeightedMean:
+        weights = {side: self._own.weight(side) for side in CLASSES}
+        return PairWeightedMean(weights, self.partition_keys)
+
+    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
+        """Sums over the rows of a group."""
+        return self._own.sums(curve)
+
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Name the sums of a walk so."""
+        return self._own.walk_sums()
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the AUC of each group and to the mean of the others."""
+        return [*self._own.steps, own_parts(self._own), *self._mean.steps, self._difference]
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        return independent_difference(field)
+
+    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
+        """Give two groups, each the only other one, the larger of their p-values."""
+        return _one_test_of_two(gaps, p_values, self.partition_keys)
+
+
+class Rest(_Within):
+    """The other groups: the mean of their AUCs, and the rates of all their rows."""
+
+
+class Overall(_Within):
+    """All groups, the group itself included: the mean of their AUCs, and the rates of all rows.
+
+    A group differs from them only through the other groups.
+    """
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        """Shrink the difference to the other groups by their share of the pairs."""
+        columns = independent_difference(field)
+        own, others = field(PAIRS), field(OTHER_PAIRS)
+        share = others / (own + others)
+        difference = share * columns[DIFFERENCE.difference]
+        auc = field(OWN.column("auc"))
+        return {
+            # A group without pairs or without others has no difference.
+            DIFFERENCE.reference_auc: pl.when(own > 0)
+            .then(pl.coalesce(auc - difference, auc))
+            .otherwise(columns[DIFFERENCE.reference_auc]),
+            DIFFERENCE.difference: difference,
+            DIFFERENCE.scale_own: share,
+            DIFFERENCE.scale_other: share,
+            DIFFERENCE.slack: share * columns[DIFFERENCE.slack],
+        }
+
+    def logit_test(self, level: float) -> dict[str, pl.Expr]:
+        """Do the same as with the other groups, with the difference shrunk."""
+        parts = super().logit_test(level)
+        share = pl.col(DIFFERENCE.scale_own)
+        shrunk = {name: share * value for name, value in parts.items() if name != "p_value"}
+        return parts | shrunk
+
+    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
+        """Proportion of the group in all rows."""
+        return own / (own + others)
+
+
+class _Pooled(_Others):
+    """A reference whose test depends on the complement of each group as one sample."""
 
     @property
     def _sums(self) -> RestSums:
@@ -82,79 +181,127 @@ class _UsesComplement(Reference):
             )
         )
 
-    def cell(self, own: pl.Expr) -> pl.Expr:
-        """Subtract the group's cell from the overall one; a difference within rounding is 0."""
-        overall = over(own.sum(), self.partition_keys)
-        rest = overall - own
-        return pl.when(rest > _ROUNDING * overall).then(rest).otherwise(0.0)
 
-    def sample_size(self, own: pl.Expr) -> pl.Expr:
-        """Count the rows of the other groups."""
-        return outside(self.partition_keys)(own)
+class RestPooled(_Pooled):
+    """The complement: all rows outside the group, also in pairs of rows of different groups."""
 
-
-class Rest(_UsesComplement):
-    """The complement: all rows outside the group."""
-
-    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with its complement, which is independent of it."""
-        return in_columns(sums, [*self._sums.steps, self._compared])
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the AUCs of each group and of its complement, which is independent of it."""
+        return [*self._sums.steps, own_parts(self._sums.own), self._compared, self._difference]
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        own, rest = (each.estimate(field) for each in (self._sums.own, self._sums.rest))
-        return compared_columns(own, rest, own.variance + rest.variance)
+        return OTHER.columns(self._sums.rest.parts(field) | {"slack": field(REST_SLACK)})
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        return independent_difference(field)
 
     def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
         """Give two groups, each the complement of the other, the larger of their p-values."""
-        has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
-        pair = has_rows & (over(has_rows.sum(), self.partition_keys) == 2)  # noqa: PLR2004
-        second = over(has_rows.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
-        tests = pl.col(p_values)
-        same = pl.when(pair).then(over(tests.max(), self.partition_keys)).otherwise(tests)
-        return gaps.with_columns(same, (pair & second).alias(REPEATED))
+        return _one_test_of_two(gaps, p_values, self.partition_keys)
 
 
-class Overall(_UsesComplement):
-    """All groups together, the group itself included.
+class OverallPooled(_Pooled):
+    """All rows, the group's own included, also in pairs of rows of different groups.
 
     A group differs from them only through its complement, which may be small.
     """
 
-    def with_compared_aucs(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare each group with all rows, which include its own."""
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the AUCs of each group, of its complement and of all rows."""
         overall = self._sums.overall
-        steps = [*self._sums.steps, overall.to_proportions, *overall.steps, self._compared]
-        return in_columns(sums, steps)
+        pooled = [*self._sums.steps, overall.to_proportions, *overall.steps]
+        return [*pooled, own_parts(self._sums.own), self._compared, self._difference]
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        """Subtract twice the covariance, which comes from the group's rows."""
-        own, overall = (each.estimate(field) for each in (self._sums.own, self._sums.overall))
-        terms = variance = own.variance + overall.variance
-        for side, other in OTHER.items():
-            variance -= 2 * self._covariance(side, other, field)
-        known = self._sums.own.variance.without_rounding(variance, terms)
-        return compared_columns(own, overall, known)
+        slack = pl.max_horizontal(REST_SLACK, OVERALL_SLACK)
+        return OTHER.columns(self._sums.rest.parts(field) | {"slack": slack})
 
-    def _covariance(self, side: str, other: str, field: Fields) -> pl.Expr:
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        """Split the variance of the difference into those of the group's rows and of the others."""
+        columns = independent_difference(field)
+        overall = self._sums.overall.parts(field)
+        own, other = (field(each.column("variance")) for each in (OWN, OTHER))
+        inside, outside = self._variances(field)
+        difference = overall["one_minus_auc"] - field(OWN.column("one_minus_auc"))
+        # Without a complement there is no difference.
+        has_other = pl.when(field(OTHER.column("auc")).is_not_null())
+        return columns | {
+            DIFFERENCE.reference_auc: overall["auc"],
+            DIFFERENCE.difference: has_other.then(difference),
+            DIFFERENCE.scale_own: pl.when(own > 0).then((inside / own).sqrt()).otherwise(1.0),
+            DIFFERENCE.scale_other: pl.when(other > 0)
+            .then((outside / other).sqrt())
+            .otherwise(0.0),
+        }
+
+    def _variances(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+        """Variance that the group's rows add to the difference, and that the other rows add."""
+        inside, outside = pl.lit(0.0), pl.lit(0.0)
+        own, rest = (each.variance for each in (self._sums.own, self._sums.rest))
+        for side in CLASSES:
+            mixed, of_group, of_others = self._spreads(side, field)
+            factor = field(own.column("factor", side))
+            inside += field(own.part(side)) + factor * (of_group - 2 * mixed)
+            outside += field(rest.column("factor", side)) * of_others
+        return inside.clip(lower_bound=0.0), outside.clip(lower_bound=0.0)
+
+    def _spreads(self, side: str, field: Fields) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
+        """Sums of products of influences on the AUCs of the group and of all rows.
+
+        Of both in the group's rows, and of two of the latter in the group's rows and in others.
+        """
         group_in_all, both = self._sums.group_in_all, (self._sums.own, self._sums.overall)
         own, overall = (each.variance for each in both)
-        own_others, all_others = (field(each.weight(other)) for each in both)
-        centres = field(own.centre), field(overall.centre)
-        spread = (
-            field(self._sums.own.cross(side)) / (own_others * all_others)
-            - centres[1] * field(own.column("first", side))
-            - centres[0] * field(group_in_all.misranked("first", side)) / all_others
-            + centres[0] * centres[1] * field(own.column("squares", side))
-        )
-        factors = field(own.column("factor", side)) * field(overall.column("factor", side))
         weights = [field(each.weight(side)) for each in both]
-        return factors.sqrt() * spread / (weights[0] * weights[1])
+        own_others, all_others = (field(each.weight(OTHER_CLASS[side])) for each in both)
+        of_group, of_all = field(own.centre), field(overall.centre)
+        squares = field(own.column("squares", side))
+        first, second = (
+            field(group_in_all.misranked(moment, side)) / all_others**power
+            for moment, power in (("first", 1), ("second", 2))
+        )
+        mixed = (
+            field(self._sums.own.cross(side)) / (own_others * all_others)
+            - of_all * field(own.column("first", side))
+            - of_group * first
+            + of_group * of_all * squares
+        )
+        inside = second - 2 * of_all * first + of_all**2 * squares
+        outside = (
+            (field(overall.column("second", side)) - second)
+            - 2 * of_all * (field(overall.column("first", side)) - first)
+            + of_all**2 * (field(overall.column("squares", side)) - squares)
+        )
+        largest = weights[1] ** 2
+        return mixed / (weights[0] * weights[1]), inside / largest, outside / largest
 
-    @property
-    def outside(self) -> AucEstimate:
-        """The complement."""
-        return self._sums.rest.estimate(pl.col)
+    def logit_test(self, level: float) -> dict[str, pl.Expr]:
+        """Subtract twice the covariance, and take the larger p-value of this and of the rest's."""
+        own, overall = (each.variance for each in (self._sums.own, self._sums.overall))
+        estimate, all_rows = (
+            OWN.estimate(pl.col),
+            AucEstimate(*(self._sums.overall.parts(pl.col)[part] for part in AucEstimate._fields)),
+        )
+        terms = variance = estimate.variance + all_rows.variance
+        for side in CLASSES:
+            factors = pl.col(own.column("factor", side)) * pl.col(overall.column("factor", side))
+            variance -= 2 * factors.sqrt() * self._spreads(side, pl.col)[0]
+        variance = own.without_rounding(variance, terms)
+        of_rest = super().logit_test(level)
+        tested = (all_rows.variance > 0) & of_rest["p_value"].is_not_null()
+        variance = pl.when(tested).then(variance)
+        parts = auc_difference_test(estimate, all_rows, variance, level)
+        return parts | {"p_value": pl.max_horizontal(parts["p_value"], of_rest["p_value"])}
 
-    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
-        """Proportion of the group in all rows."""
-        return own / (own + others)
+
+def _one_test_of_two(
+    gaps: pl.LazyFrame, p_values: Sequence[str], partition_keys: Sequence[str]
+) -> pl.LazyFrame:
+    has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
+    pair = has_rows & (over(has_rows.sum(), partition_keys) == 2)  # noqa: PLR2004
+    second = over(has_rows.cum_sum(), partition_keys) == 2  # noqa: PLR2004
+    tests = pl.col(p_values)
+    same = pl.when(pair).then(over(tests.max(), partition_keys)).otherwise(tests)
+    return gaps.with_columns(same, (pair & second).alias(REPEATED))

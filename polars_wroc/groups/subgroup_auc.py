@@ -45,7 +45,7 @@ def subgroup_auc(
     pos_label: object = None,
     power: float = _POWER,
     level: float = 0.95,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     max_groups: int = MOST_GROUPS,
 ) -> FrameT:

@@ -9,7 +9,7 @@ one row each give the same results as rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -29,6 +29,19 @@ _SUMS = ("weight", "squares", "cubes", "first", "second")
 _ONE_UNIT = 1e-12
 # Below this proportion of its terms a difference of sums is rounding error.
 ROUNDING = 1e-13
+
+
+class Moments(NamedTuple):
+    """Columns of the moments of a class, and of its contribution to the variance of the AUC.
+
+    The moments are sums over rows of squared weights, which add up to 1, times powers of the
+    placement values: the 0th, the first and the second power.
+    """
+
+    h2: str
+    x1: str
+    x2: str
+    variance: str
 
 
 def units_of(weight_type: WeightType, *, clustered: bool = False, counted: bool = False) -> Units:
@@ -118,6 +131,26 @@ class Variance:
     def steps(self) -> list[Step]:
         """Steps from the sums of a group to its variance."""
         return [self._parts, self._total]
+
+    @property
+    def moments(self) -> dict[str, Moments]:
+        """Columns of each class that `add_moments` adds, and its part of the variance."""
+        return {
+            side: Moments(*(self.column(name, side) for name in ("h2", "x1", "x2", "part")))
+            for side in CLASSES
+        }
+
+    def add_moments(self, field: Fields) -> dict[str, pl.Expr]:
+        """Compute the moments of each class; null where the cubes overflow or underflow."""
+        columns: dict[str, pl.Expr] = {}
+        for side, names in self.moments.items():
+            weight, *sums = (
+                field(self.column(name, side)) for name in ("weight", "squares", "first", "second")
+            )
+            known = pl.when(is_exact(field(self.column("cubes", side))))
+            for name, value in zip(names[:3], sums, strict=True):
+                columns[name] = known.then(value / weight / weight)
+        return columns
 
     def _unit(
         self, weight: pl.Expr, placement: pl.Expr, side: str, field: Fields

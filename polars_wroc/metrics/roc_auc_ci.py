@@ -20,7 +20,7 @@ from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.score_interval import Moments, ScoreInterval
+from polars_wroc.metrics.score_interval import ScoreInterval
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
 from polars_wroc.ranking.placements import (
     Placements,
@@ -32,12 +32,17 @@ from polars_wroc.ranking.placements import (
 )
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
-from polars_wroc.stats.proportions import is_exact, logit_limits
+from polars_wroc.stats.proportions import logit_limits
 
 AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
 Method: TypeAlias = Literal["score", AreaMethod, "newcombe", "conservative"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
+# How far the score-type interval rests on the rows; null with other methods.
+RELIABILITY_COLUMNS = ("k_pos", "k_neg", "ci_note")
+# Fewer misranked rows, weights of theirs so many times larger, or so low a ratio of Kish's effective
+# sample size to the number of rows are noted.
+_FEW_MISRANKED, _MUCH_HEAVIER, _LOW_EFFICIENCY = 3, 2, 0.2
 # Iterations of Newcombe's limits: enough for nine digits.
 _NEWCOMBE_STEPS = 9
 # Dividing by this, and squaring it, neither overflows nor underflows.
@@ -104,12 +109,8 @@ class Interval:
     @property
     def _score(self) -> ScoreInterval:
         variance = self._variance_of_rows
-        moments = {
-            side: Moments(f"__h2_{side}", f"__x1_{side}", f"__x2_{side}", variance.part(side))
-            for side in CLASSES
-        }
         equal = variance.units == "frequency"
-        return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=equal)
+        return ScoreInterval("auc", _ONE_MINUS_AUC, variance.moments, equal=equal)
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
@@ -146,30 +147,22 @@ class Interval:
         """Steps from the sums of a group to the columns of its interval."""
         first = [*self.variance.steps, self._degrees_of_freedom]
         if self._by_score:
-            of_rows = self._variance_of_rows.steps if self.options.clustered else []
-            return [*first, *of_rows, self._moments, *self._score.steps, self._score_limits]
+            rows = self._variance_of_rows
+            if self.options.clustered:
+                first += [*rows.steps, self._design_effect]
+            of_score = [rows.add_moments, *self._score.steps, self._score_limits]
+            return [*first, *of_score, *([self._reliability] if self.options.fallback else [])]
         if self.options.fallback:
             newcombe = _newcombe_step(normal_quantile((1 + self.options.level) / 2))
             first += [_newcombe_start, *[newcombe] * _NEWCOMBE_STEPS]
-        return [*first, self._limits, self._result]
+        unknown = [_no_reliability] if self.options.fallback else []
+        return [*first, self._limits, self._result, *unknown]
 
-    def _moments(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the moments that the score-type interval needs, and the effect of clusters."""
-        columns: dict[str, pl.Expr] = {}
-        variance = self._variance_of_rows
-        for side, names in self._score.moments.items():
-            weight, *sums = (
-                field(variance.column(name, side))
-                for name in ("weight", "squares", "first", "second")
-            )
-            known = pl.when(is_exact(field(variance.column("cubes", side))))
-            for name, value in zip(names[:3], sums, strict=True):
-                columns[name] = known.then(value / weight / weight)
-        if self.options.clustered:
-            of_rows = field(variance.total)
-            effect = pl.when(of_rows > 0).then(field(self.variance.total) / of_rows)
-            columns[_DESIGN_EFFECT] = effect.fill_null(1.0)
-        return columns
+    def _design_effect(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add how many times larger the variance is than if rows were independent."""
+        of_rows = field(self._variance_of_rows.total)
+        effect = pl.when(of_rows > 0).then(field(self.variance.total) / of_rows)
+        return {_DESIGN_EFFECT: effect.fill_null(1.0)}
 
     def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
         tail = (1 + self.options.level) / 2
@@ -186,6 +179,25 @@ class Interval:
             "ci_high": limits.high,
             "ci_method": pl.when(limits.low.is_not_null()).then(pl.lit("score")),
         }
+
+    def _reliability(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the effective numbers of misranked rows, and a note where the limits rest on few."""
+        score, known = self._score, field("ci_low").is_not_null()
+        related: list[pl.Expr] = []
+        for side in CLASSES:
+            efficiency = field(f"n_eff_{side}") / field(f"n_{side}")
+            related.append((efficiency < _LOW_EFFICIENCY) & pl.lit(not score.equal))
+            related += [field(score.heavier(end, side)) > _MUCH_HEAVIER for end in ("low", "high")]
+        misranked = [field(score.misranked("low", side)) for side in CLASSES]
+        note = pl.when(known & pl.any_horizontal(related)).then(
+            pl.lit("weights depend on the score")
+        )
+        few = known & (pl.min_horizontal(misranked) < _FEW_MISRANKED)
+        values = (
+            *(pl.when(known).then(k) for k in misranked),
+            note.when(few).then(pl.lit("few misranked rows")),
+        )
+        return dict(zip(RELIABILITY_COLUMNS, values, strict=True))
 
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         """Add Satterthwaite's degrees of freedom, at most the number of clusters minus 1."""
@@ -234,6 +246,11 @@ class Interval:
         return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
 
 
+def _no_reliability(_: Fields) -> dict[str, pl.Expr]:
+    types = (pl.Float64, pl.Float64, pl.String)
+    return {name: pl.lit(None, t) for name, t in zip(RELIABILITY_COLUMNS, types, strict=True)}
+
+
 def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:
     pos, neg = field("n_eff_pos"), field("n_eff_neg")
     return {
@@ -274,7 +291,7 @@ def roc_auc_ci(
     weight: IntoColumn | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
 ) -> pl.Expr:
@@ -310,8 +327,13 @@ def roc_auc_ci(
         One struct per group, named ``roc_auc_ci``: ``auc``, ``se``, ``ci_low``, ``ci_high``
         (Float64), ``ci_method`` (String: the method used for this group), ``n_eff_pos``,
         ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters; for
-        ``"frequency"`` the sums of weights). All but the last two are null where a class has
-        no weight. ``se`` is null where a class has only one row or cluster, or where the cubes
+        ``"frequency"`` the sums of weights), ``k_pos``, ``k_neg`` (Float64) and ``ci_note``
+        (String). With ``"score"``, k is the effective number of rows of a class that are misranked:
+        below about 3 the width comes mostly from the added observation. ``ci_note`` then is
+        ``"few misranked rows"``, or ``"weights depend on the score"`` where misranked rows are more
+        than twice as heavy as others or the effective sample size is below a fifth of the rows:
+        few rows then carry the AUC, and the interval may be too narrow. It is null otherwise. All
+        but the effective sample sizes are null where a class has no weight. ``se`` is null where a class has only one row or cluster, or where the cubes
         of the weights overflow or underflow; all but the AUC are null where their squares do.
 
     Raises
@@ -369,5 +391,10 @@ def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     if interval.options.clustered:
         placed, placements = named_in_list(placed, curve.placements)
         placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
-    sums = as_struct(interval.sums(curve, field))
-    return in_struct(placed.list.eval(sums), interval.steps, INTERVAL_COLUMNS)
+    counts = {
+        f"n_{side}": (of_class.weight > 0).sum()
+        for side, of_class in curve.placements._asdict().items()
+    }
+    sums = as_struct(counts | interval.sums(curve, field))
+    columns = (*INTERVAL_COLUMNS, *RELIABILITY_COLUMNS)
+    return in_struct(placed.list.eval(sums), interval.steps, columns)

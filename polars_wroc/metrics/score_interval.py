@@ -15,27 +15,17 @@ weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.metrics.auc_variance import ROUNDING
+from polars_wroc.metrics.auc_variance import ROUNDING, Moments
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.stats.differences import Limits
 
 # A class cannot have more than this many times the variance of its pseudo-observation.
 _MOST = 3
 _SIDES = ("low", "high")
-
-
-class Moments(NamedTuple):
-    """Columns of the moments of a class, and of its contribution to the variance of the AUC."""
-
-    h2: str
-    x1: str
-    x2: str
-    variance: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +52,10 @@ class ScoreInterval:
         For the upper limit, of those that are not.
         """
         return self._column("misranked", side, of_class)
+
+    def heavier(self, side: str, of_class: str) -> str:
+        """Column of how many times heavier these rows are than all rows of the class; at least 1."""
+        return self._column("heavier", side, of_class)
 
     @property
     def steps(self) -> list[Step]:
@@ -113,7 +107,7 @@ class ScoreInterval:
                 some = field(self.misranked(side, of_class)) > 0
                 ratio = field(self._column("ratio", side, of_class)).clip(lower_bound=1.0)
                 heavier = pl.when(pl.lit(not self.equal) & some).then(ratio).otherwise(1.0)
-                columns[self._column("heavier", side, of_class)] = heavier
+                columns[self.heavier(side, of_class)] = heavier
         return columns
 
     def _classes(self, field: Fields) -> dict[str, pl.Expr]:
@@ -122,7 +116,7 @@ class ScoreInterval:
         for side in _SIDES:
             for of_class, names in self.moments.items():
                 number = field(self.misranked(side, of_class))
-                heavier = field(self._column("heavier", side, of_class))
+                heavier = field(self.heavier(side, of_class))
                 pseudo = field(names.h2) * heavier**2
                 share = field(names.variance) / self._spread(field)
                 own = pl.min_horizontal(share, _MOST * pseudo)

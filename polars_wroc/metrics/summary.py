@@ -13,7 +13,13 @@ from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, Interval, IntervalOptions, Method
+from polars_wroc.metrics.roc_auc_ci import (
+    INTERVAL_COLUMNS,
+    RELIABILITY_COLUMNS,
+    Interval,
+    IntervalOptions,
+    Method,
+)
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.curve import Curve
@@ -40,6 +46,7 @@ SUMMARY_COLUMNS = (
     *INTERVAL_COLUMNS,
     *(metric.column for metric in SUMMARY_METRICS if metric.column not in INTERVAL_COLUMNS),
     "inverted",
+    *RELIABILITY_COLUMNS,
 )
 
 
@@ -52,7 +59,7 @@ def summary(
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
     bins: int | None = None,
@@ -99,8 +106,9 @@ def summary(
         ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg``
         (Float64), ``gini, ks, average_precision`` (Float64) and ``inverted`` (Boolean: the whole
         confidence interval is below 0.5, so that the negated score would rank better, with an AUC
-        of ``1 - auc``; the score itself is never negated). All but the counts, weights and
-        effective sample sizes are null where a class has no weight. A row is missing when its
+        of ``1 - auc``; the score itself is never negated), and the fields ``k_pos, k_neg``
+        (Float64) and ``ci_note`` (String) of `roc_auc_ci`, which say how many misranked rows the
+        interval rests on. All but the counts, weights and effective sample sizes are null where a class has no weight. A row is missing when its
         label, score or weight is null or its score is NaN. With ``bins`` or ``tolerance`` the last
         columns are ``auc_low, auc_high`` (Float64): the exact AUC of the rows lies between them,
         but for rounding in the last digits. The other columns are computed from the binned scores;

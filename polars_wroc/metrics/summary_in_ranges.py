@@ -37,7 +37,7 @@ def summary_in_ranges(
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "logit-t",
+    method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> pl.DataFrame:

@@ -30,16 +30,17 @@ def difference_limits(one: Estimate, other: Estimate, correlation: pl.Expr | Non
     to its limit gives the variance on that side. Without ``correlation`` the two are independent.
     """
     difference = one.value - other.value
-
-    def margin(own: pl.Expr, others: pl.Expr) -> pl.Expr:
-        squares = own**2 + others**2
-        if correlation is not None:
-            squares = (squares - 2 * correlation * own * others).clip(lower_bound=0.0)
-        return squares.sqrt()
-
-    below = margin(one.value - one.low, other.high - other.value)
-    above = margin(one.high - one.value, other.value - other.low)
+    below = margin(one.value - one.low, other.high - other.value, correlation)
+    above = margin(one.high - one.value, other.value - other.low, correlation)
     return Limits(difference - below, difference + above)
+
+
+def margin(one: pl.Expr, other: pl.Expr, correlation: pl.Expr | None = None) -> pl.Expr:
+    """Distance of a difference from its limit, from the distances of both estimates from theirs."""
+    squares = one**2 + other**2
+    if correlation is not None:
+        squares = (squares - 2 * correlation * one * other).clip(lower_bound=0.0)
+    return squares.sqrt()
 
 
 def ratio_limits(one: Estimate, other: Estimate) -> Limits:
