@@ -179,9 +179,7 @@ def _simultaneous(
     return _limited(points, axes, Limits(lower, high + found_shift))
 
 
-def _limited(
-    points: pl.LazyFrame, axes: Axes, limits: Limits, **flags: pl.Expr
-) -> pl.LazyFrame:
+def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits, **flags: pl.Expr) -> pl.LazyFrame:
     known = pl.when(
         pl.all_horizontal(
             pl.col(axes.given, axes.found, axes.given_size, axes.found_size).is_not_null()

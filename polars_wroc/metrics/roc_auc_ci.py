@@ -19,9 +19,11 @@ from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
+from polars_wroc.metrics.range_score_interval import RangeScoreInterval, misranked_sums
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import Moments, ScoreInterval
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
+from polars_wroc.ranking.areas import Range
 from polars_wroc.ranking.placements import (
     Placements,
     RowCurve,
@@ -34,8 +36,8 @@ from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import is_exact, logit_limits
 
-AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
-Method: TypeAlias = Literal["score", AreaMethod, "newcombe", "conservative"]
+AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
+Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # Iterations of Newcombe's limits: enough for nine digits.
@@ -70,17 +72,21 @@ class IntervalOptions:
         """Say how to compute the interval of rows, of which one may stand for several."""
         return Interval(self, counted=rows.counted)
 
-    def for_lists(self) -> Interval:
+    def for_lists(self, tpr: Range | None = None) -> Interval:
         """Say how to compute the interval in an expression, where a row is one."""
-        return Interval(self, counted=False)
+        return Interval(self, counted=False, tpr=tpr)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """How to compute an interval; where rows are ``counted`` one may stand for several."""
+    """How to compute an interval; where rows are ``counted`` one may stand for several.
+
+    ``tpr`` is the range of true positive rates of a partial AUC.
+    """
 
     options: IntervalOptions
     counted: bool
+    tpr: Range | None = None
 
     @property
     def variance(self) -> Variance:
@@ -102,14 +108,23 @@ class Interval:
         return self.options.method == "score"
 
     @property
-    def _score(self) -> ScoreInterval:
+    def _score(self) -> ScoreInterval | RangeScoreInterval:
         variance = self._variance_of_rows
         moments = {
             side: Moments(f"__h2_{side}", f"__x1_{side}", f"__x2_{side}", variance.part(side))
             for side in CLASSES
         }
-        equal = variance.units == "frequency"
-        return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=equal)
+        if self.tpr is None:
+            return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=self._equal)
+        weight = variance.column("weight", "pos")
+        return RangeScoreInterval(
+            "auc", _ONE_MINUS_AUC, moments, "n_eff_pos", weight, self.tpr, equal=self._equal
+        )
+
+    @property
+    def _equal(self) -> bool:
+        """Whether each observation is as heavy as any other."""
+        return self._variance_of_rows.units == "frequency"
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
@@ -121,9 +136,17 @@ class Interval:
         return self.sums_of(formulas.roc_auc(curve), curve.one_minus_auc, curve.placements, field)
 
     def sums_of(
-        self, area: pl.Expr, one_minus_auc: pl.Expr, placements: Placements, field: Fields
+        self,
+        area: pl.Expr,
+        one_minus_auc: pl.Expr,
+        placements: Placements,
+        field: Fields,
+        misranked: pl.Expr | None = None,
     ) -> dict[str, pl.Expr]:
-        """Do the same for any area, as a proportion of its maximum, and its placement values."""
+        """Do the same for any area, as a proportion of its maximum, and its placement values.
+
+        For a range of true positive rates ``misranked`` is what `misranked_sums` needs.
+        """
         columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
         if self.options.clustered:
             has_weight = placements.pos.weight + placements.neg.weight > 0
@@ -131,6 +154,8 @@ class Interval:
         columns |= self.variance.sums(placements, field)
         if self.options.clustered and self._by_score:
             columns |= self._variance_of_rows.sums(placements, field)
+        if misranked is not None and self._by_score:
+            columns |= misranked_sums(placements.pos.weight, misranked, equal=self._equal)
         return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:
