@@ -79,6 +79,11 @@ class LinearisedArea:
         """Whether the area is the AUC."""
         return self._range == WHOLE_RANGE
 
+    @property
+    def has_score_interval(self) -> bool:
+        """Whether there is an interval of the score type."""
+        return self.is_whole or self.tpr is not None
+
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
         names = {"auc": "partial_auc", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high"}
@@ -234,13 +239,13 @@ def partial_auc_ci(
     if fpr is not None and tpr is not None:
         msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
         raise ValueError(msg)
-    PartialAUC(fpr, tpr)
-    area = LinearisedArea(fpr, tpr)
-    if method == "score" and fpr is not None and not area.is_whole:
+    checked = PartialAUC(fpr, tpr)
+    area = LinearisedArea(checked.fpr, checked.tpr)
+    if method == "score" and not area.has_score_interval:
         method = "logit-t"
     clustered = cluster is not None
     options = IntervalOptions(level, method, weight_type, clustered=clustered, fallback=False)
-    interval = options.for_lists(None if area.is_whole else tpr)
+    interval = options.for_lists(None if area.is_whole else area.tpr)
     carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
     build = partial(_interval, area=area, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(

@@ -63,26 +63,28 @@ class RangeScoreInterval:
         """Add the effective numbers of misranked rows, and how much heavier they are."""
         pos, neg = (self.moments[side] for side in ("pos", "neg"))
         share, weight = field(self.one_minus_auc), field(self.weight)
-        in_range = share * self._width
+        first, second = (field(name) / weight / weight for name in (_FIRST, _SECOND))
+        some = (field(self.auc) > 0) & (share > 0)
         spreads = {
-            "pos": field(_SECOND) / weight / weight / self._width**2,
+            "pos": second / self._width**2,
             "neg": field(neg.variance) + share**2 * field(neg.h2),
         }
         columns: dict[str, pl.Expr] = {}
         for side, spread in spreads.items():
-            some = (field(self.auc) > 0) & (share > 0) & (spread > 0)
-            columns[_NUMBER + side] = pl.when(some).then(share**2 / spread).otherwise(0.0)
-        ratio = field(_FIRST) / weight / weight / (in_range * field(pos.h2))
-        some = (field(self.auc) > 0) & (share > 0)
-        unequal = pl.lit(not self.equal) & some
-        heavier = pl.when(unequal).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
-        return columns | {_HEAVIER + "pos": heavier, _HEAVIER + "neg": pl.lit(1.0)}
+            number = pl.when(some & (spread > 0)).then(share**2 / spread)
+            columns[_NUMBER + side] = number.otherwise(0.0)
+            columns[_HEAVIER + side] = pl.lit(1.0)
+        if not self.equal:
+            ratio = first / (share * self._width * field(pos.h2))
+            heavier = pl.when(some).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
+            columns[_HEAVIER + "pos"] = heavier
+        return columns
 
     def _pseudo(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the inverse sizes of the pseudo-observations."""
         pos, neg = (field(self.moments[side].h2) for side in ("pos", "neg"))
-        heavier = field(_HEAVIER + "pos")
-        return {_PSEUDO + "pos": pos * heavier**2 / self._width, _PSEUDO + "neg": neg}
+        of_range = pos * field(_HEAVIER + "pos") ** 2 / self._width
+        return {_PSEUDO + "pos": of_range, _PSEUDO + "neg": neg}
 
     def _inverse_size(self, field: Fields) -> dict[str, pl.Expr]:
         """Add 1 divided by the effective size that both limits rest on."""

@@ -273,10 +273,21 @@ def test_clusters_of_equal_rows_are_wider() -> None:
     assert clustered["n_eff_pos"] == pytest.approx(single["n_eff_pos"])
 
 
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_far_weights_have_limits(scale: float) -> None:
+    rows = frame_of(sample(4, 40, 40, 100.0))
+    interval, scaled = (
+        found(rows, tpr=(0.5, 1), weight=pl.col("w") * factor) for factor in (1.0, scale)
+    )
+    assert scaled["ci_low"] == pytest.approx(interval["ci_low"])
+
+
 def test_undefined_is_null() -> None:
     rows = frame_of(sample(4, 40, 40, 100.0))
     one_class = rows.filter(pl.col("y") == 1)
-    for frame in (one_class, rows.clear(), rows.with_columns(w=pl.lit(1e150))):
+    # The cubes of the weights overflow, their squares, and both underflow.
+    far = [rows.with_columns(w=pl.lit(weight)) for weight in (1e110, 1e200, 1e-110, 1e-200)]
+    for frame in (one_class, rows.clear(), *far):
         interval = found(frame, tpr=(0.5, 1))
         assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
 
