@@ -153,10 +153,10 @@ def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: flo
 
 
 def _beyond_all_rows(axes: Axes, level: float) -> pl.Expr:
-    """Whether the rows do not bound the true threshold of the given rate on its outer side.
+    """Whether the true threshold of the given rate may be above all negatives.
 
-    It lies above all negatives (or below all positives, if their rate is given) with a probability
-    that the level does not leave out.
+    That is, with a probability of more than half of 1 minus the level; if the true positive rate is
+    given, whether it may be below all positives.
     """
     given = pl.col(axes.given)
     inner = 1 - given if axes.highest else given

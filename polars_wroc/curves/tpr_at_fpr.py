@@ -74,7 +74,7 @@ def tpr_at_fpr(
 
     With n negatives the true threshold of the rate f lies above them all with probability
     ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``, which at the level 0.95 means
-    ``n * f`` below 3.7, no true positive rate is too low, and the interval is one-sided.
+    ``n * f`` below 3.7, the data give no lower limit, and the interval is one-sided.
 
     References
     ----------

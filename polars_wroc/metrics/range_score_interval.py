@@ -1,9 +1,8 @@
 """Confidence interval of the partial AUC over the highest true positive rates.
 
 As in `score_interval`, the variance changes with the area, and each class has a pseudo-observation
-that is misranked. Only the positives with the lowest scores are in the range: their
-pseudo-observation counts as much as the range is narrow, and with fewer than three of them there
-are no limits.
+that is misranked. Only the positives with the lowest scores are in the range: the narrower it is,
+the more their pseudo-observation counts, and with fewer than three of them there are no limits.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class RangeScoreInterval:
     def limits(self, field: Fields, quantile: pl.Expr, inflation: pl.Expr | float = 1.0) -> Limits:
         """Confidence limits for a quantile of the normal or of Student's distribution."""
         enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
-        # How a range that ends below 1 varies at its upper end is not known.
+        # There is no such interval for a range that ends below 1.
         size = pl.when(enough & (self.tpr[1] == 1)).then(field(_INVERSE_SIZE) * inflation)
         shares = field(self.auc), field(self.one_minus_auc)
         return wilson_limits(shares[0], shares, (size, size), quantile)

@@ -301,5 +301,5 @@ def test_interval_near_fpr_0_covers_the_truth(fpr: float) -> None:
     frame = binormal(300, 50, 150, seed=13)
     table = wroc.tpr_at_fpr(frame, "y", "s", by="g", fpr=fpr)
     inside = table["tpr_low"].le(true_tpr(fpr)) & table["tpr_high"].ge(true_tpr(fpr))
-    # Without the rule 0.09 to 0.78 of them do.
+    # Two-sided intervals cover it in 0.10, 0.42, 0.84 and 0.92 of these samples.
     assert inside.mean() >= 0.97
