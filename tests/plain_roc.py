@@ -92,11 +92,20 @@ def mover(rate: float, own: Pair, moved: Pair) -> Pair:
     return max(0.0, rate - below), min(1.0, rate + above)
 
 
+def beyond_all(share: float, size: float, level: float) -> bool:
+    """Whether no row of a class is that far out, with more than half the error of a level.
+
+    Each row is with a probability of ``share``.
+    """
+    return bool(size * np.log1p(-share) > np.log((1 - level) / 2)) if share < 1 else False
+
+
 def pointwise(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:
     """Interval of the true positive rate at a false positive rate."""
     low, high = wilson(fpr, roc.negatives, level)
     moved = roc.tpr_at(low), roc.tpr_at(high)
-    return mover(tpr, wilson(tpr, roc.positives, level), moved)
+    lower, upper = mover(tpr, wilson(tpr, roc.positives, level), moved)
+    return (0.0 if beyond_all(fpr, roc.negatives, level) else lower), upper
 
 
 def frame_of(rows: list[Row]) -> pl.DataFrame:

@@ -128,6 +128,7 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
     "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
     "partial_auc_ci": wroc.partial_auc_ci("y", "s", weight="w", fpr=(0.0, 0.1)),
+    "partial_auc_ci over high tpr": wroc.partial_auc_ci("y", "s", weight="w", tpr=(0.5, 1.0)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),
     "average_precision": wroc.average_precision("y", "s", weight="w"),
     "pr_auc": wroc.pr_auc("y", "s", weight="w"),

@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
+from polars_wroc.inputs.names import ONE_SIDED
 from polars_wroc.ranking.curve import (
     NEGATIVES_SQUARES,
     POSITIVES_SQUARES,
@@ -75,8 +76,13 @@ class Band:
             sizes[0].alias(_POS_SIZE), sizes[1].alias(_NEG_SIZE), is_origin().cum_sum().alias(CURVE)
         )
 
+    @property
+    def flags(self) -> list[str]:
+        """Columns that `around` adds beside the limits."""
+        return [ONE_SIDED] if self.kind == "pointwise" else []
+
     def around(self, points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
-        """Add the limits of the found rate to ``points`` of the whole ``curve``.
+        """Add the limits of the found rate, and `flags`, to ``points`` of the whole ``curve``.
 
         Both come from `prepare`, and their rates rise along each curve.
         """
@@ -137,7 +143,24 @@ def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: flo
         ((rate - limit) ** 2 + (rate - end) ** 2).sqrt()
         for limit, end in zip(found, reached, strict=True)
     ]
-    return _limited(points, axes, Limits(rate - distances[0], rate + distances[1]))
+    low, high = rate - distances[0], rate + distances[1]
+    beyond = _beyond_all_rows(axes, level)
+    if axes.highest:
+        low = pl.when(beyond).then(0.0).otherwise(low)
+    else:
+        high = pl.when(beyond).then(1.0).otherwise(high)
+    return _limited(points, axes, Limits(low, high), **{ONE_SIDED: beyond})
+
+
+def _beyond_all_rows(axes: Axes, level: float) -> pl.Expr:
+    """Whether the true threshold of the given rate may be above all negatives.
+
+    That is, with a probability of more than half of 1 minus the level; if the true positive rate is
+    given, whether it may be below all positives.
+    """
+    given = pl.col(axes.given)
+    inner = 1 - given if axes.highest else given
+    return inner ** pl.col(axes.given_size) > (1 - level) / 2
 
 
 def _simultaneous(
@@ -156,7 +179,7 @@ def _simultaneous(
     return _limited(points, axes, Limits(lower, high + found_shift))
 
 
-def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits) -> pl.LazyFrame:
+def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits, **flags: pl.Expr) -> pl.LazyFrame:
     known = pl.when(
         pl.all_horizontal(
             pl.col(axes.given, axes.found, axes.given_size, axes.found_size).is_not_null()
@@ -166,4 +189,5 @@ def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits) -> pl.LazyFrame:
         f"{axes.found}_{end}": known.then(limit.clip(0.0, 1.0))
         for end, limit in limits._asdict().items()
     }
+    columns |= {name: known.then(flag) for name, flag in flags.items()}
     return points.with_columns(**columns).drop(_REACHED)

@@ -70,8 +70,8 @@ def roc_curve(
         ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
         ``max_points`` also ``auc_change``, the AUC of the kept points minus that of the whole
         curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
-        ``auc_low, auc_high``, between which the exact AUC lies. The rate of a class without
-        weight is null.
+        ``auc_low, auc_high``, between which the exact AUC lies; with ``band="pointwise"`` also the
+        Boolean ``one_sided``: see `tpr_at_fpr`. The rate of a class without weight is null.
 
     Raises
     ------
@@ -128,10 +128,12 @@ def roc_curve(
     if limits is not None:
         curve = limits.around(curve, whole, TPR_AT_FPR)
     columns = _columns(max_points, limits)
+    flags = [] if limits is None else limits.flags
     if rows.binned:
-        curve = join_on_keys(curve.select(*rows.keys, *columns), auc_bounds(rows), rows.keys)
+        selected = curve.select(*rows.keys, *columns, *flags)
+        curve = join_on_keys(selected, auc_bounds(rows), rows.keys)
         columns += AUC_BOUNDS
-    return like_input(frame, rows.sorted_result(curve, columns))
+    return like_input(frame, rows.sorted_result(curve, columns + flags))
 
 
 def full_roc_table(rows: Rows, band: Band | None) -> pl.LazyFrame:

@@ -55,8 +55,10 @@ def tpr_at_fpr(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by ``fpr``.
         After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high``, the last three
-        null where a class has no weight. With ``bins`` or ``tolerance`` the last columns are
-        ``tpr_least, tpr_most``, between which the exact rate lies.
+        null where a class has no weight; with ``bins`` or ``tolerance`` also
+        ``tpr_least, tpr_most``, between which the exact rate lies. The last column is the Boolean
+        ``one_sided``: there are too few negatives for a lower limit, and ``tpr_low`` is 0. It is
+        null where the limits are.
 
     Raises
     ------
@@ -69,6 +71,10 @@ def tpr_at_fpr(
     rate from the positives. The confidence interval combines Wilson's of both [1]_, with Kish's
     effective sample sizes where there are weights; it is null where the squares of the weights
     overflow or underflow.
+
+    With n negatives the true threshold of the rate f lies above them all with probability
+    ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``, which at the level 0.95 means
+    ``n * f`` below 3.7, the data give no lower limit, and the interval is one-sided.
 
     References
     ----------
@@ -128,8 +134,10 @@ def fpr_at_tpr(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and rate, sorted by the ``by`` columns, then by ``tpr``.
         After them come the Float64 columns ``tpr, fpr, fpr_low, fpr_high``, the last three
-        null where a class has no weight. With ``bins`` or ``tolerance`` the last columns are
-        ``fpr_least, fpr_most``, between which the exact rate lies.
+        null where a class has no weight; with ``bins`` or ``tolerance`` also
+        ``fpr_least, fpr_most``, between which the exact rate lies. The last column is the Boolean
+        ``one_sided``: there are too few positives for an upper limit, and ``fpr_high`` is 1. It is
+        null where the limits are.
 
     Raises
     ------
@@ -173,7 +181,7 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
         for bound, name in zip(bounds, _bounds(axes), strict=True):
             limited = look_up(limited, bound, axes, pl.col(axes.given), name)
         columns += _bounds(axes)
-    return rows.sorted_result(limited.sort(CURVE, axes.given), columns)
+    return rows.sorted_result(limited.sort(CURVE, axes.given), columns + band.flags)
 
 
 def _columns(axes: Axes) -> list[str]:

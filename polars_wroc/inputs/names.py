@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 ROC_COLUMNS = ("threshold", "fpr", "tpr", "tp", "fp", "fn", "tn")
 BAND_COLUMNS = ("tpr_low", "tpr_high")
+# Whether a pointwise interval has only one limit that the rows determine.
+ONE_SIDED = "one_sided"
 
 AUDIT_KEYS = ["attribute", "segment"]
 MISSING = "(missing)"

@@ -19,7 +19,7 @@ from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval, IntervalOptions
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, let
-from polars_wroc.ranking.areas import LinePieces, Range
+from polars_wroc.ranking.areas import WHOLE_RANGE, LinePieces, Range
 from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.placements import (
     ClassRows,
@@ -42,6 +42,7 @@ PARTIAL_COLUMNS = (
 _WEIGHTS = ("__weight_pos", "__weight_neg")
 _PLACEMENTS = ("__placement_pos", "__placement_neg")
 _SEGMENT = ("__x0", "__y0", "__x1", "__y1")
+_MISRANKED = "__misranked_pos"
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,23 @@ class LinearisedArea:
         return Placements(
             *(ClassRows(field(w), field(p)) for w, p in zip(_WEIGHTS, _PLACEMENTS, strict=True))
         )
+
+    def misranked(self, field: Fields) -> pl.Expr | None:
+        """Part of a positive that is in the range of true positive rates, if it is one of these.
+
+        Times the proportion of the negatives above it.
+        """
+        return None if self.tpr is None else field(_MISRANKED)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the area is the AUC."""
+        return self._range == WHOLE_RANGE
+
+    @property
+    def has_score_interval(self) -> bool:
+        """Whether there is an interval of the score type."""
+        return self.is_whole or self.tpr is not None
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
@@ -98,8 +116,10 @@ class LinearisedArea:
         row_sums = [above - below for above, below in zip(high, low, strict=True)]
         placements = [1 - contribution / self._width for contribution in row_sums]
         weights = {name: field(name) for name in _WEIGHTS}
-        by_class = placements if self.tpr is None else reversed(placements)
-        return weights | dict(zip(_PLACEMENTS, by_class, strict=True))
+        if self.tpr is None:
+            return weights | dict(zip(_PLACEMENTS, placements, strict=True))
+        misranked = {_MISRANKED: _missed_until(self._range[1], field)}
+        return weights | misranked | dict(zip(_PLACEMENTS, reversed(placements), strict=True))
 
 
 def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
@@ -115,14 +135,23 @@ def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
         inside = pl.when(reach >= width).then(reach - width / 2)
         return inside.when(reach > 0).then(reach**2 / (2 * width)).otherwise(0.0)
 
-    def along(of: Fields) -> pl.Expr:
-        passed = pl.when(of("width") > 0).then((of("reach") / of("width")).clip(0.0, 1.0))
-        return let(
-            {"passed": passed.otherwise(0.0), "y0": of("y0"), "rise": of("rise")},
-            lambda part: part("passed") * (part("y0") + part("rise") * part("passed") / 2),
-        )
+    return let(pieces, upward), let(pieces, _area_passed) + end * height
 
-    return let(pieces, upward), let(pieces, along) + end * height
+
+def _missed_until(end: float, field: Fields) -> pl.Expr:
+    """Contributions of the rows along the curve to the area above it, from 0 to one end."""
+    x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
+    pieces = {"reach": end - x0, "width": x1 - x0, "y0": 1 - y0, "rise": y0 - y1}
+    return let(pieces, _area_passed)
+
+
+def _area_passed(of: Fields) -> pl.Expr:
+    """Area under the part of a segment within reach, for a segment of width 1."""
+    passed = pl.when(of("width") > 0).then((of("reach") / of("width")).clip(0.0, 1.0))
+    return let(
+        {"passed": passed.otherwise(0.0), "y0": of("y0"), "rise": of("rise")},
+        lambda part: part("passed") * (part("y0") + part("rise") * part("passed") / 2),
+    )
 
 
 def _height_at(end: float, field: Fields) -> pl.Expr:
@@ -142,7 +171,7 @@ def partial_auc_ci(
     weight: IntoColumn | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: AreaMethod = "logit-t",
+    method: AreaMethod = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
 ) -> pl.Expr:
@@ -155,15 +184,23 @@ def partial_auc_ci(
     fpr, tpr
         Range of false positive rates or of true positive rates, not of both: see
         `partial_auc`.
-    level, method, weight_type, cluster
-        As for `roc_auc_ci`; the logit is that of the area as a proportion of a perfect score's.
+    level, weight_type, cluster
+        As for `roc_auc_ci`.
+    method
+        ``"score"``: as for `roc_auc_ci`, for ranges of true positive rates that end at 1, and for
+        whole areas; others are not defined, and ``"logit-t"`` takes its place for ranges of false
+        positive rates. ``"logit-t"``, ``"logit"`` and ``"wald"`` are as for `roc_auc_ci`; the logit
+        is that of the area as a proportion of a perfect score's.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``partial_auc_ci``: ``partial_auc, se, ci_low, ci_high``
-        (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64). Where the
-        variance is 0 or unknown, ``ci_low, ci_high`` and ``ci_method`` are null.
+        (Float64), ``ci_method`` (String: the method used), ``n_eff_pos, n_eff_neg`` (Float64).
+        ``ci_low, ci_high`` and ``ci_method`` are null where the interval is not defined: for
+        ``"score"``, where a range of true positive rates ends below 1 (use `bootstrap`) or holds
+        fewer than 3 positives, that is where ``n_eff_pos`` times its width is below 3; for other
+        methods, where the variance is 0 or unknown.
 
     Raises
     ------
@@ -174,7 +211,10 @@ def partial_auc_ci(
     -----
     The variance is linearised without estimating a density: the end of the range is a quantile of
     the scores, and its part of a row's influence follows from the curve itself [1]_. For the
-    range (0, 1) it is the variance of the AUC.
+    range (0, 1) it is the variance of the AUC, and the interval is that of `roc_auc_ci`.
+
+    Over high true positive rates only the positives with the lowest scores count. The logit's
+    limits are too narrow there, and too high; the score-type interval keeps its level.
 
     References
     ----------
@@ -199,11 +239,15 @@ def partial_auc_ci(
     if fpr is not None and tpr is not None:
         msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
         raise ValueError(msg)
-    PartialAUC(fpr, tpr)
+    checked = PartialAUC(fpr, tpr)
+    area = LinearisedArea(checked.fpr, checked.tpr)
+    if method == "score" and not area.has_score_interval:
+        method = "logit-t"
     clustered = cluster is not None
     options = IntervalOptions(level, method, weight_type, clustered=clustered, fallback=False)
+    interval = options.for_lists(None if area.is_whole else area.tpr)
     carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
-    build = partial(_interval, area=LinearisedArea(fpr, tpr), interval=options.for_lists())
+    build = partial(_interval, area=area, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(
         "partial_auc_ci"
     )
@@ -222,8 +266,11 @@ def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.
     (weight, placement), (other, _) = placements
     known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
     one_minus_auc = _without_rounding(known / weight.sum())
-    sums = as_struct(interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field))
-    return in_struct(placed.list.eval(sums), [*interval.steps, area.scale], PARTIAL_COLUMNS)
+    sums = interval.sums_of(
+        1 - one_minus_auc, one_minus_auc, placements, field, area.misranked(field)
+    )
+    steps = [*interval.steps, area.scale]
+    return in_struct(placed.list.eval(as_struct(sums)), steps, PARTIAL_COLUMNS)
 
 
 def _without_rounding(share: pl.Expr) -> pl.Expr:

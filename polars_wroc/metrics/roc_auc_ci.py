@@ -19,9 +19,11 @@ from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_variance import Variance, units_of
+from polars_wroc.metrics.range_score_interval import RangeScoreInterval, misranked_sums
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import ScoreInterval
 from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct
+from polars_wroc.ranking.areas import Range
 from polars_wroc.ranking.placements import (
     Placements,
     RowCurve,
@@ -34,14 +36,14 @@ from polars_wroc.ranking.walk_sums import walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import logit_limits
 
-AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
-Method: TypeAlias = Literal["score", AreaMethod, "newcombe", "conservative"]
+AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
+Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # How far the score-type interval rests on the rows; null with other methods.
 RELIABILITY_COLUMNS = ("k_pos", "k_neg", "ci_note")
-# Fewer misranked rows, weights of theirs so many times larger, or so low a ratio of Kish's effective
-# sample size to the number of rows are noted.
+# Noted: fewer misranked rows, weights of theirs so many times larger, or so low a ratio of Kish's
+# effective sample size to the number of rows.
 _FEW_MISRANKED, _MUCH_HEAVIER, _LOW_EFFICIENCY = 3, 2, 0.2
 # Iterations of Newcombe's limits: enough for nine digits.
 _NEWCOMBE_STEPS = 9
@@ -75,17 +77,21 @@ class IntervalOptions:
         """Say how to compute the interval of rows, of which one may stand for several."""
         return Interval(self, counted=rows.counted)
 
-    def for_lists(self) -> Interval:
+    def for_lists(self, tpr: Range | None = None) -> Interval:
         """Say how to compute the interval in an expression, where a row is one."""
-        return Interval(self, counted=False)
+        return Interval(self, counted=False, tpr=tpr)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """How to compute an interval; where rows are ``counted`` one may stand for several."""
+    """How to compute an interval; where rows are ``counted`` one may stand for several.
+
+    ``tpr`` is the range of true positive rates of a partial AUC.
+    """
 
     options: IntervalOptions
     counted: bool
+    tpr: Range | None = None
 
     @property
     def variance(self) -> Variance:
@@ -107,10 +113,30 @@ class Interval:
         return self.options.method == "score"
 
     @property
-    def _score(self) -> ScoreInterval:
+    def _score(self) -> ScoreInterval | RangeScoreInterval:
         variance = self._variance_of_rows
-        equal = variance.units == "frequency"
-        return ScoreInterval("auc", _ONE_MINUS_AUC, variance.moments, equal=equal)
+        if self.tpr is None:
+            return self._of_whole_auc
+        weight = variance.column("weight", "pos")
+        return RangeScoreInterval(
+            "auc",
+            _ONE_MINUS_AUC,
+            variance.moments,
+            "n_eff_pos",
+            weight,
+            self.tpr,
+            equal=self._equal,
+        )
+
+    @property
+    def _of_whole_auc(self) -> ScoreInterval:
+        moments = self._variance_of_rows.moments
+        return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=self._equal)
+
+    @property
+    def _equal(self) -> bool:
+        """Whether each observation is as heavy as any other."""
+        return self._variance_of_rows.units == "frequency"
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
@@ -122,9 +148,17 @@ class Interval:
         return self.sums_of(formulas.roc_auc(curve), curve.one_minus_auc, curve.placements, field)
 
     def sums_of(
-        self, area: pl.Expr, one_minus_auc: pl.Expr, placements: Placements, field: Fields
+        self,
+        area: pl.Expr,
+        one_minus_auc: pl.Expr,
+        placements: Placements,
+        field: Fields,
+        misranked: pl.Expr | None = None,
     ) -> dict[str, pl.Expr]:
-        """Do the same for any area, as a proportion of its maximum, and its placement values."""
+        """Do the same for any area, as a proportion of its maximum, and its placement values.
+
+        For a range of true positive rates ``misranked`` is what `misranked_sums` needs.
+        """
         columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
         if self.options.clustered:
             has_weight = placements.pos.weight + placements.neg.weight > 0
@@ -132,6 +166,8 @@ class Interval:
         columns |= self.variance.sums(placements, field)
         if self.options.clustered and self._by_score:
             columns |= self._variance_of_rows.sums(placements, field)
+        if misranked is not None and self._by_score:
+            columns |= misranked_sums(placements.pos.weight, misranked, equal=self._equal)
         return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:
@@ -182,7 +218,7 @@ class Interval:
 
     def _reliability(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and a note where the limits rest on few."""
-        score, known = self._score, field("ci_low").is_not_null()
+        score, known = self._of_whole_auc, field("ci_low").is_not_null()
         related: list[pl.Expr] = []
         for side in CLASSES:
             efficiency = field(f"n_eff_{side}") / field(f"n_{side}")

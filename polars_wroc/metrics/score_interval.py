@@ -73,14 +73,7 @@ class ScoreInterval:
         shift = (quantile**2 - 1).clip(lower_bound=0.0) / 12
         from_below = auc - shift * (complement - auc).clip(lower_bound=0.0) * low
         from_above = complement - shift * (auc - complement).clip(lower_bound=0.0) * high
-        lowest = _wilson(from_below.clip(lower_bound=0.0), low, quantile)
-        # From the complement, so that limits near 1 are as exact as those near 0.
-        highest = 1 - _wilson(from_above.clip(lower_bound=0.0), high, quantile)
-        # Rounding must not exclude the AUC.
-        known = pl.when(low.is_not_null() & high.is_not_null())
-        return Limits(
-            known.then(pl.min_horizontal(lowest, auc)), known.then(pl.max_horizontal(highest, auc))
-        )
+        return wilson_limits(auc, (from_below, from_above), (low, high), quantile)
 
     def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and moments seen from both ends."""
@@ -119,14 +112,10 @@ class ScoreInterval:
                 heavier = field(self.heavier(side, of_class))
                 pseudo = field(names.h2) * heavier**2
                 share = field(names.variance) / self._spread(field)
-                own = pl.min_horizontal(share, _MOST * pseudo)
-                both = (number * own + heavier * pseudo) / (number + heavier)
-                known = (number > 0) & field(names.variance).is_not_null()
+                own, both = class_inverse_size(number, heavier, pseudo, share)
                 columns[self._column("pseudo", side, of_class)] = pseudo
-                columns[self._column("own", side, of_class)] = pl.when(known).then(own)
-                columns[self._column("both", side, of_class)] = (
-                    pl.when(known).then(both).otherwise(pseudo)
-                )
+                columns[self._column("own", side, of_class)] = own
+                columns[self._column("both", side, of_class)] = both
         return columns
 
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
@@ -149,6 +138,44 @@ class ScoreInterval:
 
     def _column(self, part: str, side: str, of_class: str) -> str:
         return f"__{part}_{side}_{of_class}{self.name}"
+
+
+def class_inverse_size(
+    number: pl.Expr, heavier: pl.Expr, pseudo: pl.Expr, share: pl.Expr
+) -> tuple[pl.Expr, pl.Expr]:
+    """What a class alone contributes to the inverse size, and together with a pseudo-observation.
+
+    Of ``number`` misranked rows, each ``heavier`` times as heavy as others, and one of inverse size
+    ``pseudo``; ``share`` is the variance as a proportion of ``auc * (1 - auc)``. The first is null
+    where no row is misranked or the variance is unknown.
+    """
+    known = pl.when((number > 0) & share.is_not_null())
+    own = pl.min_horizontal(share, _MOST * pseudo)
+    both = (number * own + heavier * pseudo) / (number + heavier)
+    return known.then(own), known.then(both).otherwise(pseudo)
+
+
+def wilson_limits(
+    auc: pl.Expr,
+    shares: tuple[pl.Expr, pl.Expr],
+    inverse_sizes: tuple[pl.Expr, pl.Expr],
+    quantile: pl.Expr,
+) -> Limits:
+    """Wilson's limits around an AUC; null where an inverse size is null.
+
+    The lower one is of the first of ``shares`` and ``inverse_sizes``; the upper one is that of
+    the second ones from above, where the share is 1 minus the AUC.
+    """
+    lowest, furthest = (
+        _wilson(share.clip(lower_bound=0.0), size, quantile)
+        for share, size in zip(shares, inverse_sizes, strict=True)
+    )
+    known = pl.when(pl.all_horizontal(size.is_not_null() for size in inverse_sizes))
+    # Limits near 1 are as exact as those near 0; rounding must not exclude the AUC.
+    return Limits(
+        known.then(pl.min_horizontal(lowest, auc)),
+        known.then(pl.max_horizontal(1 - furthest, auc)),
+    )
 
 
 def _wilson(share: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr) -> pl.Expr:

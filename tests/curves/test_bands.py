@@ -23,6 +23,7 @@ KINDS: tuple[Kind, ...] = ("pointwise", "simultaneous")
 
 CURVE = ["threshold", "fpr", "tpr", "tp", "fp", "fn", "tn"]
 LIMITS = ["tpr_low", "tpr_high"]
+ONE_SIDED = "one_sided"
 
 
 def simultaneous(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:  # noqa: ARG001
@@ -151,8 +152,19 @@ def test_points_kept_keep_their_limits(
 def test_columns_are_in_a_fixed_order(grouped: pl.DataFrame, kind: Any, max_points: Any) -> None:
     table = wroc.roc_curve(grouped, "y", "s", by="g", band=kind, max_points=max_points)
     change = ["auc_change"] if max_points else []
-    assert table.columns == ["g", *CURVE, *change, *(LIMITS if kind else [])]
-    assert set(table.dtypes[1:]) == {pl.Float64}
+    flags = [ONE_SIDED] if kind == "pointwise" else []
+    assert table.columns == ["g", *CURVE, *change, *(LIMITS if kind else []), *flags]
+    assert set(table.drop("g", *flags).dtypes) == {pl.Float64}
+    assert table.select(flags).dtypes == [pl.Boolean] * len(flags)
+
+
+def test_flag_follows_the_bounds_of_binned_scores(grouped: pl.DataFrame) -> None:
+    table = wroc.roc_curve(grouped, "y", "s", by="g", band="pointwise", bins=16)
+    assert table.columns == ["g", *CURVE, *LIMITS, "auc_low", "auc_high", ONE_SIDED]
+    # Of the binned curve, so that 0 is a limit where the flag says so.
+    assert (table.filter(ONE_SIDED)["tpr_low"] == 0).all()
+    assert table[ONE_SIDED].any()
+    assert not table[ONE_SIDED].all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -160,7 +172,7 @@ def test_band_changes_nothing_else(grouped: pl.DataFrame, kind: Kind) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "max_points": 9}
     plain = wroc.roc_curve(grouped, "y", "s", **options)
     banded = wroc.roc_curve(grouped, "y", "s", band=kind, **options)
-    assert_frame_equal(banded.drop(LIMITS), plain)
+    assert_frame_equal(banded.drop(*LIMITS, ONE_SIDED, strict=False), plain)
 
 
 @pytest.mark.parametrize("kind", KINDS)

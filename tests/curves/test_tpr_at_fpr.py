@@ -15,6 +15,7 @@ from plain_roc import (
     WEIGHT_TYPES,
     Pair,
     Roc,
+    beyond_all,
     binormal,
     mover,
     pointwise,
@@ -23,6 +24,7 @@ from plain_roc import (
     wilson,
 )
 from polars.testing import assert_frame_equal
+from scipy import stats
 
 import polars_wroc as wroc
 
@@ -33,9 +35,11 @@ def pointwise_turned(roc: Roc, tpr: float, fpr: float, level: float = 0.95) -> P
     """Interval of the false positive rate at a true positive rate."""
     low, high = wilson(tpr, roc.positives, level)
     moved = roc.fpr_at(low), roc.fpr_at(high)
-    return mover(fpr, wilson(fpr, roc.negatives, level), moved)
+    lower, upper = mover(fpr, wilson(fpr, roc.negatives, level), moved)
+    return lower, (1.0 if beyond_all(1 - tpr, roc.positives, level) else upper)
 
 
+LIMITED = ["fpr", "tpr", "tpr_low", "tpr_high"]
 RATES = st.integers(0, 16).map(lambda k: k / 16)
 
 
@@ -53,8 +57,37 @@ def grouped(groups: dict[str | None, pl.DataFrame]) -> pl.DataFrame:
 
 def test_worked_example(seven: pl.DataFrame) -> None:
     found = wroc.tpr_at_fpr(seven, "y", "s", weight="w", fpr=0.3)
-    assert found.columns == ["fpr", "tpr", "tpr_low", "tpr_high"]
-    assert found.row(0) == pytest.approx((0.3, 0.25, 0.034, 1.0), abs=5e-4)
+    assert found.columns == ["fpr", "tpr", "tpr_low", "tpr_high", "one_sided"]
+    # With 3.57 negatives 0.7**3.57 = 0.28 is the probability that none is above the threshold.
+    assert found.row(0) == pytest.approx((0.3, 0.25, 0, 1.0, True))
+
+
+@pytest.mark.parametrize(
+    ("negatives", "level", "first"),
+    [
+        # The smallest rate, in thousandths, with (1 - rate)**negatives of at most (1 - level) / 2.
+        (45, 0.95, 79),
+        (100, 0.95, 37),
+        (100, 0.8, 23),
+        (2000, 0.95, 2),
+    ],
+)
+def test_interval_is_one_sided_where_too_few_negatives_are_above(
+    negatives: int, level: float, first: int
+) -> None:
+    rows = pl.DataFrame({"y": [0] * negatives + [1] * 60, "s": [*range(negatives)] + [10**6] * 60})
+    rates = [k / 1000 for k in range(100)]
+    found = wroc.tpr_at_fpr(rows, "y", "s", fpr=rates, level=level)
+    assert found["one_sided"].to_list() == [rate < first / 1000 - 1e-9 for rate in rates]
+    # All positives are above all negatives: both limits are Wilson's, where there are two.
+    low = stats.binomtest(60, 60).proportion_ci(level, "wilson").low
+    expected = [0 if one else low for one in found["one_sided"]]
+    assert found["tpr_low"].to_list() == pytest.approx(expected)
+    assert found["tpr_high"].to_list() == [1.0] * 100
+    other = rows.select(y=1 - pl.col("y"), s=-pl.col("s"))
+    turned = wroc.fpr_at_tpr(other, "y", "s", tpr=[1 - rate for rate in rates], level=level)
+    assert turned["one_sided"].to_list() == found["one_sided"].to_list()[::-1]
+    assert turned["fpr_high"].to_list() == pytest.approx([1 - x for x in expected[::-1]])
 
 
 @given(FRAMES, st.lists(RATES, min_size=1, max_size=4), st.sampled_from(WEIGHT_TYPES))
@@ -67,7 +100,9 @@ def test_tpr_at_fpr_follows_its_definition(
     for fpr in sorted(set(rates)):
         tpr = roc.tpr_at(fpr)
         expected.append((fpr, tpr, *pointwise(roc, fpr, tpr)))
-    assert table.to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
+    assert table.select(LIMITED).to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
+    beyond = [beyond_all(fpr, roc.negatives, 0.95) for fpr in table["fpr"]]
+    assert table["one_sided"].to_list() == beyond
 
 
 @given(FRAMES, st.lists(RATES, min_size=1, max_size=4), st.floats(0.3, 0.999))
@@ -75,13 +110,14 @@ def test_fpr_at_tpr_follows_its_definition(
     frame: pl.DataFrame, rates: list[float], level: float
 ) -> None:
     table = wroc.fpr_at_tpr(frame, "y", "s", weight="w", tpr=rates, level=level)
-    assert table.columns == ["tpr", "fpr", "fpr_low", "fpr_high"]
+    assert table.columns == ["tpr", "fpr", "fpr_low", "fpr_high", "one_sided"]
     roc = roc_of(frame)
     expected = []
     for tpr in sorted(set(rates)):
         fpr = roc.fpr_at(tpr)
         expected.append((tpr, fpr, *pointwise_turned(roc, tpr, fpr, level)))
-    assert table.to_numpy() == pytest.approx(np.array(expected), abs=1e-9)
+    found = table.drop("one_sided").to_numpy()
+    assert found == pytest.approx(np.array(expected), abs=1e-9)
 
 
 @given(FRAMES, st.lists(RATES, min_size=1, max_size=4))
@@ -94,7 +130,9 @@ def test_exchanged_classes_and_negated_scores_mirror_the_curve(
     found = wroc.tpr_at_fpr(frame, "y", "s", weight="w", fpr=rates)
     expected = wroc.fpr_at_tpr(other, "y", "s", weight="w", tpr=mirrored).reverse()
     columns = ["tpr", "fpr", "fpr_high", "fpr_low"]
-    assert found.to_numpy() == pytest.approx(1 - expected.select(columns).to_numpy(), abs=1e-9)
+    mirror = 1 - expected.select(columns).to_numpy()
+    assert found.select(LIMITED).to_numpy() == pytest.approx(mirror, abs=1e-9)
+    assert found["one_sided"].to_list() == expected["one_sided"].to_list()
 
 
 @given(FRAMES)
@@ -158,9 +196,9 @@ def test_points_of_groups(
         for j, rate in enumerate(rates):
             tpr, fpr = roc.tpr_at(rate), roc.fpr_at(rate)
             row = tpr, *pointwise(roc, rate, tpr)
-            assert found.row(3 * i + j)[2:] == pytest.approx(row, abs=1e-9)
+            assert found.row(3 * i + j)[2:-1] == pytest.approx(row, abs=1e-9)
             row = fpr, *pointwise_turned(roc, rate, fpr)
-            assert turned.row(3 * i + j)[2:] == pytest.approx(row, abs=1e-9)
+            assert turned.row(3 * i + j)[2:-1] == pytest.approx(row, abs=1e-9)
 
 
 def test_points_of_models_stand_in_the_order_named(grouped: pl.DataFrame) -> None:
@@ -182,7 +220,7 @@ def test_points_of_one_class_are_null(grouped: pl.DataFrame, label: int, engine:
     frame = grouped.filter((pl.col("g") != "b") | (pl.col("y") == label))
     plan = wroc.tpr_at_fpr(frame.lazy(), "y", "s", weight="w", by="g", fpr=[0.2, 1])
     table = plan.collect(engine=engine)
-    assert table.filter(g="b").rows() == [("b", 0.2, None, None, None), ("b", 1, None, None, None)]
+    assert table.filter(g="b").rows() == [("b", rate, *[None] * 4) for rate in (0.2, 1)]
     alone = wroc.tpr_at_fpr(frame.filter(g="c"), "y", "s", weight="w", fpr=[0.2, 1])
     assert_frame_equal(table.filter(g="c").drop("g"), alone, rel_tol=1e-12)
 
@@ -256,3 +294,12 @@ def test_interval_of_a_rate_covers_the_truth(weight: str | None) -> None:
     assert 0.90 <= inside.mean() <= 1.0
     width = table["tpr_high"] - table["tpr_low"]
     assert width.median() < 0.5  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("fpr", [0, 0.001, 0.005, 0.02])
+def test_interval_near_fpr_0_covers_the_truth(fpr: float) -> None:
+    frame = binormal(300, 50, 150, seed=13)
+    table = wroc.tpr_at_fpr(frame, "y", "s", by="g", fpr=fpr)
+    inside = table["tpr_low"].le(true_tpr(fpr)) & table["tpr_high"].ge(true_tpr(fpr))
+    # Two-sided intervals cover it in 0.10, 0.42, 0.84 and 0.92 of these samples.
+    assert inside.mean() >= 0.97

@@ -244,7 +244,8 @@ def test_unknown_options_are_rejected() -> None:
         wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), tpr=(0.5, 1))
     for method in ("newcombe", "conservative", None):
         unknown: Any = method
-        message = f"^`method` must be one of 'logit-t', 'logit', 'wald'; found {method!r}$"
+        allowed = "'score', 'logit-t', 'logit', 'wald'"
+        message = f"^`method` must be one of {allowed}; found {method!r}$"
         with pytest.raises(ValueError, match=message):
             wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), method=unknown)
     other: Any = "best"
@@ -522,7 +523,7 @@ def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int
     for whole in ({"fpr": (0, 1)}, {"tpr": (0, 1)}):
         assert interval(frame, **whole)["se"] == pytest.approx(auc["se"], abs=1e-12)
     repeated = frame.select(pl.exclude("w").repeat_by("w").explode())
-    for ranges in ({"fpr": (0.1, 0.4)}, {"tpr": (0.5, 0.9)}):
+    for ranges in ({"fpr": (0.1, 0.4)}, {"tpr": (0.5, 0.9), "method": "logit-t"}):
         counted = interval(frame, weight_type="frequency", **ranges)
         expected = interval(repeated, weight=None, **ranges)
         assert [counted[k] for k in ("partial_auc", "se", "ci_low")] == [

@@ -1,0 +1,326 @@
+"""Partial AUCs over high true positive rates: the definition in plain Python, and what must hold.
+
+The influence of a row on the area is found by changing its weight a little, so that nothing is
+shared with the formulas of the package.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+import polars_wroc as wroc
+
+
+class Row(NamedTuple):
+    """A row, and the class that it is in."""
+
+    s: float
+    y: int
+    w: float
+
+
+class Piece(NamedTuple):
+    """The part of the curve at one score that is in the range, and of its height at the score."""
+
+    s: float
+    height: float
+    share: float
+    fpr: float
+
+
+def pieces(rows: list[Row], start: float) -> list[Piece]:
+    """Cut the curve above a true positive rate, with the mean false positive rate of each piece."""
+    totals = [sum(row.w for row in rows if row.y == y) for y in (0, 1)]
+    found = []
+    fpr = tpr = 0.0
+    for s in sorted({row.s for row in rows}, reverse=True):
+        across, up = (sum(r.w for r in rows if r.s == s and r.y == y) / totals[y] for y in (0, 1))
+        low = max(tpr, start)
+        if up > 0 and tpr + up > low:
+            middle = (low + tpr + up) / 2
+            height = tpr + up - low
+            found.append(Piece(s, height, height / up, fpr + across * (middle - tpr) / up))
+        fpr, tpr = fpr + across, tpr + up
+    return found
+
+
+def share_missed(rows: list[Row], start: float) -> float:
+    """1 minus the area as a proportion of a perfect score's."""
+    return sum(piece.height * piece.fpr for piece in pieces(rows, start)) / (1 - start)
+
+
+def influence(rows: list[Row], start: float, at: int) -> float:
+    """Change of the proportion with the weight of a row, times the weight of its class."""
+    step = 1e-5 * rows[at].w
+    areas = []
+    for change in (-step, step):
+        changed = [*rows[:at], rows[at]._replace(w=rows[at].w + change), *rows[at + 1 :]]
+        areas.append(-share_missed(changed, start))
+    total = sum(row.w for row in rows if row.y == rows[at].y)
+    return total * (areas[1] - areas[0]) / (2 * step)
+
+
+def variance(rows: list[Row], start: float, y: int, *, frequency: bool) -> float:
+    members = [(i, row.w) for i, row in enumerate(rows) if row.y == y]
+    total = sum(w for _, w in members)
+    values = [(w / total, influence(rows, start, i)) for i, w in members]
+    if frequency:
+        return sum(h * value**2 for h, value in values) / (total - 1)
+    squares, cubes = (sum(h**power for h, _ in values) for power in (2, 3))
+    factor = squares / (squares - 2 * cubes + squares**2)
+    return factor * sum((h * value) ** 2 for h, value in values)
+
+
+def inverse_size(rows: list[Row], start: float, *, frequency: bool = False) -> float:
+    width, missed = 1 - start, share_missed(rows, start)
+    spread = missed * (1 - missed)
+    totals = [sum(row.w for row in rows if row.y == y) for y in (0, 1)]
+    each = [[r.w / totals[y] for r in rows if r.y == y] for y in (0, 1)]
+    squares = [
+        1 / total if frequency else sum(h * h for h in hs)
+        for total, hs in zip(totals, each, strict=True)
+    ]
+    own = [variance(rows, start, y, frequency=frequency) for y in (0, 1)]
+
+    in_range = {piece.s: piece for piece in pieces(rows, start)}
+    terms = []
+    for row in rows:
+        if row.y == 1 and row.s in in_range:
+            piece = in_range[row.s]
+            h = row.w / totals[1]
+            terms.append((h, 1 / totals[1] if frequency else h, piece.share * piece.fpr))
+    second = sum(h * one * x**2 for h, one, x in terms)
+    numbers, heavier = [0.0, 0.0], 1.0
+    if 0 < missed < 1:
+        numbers = [
+            missed**2 / (own[0] + missed**2 * squares[0]),
+            missed**2 * width**2 / second,
+        ]
+        if not frequency:
+            first = sum(h * one * x for h, one, x in terms)
+            heavier = max(1.0, first / (sum(h * x for h, _, x in terms) * squares[1]))
+    pseudo = [squares[0], squares[1] * heavier**2 / width]
+    total = 0.0
+    for number, q, e, v in zip(numbers, (1.0, heavier), pseudo, own, strict=True):
+        total += e if number == 0 else (number * min(v / spread, 3 * e) + q * e) / (number + q)
+    return total
+
+
+def limits(rows: list[Row], start: float, level: float = 0.95, **options: Any) -> list[float]:
+    """Wilson's limits, as the scores that are a quantile away, times the width of the range."""
+    r = inverse_size(rows, start, **options)
+    area = 1 - share_missed(rows, start)
+    extra = stats.norm.ppf((1 + level) / 2) ** 2 * r
+    roots = np.roots([1 + extra, -2 * area - extra, area**2]).real
+    return [float(root) * (1 - start) for root in sorted(roots)]
+
+
+def frame_of(rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["s", "y", "w"], orient="row")
+
+
+def found(rows: pl.DataFrame, **options: Any) -> dict[str, Any]:
+    options = {"weight": "w"} | options
+    table = rows.select(wroc.partial_auc_ci("y", "s", **options)).unnest("partial_auc_ci")
+    return table.row(0, named=True)
+
+
+def labelled(labels: str, weights: str | None = None) -> list[Row]:
+    """Rows with falling scores."""
+    given = weights or "1" * len(labels)
+    return [Row(-i, int(y), float(w)) for i, (y, w) in enumerate(zip(labels, given, strict=True))]
+
+
+def sample(seed: int, positives: int, negatives: int, levels: float) -> list[Row]:
+    """Rows with tied scores, and weights that depend on them."""
+    random = np.random.default_rng(seed)
+    y = np.repeat([1, 0], [positives, negatives])
+    s = np.round((random.normal(size=y.size) + 1.2 * y) * levels) / levels
+    w = random.lognormal(sigma=0.5, size=y.size) * np.exp(-0.3 * s)
+    return [Row(*row) for row in zip(s.tolist(), y.tolist(), w.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "start", "expected"),
+    [
+        (labelled("110111010100"), 0.45, (0.121876, 0.506039)),
+        (labelled("1101110101001000"), 0.5, (0.132317, 0.455067)),
+        (labelled("110111010100", "121131211212"), 0.3, (0.180565, 0.661177)),
+        # Nothing is misranked: r = 1 / (6 * 0.8) + 1 / 5, and the upper limit is 0.8.
+        (labelled("11111100000"), 0.2, (0.311454, 0.8)),
+    ],
+)
+def test_worked_numbers(rows: list[Row], start: float, expected: tuple[float, float]) -> None:
+    interval = found(frame_of(rows), tpr=(start, 1))
+    assert (interval["ci_low"], interval["ci_high"]) == pytest.approx(expected, abs=1e-6)
+    assert interval["ci_method"] == "score"
+
+
+def test_perfect_score_has_wilsons_interval_of_the_pseudo_observations() -> None:
+    interval = found(frame_of(labelled("11111100000")), tpr=(0.2, 1))
+    extra = stats.norm.ppf(0.975) ** 2 * (1 / 4.8 + 1 / 5)
+    assert interval["ci_low"] == pytest.approx(0.8 / (1 + extra))
+
+
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1.0, 4.0, 100.0]),
+    st.sampled_from([0.301, 0.55, 0.613]),
+    st.sampled_from([0.5, 0.95, 0.999]),
+    st.booleans(),
+)
+def test_against_the_definition(
+    seed: int, levels: float, start: float, level: float, frequency: bool
+) -> None:
+    rows = sample(seed, 16, 25, levels)
+    options: dict[str, Any] = {"weight_type": "frequency" if frequency else "probability"}
+    interval = found(frame_of(rows), tpr=(start, 1), level=level, **options)
+    if interval["n_eff_pos"] * (1 - start) < 3:
+        assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
+        return
+    expected = limits(rows, start, level, frequency=frequency)
+    assert [interval["ci_low"], interval["ci_high"]] == pytest.approx(expected, abs=1e-8)
+
+
+@given(st.integers(0, 10_000))
+def test_whole_area_is_the_auc(seed: int) -> None:
+    rows = frame_of(sample(seed, 8, 12, 3.0)).with_row_index("c").with_columns(pl.col("c") // 2)
+    for options in ({}, {"weight_type": "frequency"}, {"cluster": "c"}):
+        named: dict[str, Any] = {"weight": "w"} | options
+        auc = rows.select(wroc.roc_auc_ci("y", "s", method="score", **named)).item()
+        for whole in ({"fpr": (0, 1)}, {"tpr": (0.0, 1.0)}):
+            area = found(rows, **whole, **options)
+            assert area.pop("ci_method") == "score"
+            assert [*area.values()] == pytest.approx(
+                [auc[name] for name in auc if name != "ci_method"]
+            )
+
+
+@given(st.integers(0, 10_000), st.sampled_from([(0.0, 0.3), (0.1, 0.6)]))
+def test_ranges_of_false_positive_rates_use_the_logit(seed: int, ends: tuple[float, float]) -> None:
+    rows = frame_of(sample(seed, 10, 15, 3.0))
+    by_default = found(rows, fpr=ends)
+    assert by_default == found(rows, fpr=ends, method="logit-t")
+    assert by_default["ci_method"] in ("logit-t", None)
+
+
+def test_range_with_fewer_than_three_positives_has_no_limits() -> None:
+    rows = frame_of(sample(4, 15, 40, 100.0))
+    # 15 * (1 - 0.8) is less than 3 by rounding.
+    for start, known in ((0.8, True), (0.801, False)):
+        interval = found(rows, tpr=(start, 1), weight=None)
+        assert (interval["ci_low"] is not None) == known
+        assert (interval["ci_method"] == "score") == known
+        assert interval["se"] > 0
+        assert found(rows, tpr=(start, 1), weight=None, method="logit-t")["ci_low"] > 0
+
+
+def test_range_that_ends_below_1_has_no_limits() -> None:
+    rows = frame_of(sample(4, 40, 40, 100.0))
+    interval = found(rows, tpr=(0.2, 0.9))
+    assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
+    assert interval["se"] > 0
+    assert found(rows, tpr=(0.2, 0.9), method="logit-t")["ci_method"] == "logit-t"
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1e-3, 1e5]))
+def test_scale_of_the_weights_does_not_count(seed: int, scale: float) -> None:
+    rows = frame_of(sample(seed, 20, 20, 5.0))
+    interval, scaled = (
+        found(rows, tpr=(0.5, 1), weight=pl.col("w") * factor) for factor in (1.0, scale)
+    )
+    assert [*scaled.values()] == [
+        value if isinstance(value, str | None) else pytest.approx(value)
+        for value in interval.values()
+    ]
+
+
+def test_frequencies_are_repeated_rows() -> None:
+    rows = frame_of(sample(3, 10, 20, 3.0)).with_columns(w=pl.int_range(pl.len()) % 4 + 1)
+    repeated = rows.select(pl.col("y", "s").repeat_by("w").explode(empty_as_null=False))
+    counted = found(rows, tpr=(0.45, 1), weight_type="frequency")
+    expected = found(repeated, tpr=(0.45, 1), weight=None)
+    assert counted.pop("ci_method") == expected.pop("ci_method") == "score"
+    assert counted == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_cluster_for_each_row_changes_the_quantile_only() -> None:
+    rows = frame_of(sample(6, 30, 40, 5.0)).with_row_index("c")
+    level = 2 * stats.norm.cdf(stats.t.ppf(0.975, 69)) - 1
+    interval, expected = (
+        found(rows, tpr=(0.5, 1), cluster="c"),
+        found(rows, tpr=(0.5, 1), level=level),
+    )
+    for name in ("ci_low", "ci_high", "se", "n_eff_pos"):
+        assert interval[name] == pytest.approx(expected[name], abs=1e-9)
+
+
+def test_clusters_of_equal_rows_are_wider() -> None:
+    once = frame_of(sample(6, 30, 40, 5.0)).with_row_index("c")
+    twice = pl.concat([once, once])
+    clustered, plain = found(twice, tpr=(0.5, 1), cluster="c"), found(twice, tpr=(0.5, 1))
+    single = found(once, tpr=(0.5, 1))
+    assert clustered["ci_low"] == pytest.approx(single["ci_low"], abs=0.03)
+    assert clustered["ci_low"] < plain["ci_low"]
+    assert clustered["n_eff_pos"] == pytest.approx(single["n_eff_pos"])
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_far_weights_have_limits(scale: float) -> None:
+    rows = frame_of(sample(4, 40, 40, 100.0))
+    interval, scaled = (
+        found(rows, tpr=(0.5, 1), weight=pl.col("w") * factor) for factor in (1.0, scale)
+    )
+    assert scaled["ci_low"] == pytest.approx(interval["ci_low"])
+
+
+def test_undefined_is_null() -> None:
+    rows = frame_of(sample(4, 40, 40, 100.0))
+    one_class = rows.filter(pl.col("y") == 1)
+    # The cubes of the weights overflow, their squares, and both underflow.
+    far = [rows.with_columns(w=pl.lit(weight)) for weight in (1e110, 1e200, 1e-110, 1e-200)]
+    for frame in (one_class, rows.clear(), *far):
+        interval = found(frame, tpr=(0.5, 1))
+        assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
+
+
+CELLS = [
+    # Positives and negatives, how steeply weights fall with the score, and where the range starts.
+    (15, 45, 0.0, 0.8),
+    (50, 150, 0.0, 0.8),
+    (50, 150, 0.6, 0.5),
+    (200, 600, 0.6, 0.8),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("positives", "negatives", "steep", "start"), CELLS)
+def test_interval_holds_its_level(
+    positives: int, negatives: int, steep: float, start: float
+) -> None:
+    replicates, shift = 1000, 1.4
+    random = np.random.default_rng(23)
+    y = np.tile(np.repeat([1, 0], [positives, negatives]), replicates)
+    # Weights turn this distribution into one without the first term.
+    s = steep + random.normal(size=y.size) + shift * y
+    group = np.repeat(np.arange(replicates), positives + negatives)
+    frame = pl.DataFrame({"g": group, "y": y, "s": s, "w": np.exp(-steep * s)})
+    true, _ = integrate.quad(
+        lambda tpr: stats.norm.cdf(shift + stats.norm.isf(tpr)), start, 1, epsabs=1e-10
+    )
+    coverage = {}
+    for method in ("score", "logit-t"):
+        named: dict[str, Any] = {"method": method, "tpr": (start, 1), "weight": "w"}
+        table = frame.group_by("g").agg(wroc.partial_auc_ci("y", "s", **named))
+        inside = pl.lit(true).is_between("ci_low", "ci_high").mean()
+        coverage[method] = table.unnest("partial_auc_ci").select(inside).item()
+    assert coverage["score"] > 0.95 - 3 * math.sqrt(0.05 * 0.95 / replicates)
+    assert coverage["logit-t"] < coverage["score"]
