@@ -14,7 +14,8 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns, in_struct
-from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.confusion_metrics import Honest, ThresholdMetrics
+from polars_wroc.thresholds.honest import Choice, HonestRates
 from polars_wroc.thresholds.rules import Criterion, Rule, choose_rule
 from polars_wroc.thresholds.search import (
     choose_in_list,
@@ -132,6 +133,9 @@ def operating_points(
     pos_label: object = None,
     level: float | None = None,
     weight_type: WeightType = "probability",
+    honest: Honest | None = None,
+    resamples: int = 200,
+    seed: int = 0,
 ) -> FrameT:
     """Threshold chosen by a rule per group, or one for all groups, with the metrics at it.
 
@@ -193,15 +197,27 @@ def operating_points(
         max_selection_rate=max_selection_rate,
     )
     arguments.flag("common", common)
-    metrics = ThresholdMetrics(level, weight_type, prevalence)
+    arguments.whole_number("resamples", resamples, low=1)
+    arguments.whole_number("seed", seed, low=0)
+    metrics = ThresholdMetrics(level, weight_type, prevalence, honest)
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label)
+    rows = read_rows(
+        frame, label, score, weight, by, pos_label, each_a_cluster=honest is not None
+    )
     if common:
         cells = confusion_at(rows, common_threshold(rows, rule))
     else:
         cells = choose_threshold(rows, rule)
         if level is not None:
             cells = confusion_at(rows, thresholds_of(cells, rows.keys))
+    if honest is not None:
+        height = frame.height if isinstance(frame, pl.DataFrame) else None
+        estimates = HonestRates(rows, Choice(rule, common), seed, height)
+        cells = (
+            estimates.by_bootstrap(cells, resamples)
+            if honest == "bootstrap"
+            else estimates.by_crossfit(cells)
+        )
     table = in_columns(cells, metrics.steps)
     return like_input(frame, rows.result(table, metrics.columns))
 
