@@ -31,8 +31,8 @@ from polars_wroc.stats.resampling import (
     REPLICATES_AT_ONCE,
     Multiplier,
     in_batches,
-    random_multiplier,
     poisson,
+    random_multiplier,
     seeds,
 )
 

@@ -72,7 +72,9 @@ class HonestRates:
         # In their order, so that a seed repeats all digits.
         optimism = {name: pl.col(name).sort_by(REPLICATE).mean() for name in HONEST_RATES}
         means = aggregate(together, rows.keys, optimism)
-        return self._joined(cells, means, {name: pl.col(name) for name in HONEST_RATES}).with_columns(
+        return self._joined(
+            cells, means, {name: pl.col(name) for name in HONEST_RATES}
+        ).with_columns(
             (rate - pl.col(honest_rate(name))).clip(0.0, 1.0).alias(honest_rate(name))
             for name, rate in _rates().items()
         )
@@ -84,7 +86,9 @@ class HonestRates:
         left_out = rows.frame.with_columns(fold.alias(REPLICATE))
         # Not by a join, which does not keep the order of the rows.
         others = pl.concat(
-            rows.frame.filter(fold != number).with_columns(pl.lit(number).cast(pl.Int64).alias(REPLICATE))
+            rows.frame.filter(fold != number).with_columns(
+                pl.lit(number).cast(pl.Int64).alias(REPLICATE)
+            )
             for number in range(FOLDS)
         )
         thresholds = self.choice.thresholds(_replicated(rows, others))
@@ -108,7 +112,7 @@ class HonestRates:
             confusion_at(rows, thresholds).with_columns(pl.lit(sign).alias(_SIGN))
             for rows, sign in ((resampled, 1.0), (replace(resampled, frame=own), -1.0))
         ).with_columns(**_rates())
-        differences = {
+        differences: dict[str, pl.Expr] = {
             name: pl.when(pl.col(name).null_count() == 0).then((pl.col(name) * pl.col(_SIGN)).sum())
             for name in HONEST_RATES
         }
@@ -147,7 +151,9 @@ def _resampled(rows: Rows, draws: Iterable[tuple[int, int]]) -> Rows:
     own_total, total = (each.sum().over(of_class) for each in (weight, drawn))
     frame = replicated.frame.with_columns((own_total / total).alias(_FACTOR))
     whole = (factor.is_finite() | weight.is_null()).all().over(replicated.keys)
-    frame = frame.with_columns(pl.when(whole).then(drawn * factor).alias(WEIGHT), weight.alias(_OWN))
+    frame = frame.with_columns(
+        pl.when(whole).then(drawn * factor).alias(WEIGHT), weight.alias(_OWN)
+    )
     return replace(replicated, frame=frame.drop(CLUSTER, _POSITIVE, _DRAWN, _FACTOR).cache())
 
 

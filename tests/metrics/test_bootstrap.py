@@ -18,8 +18,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.stats.resampling import Multiplier, random_multiplier
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName
+from polars_wroc.stats.resampling import Multiplier, random_multiplier
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -18,8 +18,8 @@ from sklearn.metrics import average_precision_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.stats.resampling import random_multiplier
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName, OneMetric
+from polars_wroc.stats.resampling import random_multiplier
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
