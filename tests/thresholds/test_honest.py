@@ -222,6 +222,11 @@ def points(frame: Any, **options: Any) -> Any:
     return wroc.operating_points(frame, "y", "s", **options)
 
 
+def assert_rates(row: dict[str, Any], expected: dict[str, float | None]) -> None:
+    for rate, value in expected.items():
+        assert row[rate] == (None if value is None else pytest.approx(value, rel=1e-10)), rate
+
+
 # The numbers.
 
 
@@ -245,8 +250,20 @@ def test_rates_are_those_of_plain_python(name: str, seed: int, common: bool) -> 
     for honest, table in found.items():
         assert table["g"].to_list() == ["a", "b"]
         for row in table.iter_rows(named=True):
-            rates = expected[honest][row["g"]]
-            assert {rate: row[rate] for rate in rates} == pytest.approx(rates, rel=1e-10)
+            assert_rates(row, expected[honest][row["g"]])
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_a_group_without_a_class_is_left_out_of_the_resample(common: bool) -> None:
+    few = pl.DataFrame(
+        {"g": ["b"] * 5, "y": [1, 0, 0, 0, 0], "s": [0.7, 0.9, 0.5, 0.3, 0.1], "w": [1.0] * 5}
+    )
+    frame = pl.concat([people(4, 12).with_columns(g=pl.lit("a")), few])
+    options: dict[str, Any] = {"criterion": "accuracy", "weight": "w", "by": "g", "common": common}
+    table = points(frame, honest="bootstrap", resamples=30, **options)
+    expected = bootstrapped(frame, accuracy, common=common, resamples=30)
+    for row in table.iter_rows(named=True):
+        assert_rates(row, expected[row["g"]])
 
 
 @pytest.mark.parametrize("honest", HONEST)
