@@ -79,6 +79,12 @@ TABLES: dict[str, Table] = {
     "operating_points, common": lambda f, by="g": wroc.operating_points(
         f, "y", "s", weight="w", by=by, max_fpr=0.2, common=True, level=0.9
     ),
+    "operating_points, honest": lambda f, by="g": wroc.operating_points(
+        f, "y", "s", weight="w", by=by, max_fpr=0.2, level=0.9, honest="bootstrap", resamples=3
+    ),
+    "operating_points, crossfit": lambda f, by="g": wroc.operating_points(
+        f, "y", "s", weight="w", by=by, max_fpr=0.2, common=True, honest="crossfit"
+    ),
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
     ),

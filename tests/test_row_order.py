@@ -26,6 +26,20 @@ DRAWS: dict[str, Draw] = {
     "clusters": lambda frame, **options: wroc.bootstrap(
         frame, "y", metrics="ks", replicates=5, by="g", cluster="c", multiplier="gamma", **options
     ),
+    "resamples": lambda frame, **options: wroc.operating_points(
+        frame,
+        "y",
+        criterion="youden",
+        weight="w",
+        by="g",
+        level=0.9,
+        honest="bootstrap",
+        resamples=5,
+        **options,
+    ),
+    "folds": lambda frame, **options: wroc.operating_points(
+        frame, "y", max_fpr=0.3, weight="w", by="g", common=True, honest="crossfit", **options
+    ),
     "permutations": lambda frame, **options: wroc.abroca_test(
         frame, "y", by="g", weight="w", permutations=9, **options
     ),

@@ -198,7 +198,7 @@ def _curve(
     """Compute metrics at every point of the curve; ``columns`` maps their names to metrics."""
     names: Sequence[str] = ["threshold", *columns, *CELLS]
     rows = read_rows(frame, label, score, weight, by, pos_label)
-    points = Confusion._make([*(pl.col(name) for name in CURVE_COLUMNS), *totals()])
+    points = Confusion(*[*(pl.col(name) for name in CURVE_COLUMNS), *totals()])
     asked = {name: THRESHOLD_METRICS[metric].formula(points) for name, metric in columns.items()}
     table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
     return like_input(frame, rows.sorted_result(table, names))

@@ -7,16 +7,15 @@ them. Only the weights change, so all replicates share one scan and one sort.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
-from typing import Literal, TypeAlias, get_args
+from itertools import islice
+from typing import get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -28,15 +27,16 @@ from polars_wroc.plans.engine import compiled_when
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
 from polars_wroc.ranking.walk_sums import REPLICATE
-from polars_wroc.stats.resampling import in_batches, seeds
-
-Multiplier: TypeAlias = Literal["poisson", "gamma"]
+from polars_wroc.stats.resampling import (
+    REPLICATES_AT_ONCE,
+    Multiplier,
+    in_batches,
+    poisson,
+    random_multiplier,
+    seeds,
+)
 
 BOOTSTRAP_COLUMNS = ("metric", "value", "se", "ci_low", "ci_high", "n_replicates")
-# A Poisson variable of mean 1 is larger less than once in 10**12 draws.
-_LARGEST_POISSON = 14
-# Replicates that are in memory at the same time.
-_AT_ONCE = 16
 
 
 def bootstrap(
@@ -258,7 +258,7 @@ def _replicates(
         # Needs numba, which is an extra.
         from polars_wroc.ranking.resampled_rows import resampled_sums  # noqa: PLC0415
 
-        sums = resampled_sums(rows, when, draws, _poisson() if multiplier == "poisson" else None)
+        sums = resampled_sums(rows, when, draws, poisson() if multiplier == "poisson" else None)
         return sums.select(*rows.keys, REPLICATE, **walked)
     ordered = by_descending_score(rows)
     if curve.score is not None:
@@ -270,22 +270,9 @@ def _replicates(
     values = {name: formula(curve) for name, formula in formulas.items()}
     tables = []
     for number in range(replicates + 1):
-        drawn = _multiplier(multiplier, draws[number - 1]) if number else pl.lit(1.0)
+        drawn = random_multiplier(multiplier, draws[number - 1]) if number else pl.lit(1.0)
         reweighted = ordered.with_columns((pl.col(WEIGHT) * drawn).alias(WEIGHT))
         replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
         metrics = rows.aggregate(add_placements(reweighted, rows.keys, checked), values)
         tables.append(metrics.select(*rows.keys, replicate, *formulas))
-    return in_batches(tables, _AT_ONCE, "replicates") if eager else pl.concat(tables)
-
-
-def _multiplier(kind: Multiplier, seed: int) -> pl.Expr:
-    """Turn the hash of a row's identity into a random variable of mean 1."""
-    share = pl.col(CLUSTER).hash(seed).cast(pl.Float64) / 2.0**64
-    if kind == "gamma":
-        return -(share.clip(lower_bound=2.0**-64)).log()
-    return pl.sum_horizontal((share > limit).cast(pl.Int8) for limit in _poisson())
-
-
-def _poisson() -> list[float]:
-    """Return the distribution function of the Poisson distribution of mean 1."""
-    return list(accumulate(math.exp(-1) / math.factorial(k) for k in range(_LARGEST_POISSON)))
+    return in_batches(tables, REPLICATES_AT_ONCE, "replicates") if eager else pl.concat(tables)

@@ -31,7 +31,10 @@ from polars_wroc.thresholds.operating_points import operating_points
 from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 # Arguments that need single rows, or that the counts determine.
-_NOT_OF_COUNTS = ("frame", "label", "score", "weight", "pos_label", "cluster", "tolerance")
+_NOT_OF_COUNTS = (
+    "frame", "label", "score", "weight", "pos_label", "cluster", "tolerance",
+    "honest", "resamples", "seed",
+)  # fmt: skip
 
 
 def _of_counts(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -87,11 +87,13 @@ def _value_and_size(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr
 class Proportions:
     """Named proportions with Wilson intervals.
 
-    For each name ``parts`` returns the count in the numerator, and that of all other rows.
+    For each name ``parts`` returns the count in the numerator, and that of all other rows. Other
+    ``estimates`` of some proportions have intervals of the same effective sample sizes.
     """
 
     parts: Callable[[Fields], Mapping[str, tuple[WeightedCount, WeightedCount]]]
     level: float
+    estimates: Callable[[Fields], Mapping[str, pl.Expr]] = lambda _: {}
 
     @property
     def steps(self) -> list[Step]:
@@ -100,8 +102,10 @@ class Proportions:
 
     def _values(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
+        estimates = self.estimates(field)
         for name, (part, others) in self.parts(field).items():
             value, size = _value_and_size(part, others)
+            value = estimates.get(name, value)
             columns |= {_column(name, "value"): value, _column(name, "size"): size}
         return columns
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import polars as pl
 
 from polars_wroc.ranking.curve import ratio
 
 
-class Confusion(NamedTuple):
+@dataclass(frozen=True)
+class Confusion:
     """A confusion matrix at a threshold, with the weight of each class."""
 
     threshold: pl.Expr
@@ -69,3 +70,31 @@ class Confusion(NamedTuple):
     def prevalence(self) -> pl.Expr:
         """Prevalence."""
         return ratio(self.positives, self.total)
+
+
+@dataclass(frozen=True)
+class EstimatedConfusion(Confusion):
+    """A confusion matrix whose predictive values do not follow from its cells."""
+
+    estimated_ppv: pl.Expr
+    estimated_npv: pl.Expr
+
+    @property
+    def ppv(self) -> pl.Expr:
+        """Positive predictive value."""
+        return self.estimated_ppv
+
+    @property
+    def npv(self) -> pl.Expr:
+        """Negative predictive value."""
+        return self.estimated_npv
+
+    @property
+    def fdr(self) -> pl.Expr:
+        """False discovery rate."""
+        return 1 - self.estimated_ppv
+
+    @property
+    def false_omission_rate(self) -> pl.Expr:
+        """False omission rate."""
+        return 1 - self.estimated_npv

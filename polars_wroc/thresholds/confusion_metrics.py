@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -16,11 +17,22 @@ from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
 from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
-from polars_wroc.thresholds.confusion import Confusion
+from polars_wroc.thresholds.confusion import Confusion, EstimatedConfusion
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
+
+Honest: TypeAlias = Literal["bootstrap", "crossfit"]
 
 METRIC_COLUMNS = ("threshold", *CELLS, *THRESHOLD_METRICS)
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
+
+
+# The rates that are estimated for other rows; the other metrics follow from them.
+HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
+
+
+def honest_rate(rate: str) -> str:
+    """Name the estimate of a rate on other rows than those that the threshold was chosen on."""
+    return f"__honest_{rate}"
 
 
 def weights_in_cells(
@@ -51,12 +63,15 @@ class ThresholdMetrics:
 
     They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
     `SQUARES` for intervals. With a ``prevalence`` they are those of a population that has it,
-    as if the classes had been weighted to it; the cells remain those of the data.
+    as if the classes had been weighted to it; the cells remain those of the data. ``honest``
+    metrics come from the fields `honest_rate` of `HONEST_RATES`; in a population the predictive
+    values follow from the other two.
     """
 
     level: float | None
     weight_type: WeightType
     prevalence: float | None = None
+    honest: Honest | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -64,6 +79,8 @@ class ThresholdMetrics:
             arguments.level(self.level)
         check_weight_type(self.weight_type)
         target_prevalence(self.prevalence)
+        if self.honest is not None:
+            arguments.option("honest", self.honest, get_args(Honest))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,10 +90,14 @@ class ThresholdMetrics:
     @property
     def steps(self) -> list[Step]:
         """Steps from cells to metrics."""
-        limits: list[Step] = []
-        if self.level is not None:
-            limits = [*Proportions(self._shares, self.level).steps, self._limits]
-        return [self._in_population, *limits, _metrics]
+        metrics: list[Step] = [self._in_population, self._metrics]
+        if self.level is None:
+            return metrics
+        if self.honest == "crossfit":
+            unknown = pl.lit(None, pl.Float64)
+            return [*metrics, lambda _: dict.fromkeys(_LIMIT_COLUMNS, unknown)]
+        proportions = Proportions(self._shares, self.level, self._estimates)
+        return [*metrics, *proportions.steps, self._limits]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
         """Weight both classes to the prevalence, without changing the total weight."""
@@ -86,7 +107,21 @@ class ThresholdMetrics:
             pos = ratio(self.prevalence * total, field(POSITIVES))
             neg = ratio((1 - self.prevalence) * total, field(NEGATIVES))
         columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
-        return {_meant(name): field(name) * factor for name, factor in columns.items()}
+        cells = {name: field(name) for name in columns}
+        if self.honest is not None:
+            cells |= _honest_cells(field)
+        return {_meant(name): cells[name] * factor for name, factor in columns.items()}
+
+    def _metrics(self, field: Fields) -> dict[str, pl.Expr]:
+        weights = [field(_meant(name)) for name in (*CELLS, POSITIVES, NEGATIVES)]
+        confusion = Confusion(field("threshold"), *weights)
+        if self.honest is not None and self.prevalence is None:
+            values = (field(honest_rate(name)) for name in ("ppv", "npv"))
+            confusion = EstimatedConfusion(field("threshold"), *weights, *values)
+        return {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
+
+    def _estimates(self, field: Fields) -> dict[str, pl.Expr]:
+        return {} if self.honest is None else {rate: field(rate) for rate in RATES}
 
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         # With another prevalence only tpr and fpr can be computed from the rows directly.
@@ -107,7 +142,12 @@ def _meant(name: str) -> str:
     return f"__meant_{name}"
 
 
-def _metrics(field: Fields) -> dict[str, pl.Expr]:
-    weights = (field(_meant(name)) for name in (*CELLS, POSITIVES, NEGATIVES))
-    confusion = Confusion(field("threshold"), *weights)
-    return {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
+def _honest_cells(field: Fields) -> dict[str, pl.Expr]:
+    cells: dict[str, pl.Expr] = {}
+    for rate, total in (("tpr", POSITIVES), ("fpr", NEGATIVES)):
+        selected = field(honest_rate(rate))
+        # A class without weight has no rates.
+        empty = pl.when(field(total) == 0).then(0.0)
+        for name, share in zip(RATES[rate].cells, (selected, 1 - selected), strict=True):
+            cells[name] = empty.otherwise(field(total) * share)
+    return cells

@@ -18,6 +18,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.charts import segments_threshold_chart
+from polars_wroc.audits.report.facts import optimism
 from polars_wroc.cli.main import main
 
 RULES: dict[str, dict[str, Any]] = {
@@ -41,6 +42,12 @@ WORDS = {
     "min_tpr": "the lowest false positive rate with a true positive rate of at least 0.8, chosen",
     "max_selection_rate": "the highest selection rate that is at most 0.3, chosen for each",
     "threshold": "at the given threshold of 0.5:",
+}
+# How much lower the page expects tpr to be on other rows, by the number of positives.
+LOWER: dict[str, dict[int, str | None]] = {
+    "youden": {20: "0.08", 50: "0.05", 200: "0.02"},
+    "max_fpr": {20: "0.05", 50: "0.02", 200: None},
+    "threshold": {20: "0.08", 50: "0.05", 200: "0.02"},
 }
 CELLS = ["tp", "fp", "fn", "tn"]
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g"]
@@ -178,6 +185,7 @@ def test_page_says_which_threshold_and_why(
     text = " ".join(html.unescape(page.partition("<script>")[0]).split())
     assert "Decisions are measured at the " in text
     assert WORDS[name] in text
+    assert optimism(result) in text
     assert len(re.findall("<caption[^>]*><span>Decisions at the threshold, ", page)) == 2
     for one in result.segments.rows(named=True):
         limits = [
@@ -189,6 +197,22 @@ def test_page_says_which_threshold_and_why(
             f"{one['threshold']:.4g}",
             *limits,
         ] in cells_of(page)
+
+
+@pytest.mark.parametrize("name", LOWER)
+@pytest.mark.parametrize("positives", [20, 50, 200])
+def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> None:
+    frame = pl.DataFrame(
+        {"y": [1] * positives + [0] * 90, "s": [k * 37 % 101 / 101 for k in range(positives + 90)]}
+    ).with_columns(g=pl.int_range(pl.len()) % 2)
+    sentence = optimism(wroc.audit(frame, "y", "s", by="g", **CHOICES[name]))
+    size = LOWER[name][positives]
+    lower = "less than 0.01" if size is None else f"about {size}"
+    start = "If the threshold was" if name == "threshold" else "As the threshold was"
+    assert sentence == (
+        f"{start} chosen on these same rows, with {positives} positives, expect the true positive "
+        f"rate on other rows to be {lower} lower."
+    )
 
 
 @pytest.mark.slow

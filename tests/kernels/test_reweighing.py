@@ -15,7 +15,7 @@ from polars_wroc.kernels.blocks import class_weights, cut_blocks
 from polars_wroc.kernels.reweighing import reweighed
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.walks import rates_of_partitions, sums_of_partitions, walk
-from polars_wroc.metrics.bootstrap import _poisson
+from polars_wroc.stats.resampling import poisson
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4
@@ -59,7 +59,7 @@ def test_weights_are_multiplied_by_quantiles_of_the_hashes(rows: SortedRows, kin
     hashes = hashes_of(ROWS)
     share = hashes.astype(np.float64) / 2.0**64
     if kind == "poisson":
-        limits, times = np.array(_poisson()), stats.poisson.ppf(share, 1)
+        limits, times = np.array(poisson()), stats.poisson.ppf(share, 1)
         times[1], times[0] = len(limits), 0
     else:
         limits, times = None, -np.log(np.maximum(share, 2.0**-64))
@@ -78,7 +78,7 @@ def test_rows_that_are_not_drawn_at_the_top_have_no_precision() -> None:
     rows = sort_rows([RowChunk(score.view(np.uint64), signed)], FLOAT_BITS)
     hashes = np.array([0, 2**63, 2**63], np.uint64)
     blocks = cut_blocks(rows)
-    drawn, weights = reweighed(rows, blocks, hashes, np.array(_poisson()))
+    drawn, weights = reweighed(rows, blocks, hashes, np.array(poisson()))
     found = rates_of_partitions(drawn, blocks, weights)
     assert found.tolist() == [[1, 1, 1, 1, 1]]
 

@@ -18,8 +18,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.bootstrap import Multiplier, _multiplier
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName
+from polars_wroc.stats.resampling import Multiplier, random_multiplier
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ def drawn(ids: pl.Series, seed: int) -> Floats:
 
 
 def multipliers(kind: Multiplier, seed: int) -> Floats:
-    column = IDS.select(_multiplier(kind, seed)).to_series()
+    column = IDS.select(random_multiplier(kind, seed)).to_series()
     values: Floats = column.cast(pl.Float64).to_numpy()
     return values
 

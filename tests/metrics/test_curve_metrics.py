@@ -18,8 +18,8 @@ from sklearn.metrics import average_precision_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.bootstrap import _multiplier
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName, OneMetric
+from polars_wroc.stats.resampling import random_multiplier
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
@@ -281,7 +281,7 @@ def test_replicates_are_expressions_of_other_weights(people: pl.DataFrame, seed:
     options: dict[str, Any] = {"replicates": 2, "seed": seed, "multiplier": "gamma"}
     table = wroc.bootstrap_replicates(people, "y", "s", metrics=EVERYTHING, weight="w", **options)
     draws = random.Random(seed)  # noqa: S311
-    drawn = [pl.lit(1.0), *(_multiplier("gamma", draws.getrandbits(63)) for _ in range(2))]
+    drawn = [pl.lit(1.0), *(random_multiplier("gamma", draws.getrandbits(63)) for _ in range(2))]
     numbered = people.sort("y", "w", "s").with_row_index("__cluster")
     again = [numbered.with_columns(w=pl.col("w") * each).select(**alone()) for each in drawn]
     assert_frame_equal(table.drop("replicate"), pl.concat(again), abs_tol=1e-12, rel_tol=1e-12)

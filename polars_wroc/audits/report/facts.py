@@ -15,6 +15,7 @@ from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
+from polars_wroc.thresholds.rules import expected_optimism
 
 _RULES = {
     "youden": "the largest difference between true and false positive rate",
@@ -42,6 +43,8 @@ _COSTS = {
     "cost_fp": "cost {:g} of a false positive",
     "prevalence": "prevalence {:g}",
 }
+
+_LEAST_SHOWN = 0.01
 
 
 class Fact(NamedTuple):
@@ -124,9 +127,28 @@ def _threshold_fact(overall: pl.DataFrame, settings: AuditSettings) -> Fact:
 
 def rule_of(rule: dict[str, Any]) -> str:
     """Describe the threshold that a rule chooses."""
-    name = rule.get("criterion") or next(iter(rule))
+    name = _name_of(rule)
     costs = ", ".join(text.format(rule[cost]) for cost, text in _COSTS.items() if cost in rule)
     return _RULES[name].format(rule.get(name)) + (f" ({costs})" if costs else "")
+
+
+def _name_of(rule: dict[str, Any]) -> str:
+    return str(rule.get("criterion") or next(iter(rule)))
+
+
+def optimism(audit: AuditTables) -> str:
+    """Say how optimistic tpr is at a threshold that was chosen on the same rows."""
+    positives = audit.segments.filter(attribute=OVERALL)["n_pos"][0]
+    if not positives:
+        return ""
+    rule = audit.parameters.rule
+    lower = expected_optimism(None if rule is None else _name_of(rule), positives)
+    size = f"about {lower:.2f}" if lower >= _LEAST_SHOWN else f"less than {_LEAST_SHOWN}"
+    chosen = "If the threshold was" if rule is None else "As the threshold was"
+    return (
+        f"{chosen} chosen on these same rows, with {positives:,} positives, expect the true "
+        f"positive rate on other rows to be {size} lower."
+    )
 
 
 def decision(settings: AuditSettings) -> str | None:

@@ -24,6 +24,7 @@ from polars_wroc.audits.report.facts import (
     intervals,
     meaning_of_weight,
     methods,
+    optimism,
 )
 from polars_wroc.audits.report.figures import (
     Figure,
@@ -110,6 +111,7 @@ def render(audit: AuditTables) -> str:
         facts=facts(audit),
         findings=findings_of(audit),
         decision=decision(settings),
+        optimism=optimism(audit),
         files=first_few([*(settings.files or ())]),
         today=today(),
         overview=overview,
