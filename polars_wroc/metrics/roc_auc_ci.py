@@ -31,7 +31,8 @@ from polars_wroc.ranking.placements import (
     with_cluster_sums_in_lists,
 )
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.differences import Limits
+from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
 from polars_wroc.stats.proportions import is_exact, logit_limits
 
 AreaMethod: TypeAlias = Literal["logit-t", "logit", "wald"]
@@ -111,6 +112,16 @@ class Interval:
         equal = variance.units == "frequency"
         return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=equal)
 
+    def score_limits(self, field: Fields, quantile: pl.Expr) -> Limits:
+        """Limits of the method ``"score"`` at a quantile of the normal distribution.
+
+        With clusters at that of Student's distribution that has the same probability beyond it.
+        """
+        if not self.options.clustered:
+            return self._score.limits(field, quantile)
+        student = student_score(quantile, _df_of_clusters(field))
+        return self._score.limits(field, student, inflation=field(_DESIGN_EFFECT))
+
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
         rows = placements.pos.weight + placements.neg.weight > 0
@@ -129,7 +140,8 @@ class Interval:
             has_weight = placements.pos.weight + placements.neg.weight > 0
             columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
         columns |= self.variance.sums(placements, field)
-        if self.options.clustered and self._by_score:
+        if self.options.clustered:
+            # For limits by the score-type method, which other tables than the summary have too.
             columns |= self._variance_of_rows.sums(placements, field)
         return columns
 
@@ -174,9 +186,10 @@ class Interval:
     def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
         tail = (1 + self.options.level) / 2
         if self.options.clustered:
-            df = (field(_CLUSTERS) - 1).clip(lower_bound=1.0)
             limits = self._score.limits(
-                field, student_quantile(tail, df), inflation=field(_DESIGN_EFFECT)
+                field,
+                student_quantile(tail, _df_of_clusters(field)),
+                inflation=field(_DESIGN_EFFECT),
             )
         else:
             limits = self._score.limits(field, pl.lit(normal_quantile(tail)))
@@ -232,6 +245,10 @@ class Interval:
         for end in ("low", "high"):
             columns[f"ci_{end}"] = limits[f"ci_{end}"].otherwise(field(f"__{end}"))
         return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
+
+
+def _df_of_clusters(field: Fields) -> pl.Expr:
+    return (field(_CLUSTERS) - 1).clip(lower_bound=1.0)
 
 
 def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:

@@ -167,11 +167,11 @@ def summary(
 def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
     interval = options.for_rows(rows)
-    sums = _sum_groups(rows, interval)
+    sums = sum_groups(rows, interval)
     return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
 
 
-def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
+def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Reduce each group to the sums that `summary_of` needs."""
     if rows.compiled and not (rows.counted or interval.options.clustered):
         # Needs numba, which is an extra.
