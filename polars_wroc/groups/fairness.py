@@ -67,10 +67,15 @@ def fairness(
         of a group and of its complement [2]_. The columns are ``metric``; ``value``; ``group_max,
         group_min`` (String: the groups with the largest and the smallest value, several keys
         joined by a comma); ``ci_low, ci_high``, the confidence interval of the difference or
-        ratio of these two groups. Values that are undefined or from too few rows are left out. A
-        difference or ratio is null where fewer than two groups are left, and for equalized odds
-        where that of the tpr or of the fpr is null. ``max_abroca`` has no ``group_min`` and no
-        interval.
+        ratio of these two groups, as if they had been named beforehand; ``joint_low, joint_high``,
+        that of the largest difference or smallest ratio among all groups, whichever have it, and
+        within 0 and 1; ``p_value`` of the test that all groups are alike. Values that are undefined
+        or from too few rows are left out. A difference or ratio is null where fewer than two groups
+        are left, and for equalized odds where that of the tpr or of the fpr is null. ``ci_high`` of
+        a ratio is infinite where the larger rate is 0. Joint limits are null too where a group has
+        no limits, and for more than 10,000 groups; ``p_value`` is null for ``auc_difference``,
+        which `audit` tests by the gaps of the groups. ``max_abroca`` has no ``group_min``, no
+        intervals and no test.
 
     Raises
     ------
@@ -80,14 +85,24 @@ def fairness(
     Notes
     -----
     The rates are compared as in fairlearn [1]_, except that 0/0 is null. The largest difference
-    between many small groups is large by chance, and its interval does not account for the
-    selection of the two groups: `group_gaps` tests every group. Intervals combine those of both
-    groups: Wilson's for rates, those of `summary` for AUCs.
+    between many small groups is large by chance. ``ci_low, ci_high`` do not account for the
+    selection of the two groups: of 20 equal groups these limits nearly always find two that differ.
+    The joint limits do, so that only they say that some groups differ by at least so much.
+
+    Intervals combine those of both groups: Wilson's for rates, those of ``method="score"`` for
+    AUCs; differences and ratios by Donner and Zou [3]_, where a ratio excludes 1 exactly where the
+    difference excludes 0. For the joint limits each group has its own at the quantile of the
+    studentised range [4]_ divided by the square root of 2, and all pairs are compared; of more than
+    200 groups the ends of their limits are, which gives wider ones. Equalized odds need both
+    rates at half of the error each, and twice the smaller of their p-values. Rates are tested by
+    chi-squared with their effective sample sizes.
 
     References
     ----------
     .. [1] Weerts, H. et al. (2023), Journal of Machine Learning Research 24, 1-8.
     .. [2] Gardner, J. et al. (2019), Proceedings of LAK, 225-234.
+    .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
+    .. [4] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
 
     Examples
     --------

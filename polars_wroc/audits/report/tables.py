@@ -57,6 +57,8 @@ _FAIRNESS = {
     "value": "Value",
     "group_max": "Highest",
     "group_min": "Lowest",
+    "joint_low": "For all pairs",
+    "p_value": "p, all alike",
 }
 _TEXTS = ("segment", "model", "metric", "group_max", "group_min")
 _WEIGHTS = ("w_pos", "w_neg", "weight")
@@ -146,6 +148,10 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
         return Cell(METRICS[value].label)
     if value is None:
         return Cell(DASH)
+    if name == "joint_low":
+        return Cell(*_limits(row, "joint", signed=False))
+    if name == "p_value":
+        return Cell(_p_value(value))
     if isinstance(value, str | int):
         return Cell(f"{value:,}" if isinstance(value, int) else value)
     signed = name in _SIGNED
