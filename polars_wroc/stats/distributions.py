@@ -46,8 +46,8 @@ def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
 def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
     """Transform a standard normal quantile into one of Student's t distribution, approximately.
 
-    The inverse of `normal_score`. It is too far from 0 rather than too near: for quantiles up to
-    3.5 by at most 1.1 % from seven degrees of freedom on, 0.1 % from twenty.
+    The inverse of `normal_score`. Quantiles from 2 to 3.5 are too far from 0, by at most 1.1 % from
+    seven degrees of freedom on, 0.1 % from twenty.
     """
     size = z * (8 * df + 3) / (8 * df + 1)
     grown = size**2 / df

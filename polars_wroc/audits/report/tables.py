@@ -161,7 +161,9 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
         notes.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
     marked = bool(row.get(f"{name}_marked"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
-        notes.append("below four fifths")
+        joint_high = row["joint_high"]
+        sure = joint_high is not None and joint_high < FOUR_FIFTHS
+        notes.append(f"{'surely ' if sure else ''}below four fifths")
     return Cell(_number(name, value, signed=signed), tuple(notes), marked)
 
 
