@@ -96,14 +96,6 @@ class Segments(NamedTuple):
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare each segment with its reference; p-values are adjusted for all tests together."""
-        gaps = adjusted_gaps(
-            self._compared(plan), self.keys, self.partition_keys, plan.tests.adjust
-        )
-        columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
-        return self._with_names(gaps.sort(_PLACE), [*columns, ENOUGH_ROWS])
-
-    def _compared(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Compare each segment with its reference."""
         tests = plan.tests
         groups = Rows(self.sums, self.keys, self.partition_keys)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
@@ -111,7 +103,10 @@ class Segments(NamedTuple):
             compare(sums.filter(some), self.cells, self.keys, reference, tests)
             for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
         ]
-        return pl.concat(compared, how="diagonal")
+        gaps = pl.concat(compared, how="diagonal")
+        adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, tests.adjust).sort(_PLACE)
+        columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
+        return self._with_names(adjusted, [*columns, ENOUGH_ROWS, REPEATED])
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the fairness metrics of each attribute, as `fairness` does."""
@@ -121,7 +116,7 @@ class Segments(NamedTuple):
         interval = replace(self.interval, options=replace(plan.interval, method="score"))
         aucs = summary_of(sums, interval)
         groups = Rows(rates, self.keys, self.partition_keys)
-        table = self._tested(fairness_of(groups, rates, aucs, interval, plan.tests.min_rows), plan)
+        table = fairness_of(groups, rates, aucs, interval, plan.tests.min_rows)
         place = (
             self.sums.select(self.partition_keys).unique(maintain_order=True).with_row_index(_PLACE)
         )
@@ -130,19 +125,22 @@ class Segments(NamedTuple):
         texts = [pl.col(name).cast(pl.String) for name in self.models]
         return ordered.select("attribute", *texts, *FAIRNESS_COLUMNS)
 
-    def _tested(self, fairness: pl.LazyFrame, plan: AuditPlan) -> pl.LazyFrame:
+    def tested(self, fairness: pl.DataFrame, gaps: pl.DataFrame, plan: AuditPlan) -> pl.DataFrame:
         """Test that AUCs are alike by the smallest p-value of their gaps, adjusted for the others.
 
         Not with the best segment, which is chosen by its AUC; and nothing is tested with clusters.
         """
         gap = pl.col("auc_gap_p_value").filter(~pl.col(REPEATED))
         smallest = {_AUC_P_VALUE: (gap.min() * gap.count()).clip(upper_bound=1.0)}
-        gaps = self._compared(plan).group_by(self.partition_keys).agg(**smallest)
-        table = join_on_keys(fairness, gaps, self.partition_keys)
+        keys = self.partition_keys
+        of_aucs = gaps.group_by(keys).agg(**smallest)
+        table = fairness.join(of_aucs, on=keys, how="left", nulls_equal=True, maintain_order="left")
         of_auc = pl.when(pl.lit(plan.references.kind != "best")).then(_AUC_P_VALUE)
         p_value = pl.when(pl.col("metric") == _AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
-        tested = pl.lit(not plan.tests.clustered)
-        return table.with_columns(p_value=pl.when(tested).then(p_value))
+        is_tested = pl.lit(not plan.tests.clustered)
+        return table.select(
+            pl.exclude("p_value", _AUC_P_VALUE), pl.when(is_tested).then(p_value).alias("p_value")
+        )
 
     def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         texts = [pl.col(name).cast(pl.String) for name in self.keys]
