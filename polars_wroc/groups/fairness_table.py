@@ -66,9 +66,7 @@ def fairness_of(
         areas = areas.with_columns(pl.when(enough).then("abroca").alias("abroca"))
         estimates.append(_estimates(areas, rows, "abroca", "abroca"))
     table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.model_keys)
-    joint = largest_gaps(
-        _compared(rates, aucs, interval), rows.model_keys, interval.options.level
-    )
+    joint = largest_gaps(_compared(rates, aucs, interval), rows.model_keys, interval.options.level)
     names = [name for name in METRICS if distances is not None or name != ABROCA]
     complete = pl.LazyFrame({"metric": names})
     if rows.model_keys:

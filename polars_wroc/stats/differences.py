@@ -50,9 +50,7 @@ def ratio_limits(one: Estimate, other: Estimate) -> Limits:
     ``other`` is 0. Null where an estimate has no limits.
     """
     known = pl.when(one.high.is_not_null() & other.high.is_not_null())
-    return Limits(
-        known.then(_lowest_ratio(one, other)), known.then(1 / _lowest_ratio(other, one))
-    )
+    return Limits(known.then(_lowest_ratio(one, other)), known.then(1 / _lowest_ratio(other, one)))
 
 
 def _lowest_ratio(one: Estimate, other: Estimate) -> pl.Expr:

@@ -37,8 +37,8 @@ def rows() -> pl.DataFrame:
 
 
 def audited(rows: pl.DataFrame, **options: Any) -> wroc.Audit:
-    options = {"by": ["g", "h"], "threshold": 1, "weight": "w"} | options
-    return wroc.audit(rows, "y", "s", **options)
+    call: dict[str, Any] = {"by": ["g", "h"], "threshold": 1, "weight": "w"} | options
+    return wroc.audit(rows, "y", "s", **call)
 
 
 def fairness(audit: wroc.Audit) -> pl.DataFrame:

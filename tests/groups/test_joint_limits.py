@@ -186,7 +186,9 @@ def test_limits_of_the_ratio_and_of_the_difference_exclude_parity_together() -> 
     excluded = set()
     for _ in range(12):
         table = fair(counts({g: (int(random.binomial(60, 0.3)), 60) for g in "abcd"}))
-        gap, ratio = (joint(table, f"demographic_parity_{kind}") for kind in ("difference", "ratio"))
+        gap, ratio = (
+            joint(table, f"demographic_parity_{kind}") for kind in ("difference", "ratio")
+        )
         assert (gap[0] > 0) == (ratio[1] < 1)
         excluded.add(gap[0] > 0)
     table = fair(counts({"a": (50, 60), "b": (5, 60), "c": (30, 60)}))

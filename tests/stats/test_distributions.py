@@ -48,7 +48,9 @@ def test_chi_squared_p_value(first: int) -> None:
 
 
 def test_chi_squared_p_value_at_its_ends() -> None:
-    table = pl.DataFrame({"x": [0.0, 0.0, 1e6, 1e6, None, 3.0, 3.0], "df": [1, 2, 3, 4, 3, 0, None]})
+    table = pl.DataFrame(
+        {"x": [0.0, 0.0, 1e6, 1e6, None, 3.0, 3.0], "df": [1, 2, 3, 4, 3, 0, None]}
+    )
     found = table.select(chi_squared_p_value(pl.col("x"), pl.col("df"))).to_series()
     assert found.to_list() == [1.0, 1.0, 0.0, 0.0, None, None, None]
 
