@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.metrics import roc_curve
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Pair: TypeAlias = tuple[float, float]
+# A rate and its limits.
+Limited: TypeAlias = Sequence[float] | npt.NDArray[np.float64]
 Row: TypeAlias = tuple[bool, int, int]
 WEIGHT_TYPES = ("probability", "frequency")
 
@@ -98,6 +101,17 @@ def beyond_all(share: float, size: float, level: float) -> bool:
     Each row is with a probability of ``share``.
     """
     return bool(size * np.log1p(-share) > np.log((1 - level) / 2)) if share < 1 else False
+
+
+def ratio_limits(one: Limited, other: Limited) -> Pair:
+    """Donner and Zou's limits of a ratio, in their closed form."""
+    (a, low_a, high_a), (b, low_b, high_b) = one, other
+    below, above = low_a * (2 * a - low_a), high_a * (2 * a - high_a)
+    under, over = low_b * (2 * b - low_b), high_b * (2 * b - high_b)
+    low = (a * b - np.sqrt(max(0.0, (a * b) ** 2 - below * over))) / over
+    if low_b <= 0:
+        return float(low), np.inf
+    return float(low), float((a * b + np.sqrt(max(0.0, (a * b) ** 2 - above * under))) / under)
 
 
 def pointwise(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:

@@ -32,8 +32,9 @@ _ENOUGH = {
     for metric, names in {"auc": _AREA_GAPS, **RATE_GAPS}.items()
     for name in names
 }
-# The fairness metrics that an audit has, and the ends of their intervals.
-_LIMITS = {"_low": "ci_low", "_high": "ci_high"}
+# The fairness metrics that an audit has, and their limits: those of all pairs of segments, which
+# hold although the segments with the largest gap were picked.
+_LIMITS = {"_low": "joint_low", "_high": "joint_high"}
 _FAIRNESS = {
     f"{metric}{ending}": (metric, column)
     for metric in METRICS

@@ -25,7 +25,7 @@ from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.gaps import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import Reference
+from polars_wroc.groups.references import REPEATED, Reference
 from polars_wroc.inputs.columns import (
     SCORE,
 )
@@ -170,13 +170,14 @@ def lay_out(
         plans["fairness"] = segments.fairness(plan)
     tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
     gaps = tables["gaps"]
+    fairness = tables.get("fairness")
     enough = gaps.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
     return Measured(
         segments=tables["segments"],
         curves=tables["curves"],
-        gaps=gaps.drop(ENOUGH_ROWS),
+        gaps=gaps.drop(ENOUGH_ROWS, REPEATED),
         calibration=tables.get("calibration"),
-        fairness=tables.get("fairness"),
+        fairness=None if fairness is None else segments.tested(fairness, gaps, plan),
         enough_rows=EnoughRows(enough),
         missing=missing,
     )

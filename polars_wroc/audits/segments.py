@@ -11,10 +11,11 @@ import polars as pl
 from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.curves.calibration_curve import calibration_columns, calibration_steps
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
-from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
+from polars_wroc.groups.fairness_table import FAIRNESS_COLUMNS, fairness_of
 from polars_wroc.groups.gaps import ENOUGH_ROWS, GAP_COLUMNS, adjusted_gaps, compare
 from polars_wroc.groups.min_rows import large_enough
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.groups.references import REPEATED
 from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.roc_auc_ci import Interval
@@ -26,6 +27,7 @@ from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc_change
 from polars_wroc.thresholds.search import ROWS_SELECTED
 
 _PLACE = "__place"
+_AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 # In how many of the smallest segments a score is not from 0 to 1.
 NO_PROBABILITIES = "__no_probabilities"
@@ -104,17 +106,17 @@ class Segments(NamedTuple):
         gaps = pl.concat(compared, how="diagonal")
         adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, tests.adjust).sort(_PLACE)
         columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
-        return self._with_names(adjusted, [*columns, ENOUGH_ROWS])
+        return self._with_names(adjusted, [*columns, ENOUGH_ROWS, REPEATED])
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the fairness metrics of each attribute, as `fairness` does."""
         assert self.at_threshold is not None
         sums = self.sums.filter(_ATTRIBUTES)
         rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
-        options = replace(plan.interval, method="logit-t")
-        aucs = summary_of(sums, replace(self.interval, options=options))
+        interval = replace(self.interval, options=replace(plan.interval, method="score"))
+        aucs = summary_of(sums, interval)
         groups = Rows(rates, self.keys, self.partition_keys)
-        table = fairness_of(groups, rates, aucs, plan.tests.weight_type, plan.tests.min_rows)
+        table = fairness_of(groups, rates, aucs, interval, plan.tests.min_rows)
         place = (
             self.sums.select(self.partition_keys).unique(maintain_order=True).with_row_index(_PLACE)
         )
@@ -122,6 +124,23 @@ class Segments(NamedTuple):
         ordered = ordered.sort(_PLACE, maintain_order=True)
         texts = [pl.col(name).cast(pl.String) for name in self.models]
         return ordered.select("attribute", *texts, *FAIRNESS_COLUMNS)
+
+    def tested(self, fairness: pl.DataFrame, gaps: pl.DataFrame, plan: AuditPlan) -> pl.DataFrame:
+        """Test that AUCs are alike by the smallest p-value of their gaps, adjusted for the others.
+
+        Not with the best segment, which is chosen by its AUC; and nothing is tested with clusters.
+        """
+        gap = pl.col("auc_gap_p_value").filter(~pl.col(REPEATED))
+        smallest = {_AUC_P_VALUE: (gap.min() * gap.count()).clip(upper_bound=1.0)}
+        keys = self.partition_keys
+        of_aucs = gaps.group_by(keys).agg(**smallest)
+        table = fairness.join(of_aucs, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        of_auc = pl.when(pl.lit(plan.references.kind != "best")).then(_AUC_P_VALUE)
+        p_value = pl.when(pl.col("metric") == _AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
+        is_tested = pl.lit(not plan.tests.clustered)
+        return table.select(
+            pl.exclude("p_value", _AUC_P_VALUE), pl.when(is_tested).then(p_value).alias("p_value")
+        )
 
     def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         texts = [pl.col(name).cast(pl.String) for name in self.keys]

@@ -83,8 +83,9 @@ def build_parser(
         default=[],
         help="exit with 1 if it holds in any segment with enough rows: auc_gap>0.05 (gaps without "
         "their sign, *_gap_low and *_gap_high with it) or, with a threshold, tpr_gap>0.1, "
-        "demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8; comparisons are "
-        "> >= < <=; repeatable",
+        "demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8 (*_low and *_high of "
+        "fairness metrics hold for all pairs of segments at once); comparisons are > >= < <=; "
+        "repeatable",
     )
     _add_uncertainty(audited)
     _add_output(audited, SUFFIXES, prints_json=True)

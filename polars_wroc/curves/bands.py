@@ -18,6 +18,7 @@ from polars_wroc.ranking.curve import (
     totals,
 )
 from polars_wroc.stats.differences import Limits
+from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.proportions import TOLERANCE, effective_sample_size, wilson
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
@@ -129,11 +130,12 @@ def _between(axes: Axes) -> pl.Expr:
 
 def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float) -> pl.LazyFrame:
     """Combine the intervals of both rates, since the threshold is estimated too."""
-    given = wilson(pl.col(axes.given), pl.col(axes.given_size), level)
+    quantile = normal_quantile((1 + level) / 2)
+    given = wilson(pl.col(axes.given), pl.col(axes.given_size), quantile)
     for limit, name in zip(given, _REACHED, strict=True):
         points = look_up(points, curve, axes, limit, name)
     rate = pl.col(axes.found)
-    found = wilson(rate, pl.col(axes.found_size), level)
+    found = wilson(rate, pl.col(axes.found_size), quantile)
     # On a step of the curve the rate at a limit may be on the other side of the estimate.
     reached = (
         pl.min_horizontal(pl.col(_REACHED[0]), rate),

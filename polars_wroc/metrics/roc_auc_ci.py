@@ -33,7 +33,8 @@ from polars_wroc.ranking.placements import (
     with_cluster_sums_in_lists,
 )
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.differences import Limits
+from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
 from polars_wroc.stats.proportions import logit_limits
 
 AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
@@ -138,6 +139,16 @@ class Interval:
         """Whether each observation is as heavy as any other."""
         return self._variance_of_rows.units == "frequency"
 
+    def score_limits(self, field: Fields, quantile: pl.Expr) -> Limits:
+        """Limits of the method ``"score"`` at a quantile of the normal distribution.
+
+        With clusters at that of Student's distribution that has the same probability beyond it.
+        """
+        if not self.options.clustered:
+            return self._score.limits(field, quantile)
+        student = student_score(quantile, _df_of_clusters(field))
+        return self._score.limits(field, student, inflation=field(_DESIGN_EFFECT))
+
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
         rows = placements.pos.weight + placements.neg.weight > 0
@@ -164,7 +175,8 @@ class Interval:
             has_weight = placements.pos.weight + placements.neg.weight > 0
             columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
         columns |= self.variance.sums(placements, field)
-        if self.options.clustered and self._by_score:
+        if self.options.clustered:
+            # For limits by the score-type method, which other tables than the summary have too.
             columns |= self._variance_of_rows.sums(placements, field)
         if misranked is not None and self._by_score:
             columns |= misranked_sums(placements.pos.weight, misranked, equal=self._equal)
@@ -203,9 +215,10 @@ class Interval:
     def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
         tail = (1 + self.options.level) / 2
         if self.options.clustered:
-            df = (field(_CLUSTERS) - 1).clip(lower_bound=1.0)
             limits = self._score.limits(
-                field, student_quantile(tail, df), inflation=field(_DESIGN_EFFECT)
+                field,
+                student_quantile(tail, _df_of_clusters(field)),
+                inflation=field(_DESIGN_EFFECT),
             )
         else:
             limits = self._score.limits(field, pl.lit(normal_quantile(tail)))
@@ -287,6 +300,10 @@ def _no_reliability(_: Fields) -> dict[str, pl.Expr]:
     return {name: pl.lit(None, t) for name, t in zip(RELIABILITY_COLUMNS, types, strict=True)}
 
 
+def _df_of_clusters(field: Fields) -> pl.Expr:
+    return (field(_CLUSTERS) - 1).clip(lower_bound=1.0)
+
+
 def _newcombe_start(field: Fields) -> dict[str, pl.Expr]:
     pos, neg = field("n_eff_pos"), field("n_eff_neg")
     return {
@@ -365,12 +382,13 @@ def roc_auc_ci(
         ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters; for
         ``"frequency"`` the sums of weights), ``k_pos``, ``k_neg`` (Float64) and ``ci_note``
         (String). With ``"score"``, k is the effective number of rows of a class that are misranked:
-        below about 3 the width comes mostly from the added observation. ``ci_note`` then is
-        ``"few misranked rows"``, or ``"weights depend on the score"`` where misranked rows are more
-        than twice as heavy as others or the effective sample size is below a fifth of the rows:
-        few rows then carry the AUC, and the interval may be too narrow. It is null otherwise. All
-        but the effective sample sizes are null where a class has no weight. ``se`` is null where a class has only one row or cluster, or where the cubes
-        of the weights overflow or underflow; all but the AUC are null where their squares do.
+        below about 3 the width comes mostly from the added observation. ``ci_note`` then is ``"few
+        misranked rows"``, or ``"weights depend on the score"`` where misranked rows are more than
+        twice as heavy as others or the effective sample size is below a fifth of the rows: few rows
+        then carry the AUC, and the interval may be too narrow. It is null otherwise. All but the
+        effective sample sizes are null where a class has no weight. ``se`` is null where a class
+        has only one row or cluster, or where the cubes of the weights overflow or underflow; all
+        but the AUC are null where their squares do.
 
     Raises
     ------

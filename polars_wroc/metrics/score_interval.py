@@ -54,7 +54,7 @@ class ScoreInterval:
         return self._column("misranked", side, of_class)
 
     def heavier(self, side: str, of_class: str) -> str:
-        """Column of how many times heavier these rows are than all rows of the class; at least 1."""
+        """Column of how many times heavier these rows are than all of the class, at least 1."""
         return self._column("heavier", side, of_class)
 
     @property

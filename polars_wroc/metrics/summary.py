@@ -108,11 +108,12 @@ def summary(
         confidence interval is below 0.5, so that the negated score would rank better, with an AUC
         of ``1 - auc``; the score itself is never negated), and the fields ``k_pos, k_neg``
         (Float64) and ``ci_note`` (String) of `roc_auc_ci`, which say how many misranked rows the
-        interval rests on. All but the counts, weights and effective sample sizes are null where a class has no weight. A row is missing when its
-        label, score or weight is null or its score is NaN. With ``bins`` or ``tolerance`` the last
-        columns are ``auc_low, auc_high`` (Float64): the exact AUC of the rows lies between them,
-        but for rounding in the last digits. The other columns are computed from the binned scores;
-        ``inverted`` is null where these bounds leave it open.
+        interval rests on. All but the counts, weights and effective sample sizes are null where a
+        class has no weight. A row is missing when its label, score or weight is null or its score
+        is NaN. With ``bins`` or ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64):
+        the exact AUC of the rows lies between them, but for rounding in the last digits. The other
+        columns are computed from the binned scores; ``inverted`` is null where these bounds leave
+        it open.
 
     Raises
     ------
@@ -175,11 +176,11 @@ def summary(
 def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
     interval = options.for_rows(rows)
-    sums = _sum_groups(rows, interval)
+    sums = sum_groups(rows, interval)
     return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
 
 
-def _sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
+def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Reduce each group to the sums that `summary_of` needs."""
     if rows.compiled and not (rows.counted or interval.options.clustered):
         # Needs numba, which is an extra.

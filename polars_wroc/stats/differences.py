@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import polars as pl
@@ -44,14 +43,23 @@ def margin(one: pl.Expr, other: pl.Expr, correlation: pl.Expr | None = None) -> 
 
 
 def ratio_limits(one: Estimate, other: Estimate) -> Limits:
-    """Confidence limits of the ratio of two independent proportions, by their logarithms."""
-    logs = [Estimate(*(part.log() for part in estimate)) for estimate in (one, other)]
-    limits = difference_limits(logs[0], logs[1])
-    # The logarithm of 0 has no limits: a limit of the ratio is then 0, infinite or a plain ratio.
-    zero, unbounded = one.value == 0, other.value == 0
-    low = pl.when(zero).then(0.0).when(unbounded).then(one.low / other.high)
-    high = pl.when(unbounded).then(math.inf).when(zero).then(one.high / other.low)
+    """Confidence limits of the ratio of two independent proportions.
+
+    Donner and Zou's (2012) too: the ratios r for which the limits of ``one - r * other`` include
+    0, so that those of the ratio exclude 1 exactly where those of the difference exclude 0. The
+    lower limit is 0 where that of ``one`` is, and the upper is infinite where the lower limit of
+    ``other`` is 0. Null where an estimate has no limits.
+    """
     known = pl.when(one.high.is_not_null() & other.high.is_not_null())
-    return Limits(
-        known.then(low.otherwise(limits.low.exp())), known.then(high.otherwise(limits.high.exp()))
-    )
+    return Limits(known.then(_lowest_ratio(one, other)), known.then(1 / _lowest_ratio(other, one)))
+
+
+def _lowest_ratio(one: Estimate, other: Estimate) -> pl.Expr:
+    """Solve for the smallest ratio; the largest is the inverse of the smallest inverse ratio.
+
+    Written without differences of nearly equal numbers, which a rate near 0 would lose.
+    """
+    share = one.low / one.value
+    kept = share * (2 - share)
+    root = (other.value**2 - kept * other.high * (2 * other.value - other.high)).clip(0.0).sqrt()
+    return pl.when(one.low > 0).then(one.value * kept / (other.value + root)).otherwise(0.0)

@@ -1,25 +1,22 @@
-"""Normal and Student's t distribution, as constants and as Polars expressions.
+"""Normal, Student's t and chi-squared distribution, as constants and as Polars expressions.
 
-Polars has neither. Each function is smooth enough for one polynomial through exact values from
-mpmath, so that plans hold no Python functions and all groups are computed at once.
+Polars has none of them. The first two are smooth enough for one polynomial through exact values
+from mpmath, so that plans hold no Python functions and all groups are computed at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
 import polars as pl
 
-from polars_wroc.plans.steps import Fields, let
+from polars_wroc.stats.interpolation import interpolate, polynomial
 
-_NODES = 24
 # Half of the nodes of the tail polynomial lie where z / sqrt(2) is below this.
 _TAIL_SCALE = 2.0
-_POSITION = "__position"
 
 
 def normal_quantile(probability: float) -> float:
@@ -33,7 +30,7 @@ def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
     Its logarithm is smooth in 1/df on [0, 1]. For probabilities between 0.5005 and 0.99995
     the relative error is below 1e-9, and mostly below 1e-12.
     """
-    return _polynomial(_student_coefficients(probability), 2 / df - 1).exp()
+    return polynomial(_student_coefficients(probability), 2 / df - 1).exp()
 
 
 def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
@@ -46,6 +43,40 @@ def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
     return t.sign() * (8 * df + 1) / (8 * df + 3) * size
 
 
+def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
+    """Transform a standard normal quantile into one of Student's t distribution, approximately.
+
+    The inverse of `normal_score`. Quantiles from 2 to 3.5 are too far from 0, by at most 1.1 % from
+    seven degrees of freedom on, 0.1 % from twenty.
+    """
+    size = z * (8 * df + 3) / (8 * df + 1)
+    grown = size**2 / df
+    # Written so that a small exponent keeps its digits: exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
+    return z.sign() * (df * 2 * (grown / 2).exp() * (grown / 2).sinh()).sqrt()
+
+
+def chi_squared_p_value(statistic: pl.Expr, df: pl.Expr) -> pl.Expr:
+    """Probability that a chi-squared variable is at least as large as ``statistic``.
+
+    For whole degrees of freedom a finite sum: each two more add a term of a Poisson distribution.
+    The relative error is below 1e-12 for up to 199 degrees of freedom and p-values from 1e-12 on.
+    Null without a degree of freedom.
+    """
+    half, odd = statistic / 2, df % 2
+    shift = odd / 2
+    # In the sum of logarithms the first stands for the gamma function of ``1 + shift``.
+    first = pl.when(odd == 1).then(math.lgamma(1.5)).otherwise(0.0)
+    numbers = pl.int_ranges(1, df // 2).cast(pl.List(pl.Float64)) + shift
+    divisors = pl.concat_list(first, numbers.list.eval(pl.element().log()))
+    divisors = divisors.list.eval(pl.element().cum_sum())
+    powers = pl.int_ranges(0, df // 2).cast(pl.List(pl.Float64)) + shift
+    terms = (powers * half.log() - half - divisors).list.eval(pl.element().exp())
+    tail = pl.when(odd == 1).then(two_sided_p_value(statistic.sqrt())).otherwise(0.0)
+    some = pl.when(df > 1).then(terms.list.sum()).otherwise(0.0)
+    positive = pl.when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
+    return pl.when(statistic.is_not_null() & (df > 0)).then(positive)
+
+
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is at least as far from 0 as ``z``.
 
@@ -54,43 +85,13 @@ def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """
     scaled = z.abs() / math.sqrt(2)
     place = _TAIL_SCALE / (_TAIL_SCALE + scaled)
-    tail = place * _polynomial(_tail_coefficients(), 2 * place - 1).exp()
+    tail = place * polynomial(_tail_coefficients(), 2 * place - 1).exp()
     return (tail * (-scaled * scaled).exp()).clip(upper_bound=1.0)
-
-
-def _polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
-    def value(field: Fields) -> pl.Expr:
-        total: pl.Expr = pl.lit(0.0)
-        for coefficient in reversed(coefficients):
-            total = total * field(_POSITION) + coefficient
-        return total
-
-    return let({_POSITION: position}, value)
-
-
-def _interpolate(function: Callable[[float], float]) -> tuple[float, ...]:
-    """Coefficients of the polynomial through a function at the Chebyshev nodes on [-1, 1]."""
-    angles = [math.pi * (i + 0.5) / _NODES for i in range(_NODES)]
-    values = [function(math.cos(angle)) for angle in angles]
-    powers = [0.0] * _NODES
-    before, current = [0.0] * _NODES, [1.0] + [0.0] * (_NODES - 1)
-    for degree in range(_NODES):
-        terms = [v * math.cos(degree * a) for v, a in zip(values, angles, strict=True)]
-        weight = math.fsum(terms) * (1 if degree == 0 else 2) / _NODES
-        powers = [p + weight * c for p, c in zip(powers, current, strict=True)]
-        # T(n + 1) = 2 x T(n) - T(n - 1), but T(1) = x.
-        factor = 1 if degree == 0 else 2
-        shifted = [0.0, *current[:-1]]
-        before, current = (
-            current,
-            [factor * s - b for s, b in zip(shifted, before, strict=True)],
-        )
-    return tuple(powers)
 
 
 @lru_cache(maxsize=64)
 def _student_coefficients(probability: float) -> tuple[float, ...]:
-    return _interpolate(lambda x: math.log(_student_quantile(probability, (x + 1) / 2)))
+    return interpolate(lambda x: math.log(_student_quantile(probability, (x + 1) / 2)))
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +105,7 @@ def _tail_coefficients() -> tuple[float, ...]:
             scaled = mpmath.mpf(_TAIL_SCALE) / place - _TAIL_SCALE
             return float(mpmath.log(mpmath.erfc(scaled) / place) + scaled**2)
 
-    return _interpolate(log_tail)
+    return interpolate(log_tail)
 
 
 def _student_quantile(probability: float, inverse_df: float) -> float:

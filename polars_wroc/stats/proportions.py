@@ -29,16 +29,15 @@ class WeightedCount:
         return WeightedCount(self.weight + other.weight, self.squares + other.squares)
 
 
-def wilson(rate: pl.Expr, size: pl.Expr, level: float) -> Limits:
-    """Wilson's confidence interval of a rate, for a sample size that need not be whole.
+def wilson(rate: pl.Expr, size: pl.Expr, quantile: pl.Expr | float) -> Limits:
+    """Wilson's confidence limits of a rate, for a sample size that need not be whole.
 
-    Null where the size is null.
+    ``quantile`` is that of the normal distribution. Null where the size or the quantile is null.
     """
-    quantile = normal_quantile((1 + level) / 2)
     extra = quantile**2 / size
     centre = (rate + extra / 2) / (1 + extra)
     margin = (extra * rate * (1 - rate) + extra**2 / 4).sqrt() / (1 + extra)
-    known = pl.when(size.is_not_null())
+    known = pl.when(extra.is_not_null())
     # Rounding must not exclude a rate of 0 or 1 from its interval.
     return Limits(
         low=known.then(pl.min_horizontal((centre - margin).clip(lower_bound=0.0), rate)),
@@ -111,9 +110,10 @@ class Proportions:
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
+        quantile = normal_quantile((1 + self.level) / 2)
         for name in self.parts(field):
             value, size = (field(_column(name, part)) for part in ("value", "size"))
-            for end, limit in wilson(value, size, self.level)._asdict().items():
+            for end, limit in wilson(value, size, quantile)._asdict().items():
                 columns[_column(name, end)] = limit
         return columns
 

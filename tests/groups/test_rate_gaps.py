@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fairlearn import metrics as fairlearn
+from plain_roc import ratio_limits
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import precision_score
@@ -77,13 +78,9 @@ def difference(one: Share, other: Share) -> list[float]:
 
 
 def ratio(one: Share, other: Share) -> list[float | None]:
-    """The same on the logarithms, where both rates are above 0."""
     if other.value == 0:
         return [None] * 3
-    if one.value == 0:
-        return [0.0, 0.0, one.high / other.low]
-    logs = (Share(*np.log(each)) for each in (one, other))
-    return [float(np.exp(end)) for end in difference(*logs)]
+    return [one.value / other.value, *ratio_limits(one[:3], other[:3])]
 
 
 def p_value(one: Share, other: Share) -> float:

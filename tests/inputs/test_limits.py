@@ -111,7 +111,7 @@ def test_beyond_its_limit_fairness_leaves_out_the_distance_of_curves_alone(
     alone = pl.col("metric") == "max_abroca"
     assert_frame_equal(limited.filter(~alone), complete.filter(~alone))
     assert complete.filter(alone)["value"].item() is not None
-    assert limited.filter(alone).drop("metric").row(0) == (None,) * 5
+    assert limited.filter(alone).drop("metric").row(0) == (None,) * 8
 
 
 def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:

@@ -57,6 +57,8 @@ _FAIRNESS = {
     "value": "Value",
     "group_max": "Highest",
     "group_min": "Lowest",
+    "joint_low": "For all pairs",
+    "p_value": "p, all alike",
 }
 _TEXTS = ("segment", "model", "metric", "group_max", "group_min")
 _WEIGHTS = ("w_pos", "w_neg", "weight")
@@ -142,12 +144,9 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     value = row[name]
     if name == "segment":
         return Cell(name_of(value), _mark(row))
-    if name == "metric":
-        return Cell(METRICS[value].label)
-    if value is None:
-        return Cell(DASH)
-    if isinstance(value, str | int):
-        return Cell(f"{value:,}" if isinstance(value, int) else value)
+    words = _in_words(name, row)
+    if words is not None:
+        return Cell(words)
     signed = name in _SIGNED
     notes = [] if limits is None else _limits(row, limits, signed=signed)
     p_value = row.get(f"{name}_p_adjusted")
@@ -155,8 +154,26 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
         notes.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
     marked = bool(row.get(f"{name}_marked"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
-        notes.append("below four fifths")
+        joint_high = row["joint_high"]
+        sure = joint_high is not None and joint_high < FOUR_FIFTHS
+        notes.append(f"{'surely ' if sure else ''}below four fifths")
     return Cell(_number(name, value, signed=signed), tuple(notes), marked)
+
+
+def _in_words(name: str, row: dict[str, Any]) -> str | None:
+    """Write a cell that is no single number with its notes; None if it is one."""
+    value = row[name]
+    if value is None:
+        return DASH
+    if name == "metric":
+        return METRICS[value].label
+    if name == "joint_low":
+        return _limits(row, "joint", signed=False)[0]
+    if name == "p_value":
+        return _p_value(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return value if isinstance(value, str) else None
 
 
 def _mark(row: dict[str, Any]) -> tuple[str, ...]:

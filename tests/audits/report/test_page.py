@@ -232,6 +232,25 @@ def test_tables_sort_by_click_and_by_keyboard(
     assert chromium.evaluate(sorted_by) == 1
 
 
+def test_limits_of_all_pairs_sort_by_their_lower_end(
+    small_page: Path, people: pl.DataFrame, chromium: Chromium
+) -> None:
+    chromium.open(small_page, until=DRAWN)
+    named = "[...document.querySelectorAll('table')].map(table => table.tHead.innerText)"
+    heads = list(chromium.evaluate(named))
+    table = next(number for number, head in enumerate(heads) if "For all pairs" in head)
+    head = f"[...document.querySelectorAll('table')[{table}].tHead.rows[0].cells]"
+    texts = list(chromium.evaluate(f"{head}.map(cell => cell.innerText)"))
+    place = next(number for number, text in enumerate(texts) if text.startswith("For all"))
+    chromium.evaluate(f"{head}[{place}].querySelector('button').click()")
+    fairness = wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2).fairness
+    assert fairness is not None
+    ends = sorted(fairness.select("joint_low", "joint_high").rows())
+    shown = column(chromium, table, place)
+    assert sorted(shown) == sorted(f"{low:.3f} to {high:.3f}" for low, high in ends)
+    assert [text.split(" to ")[0] for text in shown] == [f"{low:.3f}" for low, _ in ends]
+
+
 def test_each_score_has_a_slider_that_keys_move(
     page: Path, audit: wroc.Audit, chromium: Chromium
 ) -> None:

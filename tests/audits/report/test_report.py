@@ -18,6 +18,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import gap_specs
+from polars_wroc.audits.report.tables import tables_of
 from polars_wroc.charts.labels import GapMetric
 
 PATIENTS = Path(__file__).parents[3] / "notebooks" / "data" / "diabetes.parquet"
@@ -100,6 +101,25 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     named = re.findall('class="chart" id="([a-z]*)-', text)
     assert {name: named.count(name) for name in named} == {"chart": 4, "gap": 2, "slider": 6}
     assert len(text.encode()) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("selected", "note"), [(20, "surely below four fifths"), (38, "below four fifths"), (48, None)]
+)
+def test_a_ratio_is_surely_low_by_its_limits_for_all_pairs(selected: int, note: str | None) -> None:
+    rows = pl.concat(
+        pl.DataFrame({"g": g, "y": [1, 0] * 50, "s": [i < k for i in range(100)]})
+        for g, k in (("a", selected), ("b", 50), ("c", 49))
+    ).with_columns(pl.col("s").cast(pl.Float64))
+    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5)
+    assert audit.fairness is not None
+    row = audit.fairness.filter(metric="demographic_parity_ratio").row(0, named=True)
+    assert (row["joint_high"] < 0.8) == (selected == 20)
+    table = tables_of(audit, audit, "g")[-1]
+    assert table.headings[-2:] == ["For all pairs", "p, all alike"]
+    cells = next(cells for cells in table.rows if "ratio of the selection" in cells[0].text)
+    assert cells[1].notes[1:] == (() if note is None else (note,))
+    assert cells[-2].text == f"{row['joint_low']:.3f} to {row['joint_high']:.3f}"
 
 
 @pytest.mark.slow

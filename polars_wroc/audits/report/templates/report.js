@@ -68,8 +68,9 @@
     const shown = row.cells[column].firstChild.textContent.trim();
     if (isText) return shown;
     if (shown === above) return Infinity;
-    const number = Number(shown.replaceAll(",", "").replace("\u2212", "-"));
-    return shown === "" || Number.isNaN(number) ? null : number;
+    // A small p-value begins with a sign, an interval with its lower limit.
+    const number = Number.parseFloat(shown.replace("< ", "").replaceAll(",", "").replace("\u2212", "-"));
+    return Number.isNaN(number) ? null : number;
   };
   const compare = (a, b) =>
     typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a === b ? 0 : a - b;

@@ -1,0 +1,124 @@
+"""Fairness metrics of an audit: limits of all pairs of segments, and tests that all are alike."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.gates import read_gate
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    """Scores that rank worse in c, of clients with one to three rows."""
+    rng = np.random.default_rng(8)
+    group = rng.choice([*"abcd"], 900)
+    label = rng.random(900) < 0.4
+    helped = np.where(group == "c", 0.4, 1.4)
+    return pl.DataFrame(
+        {
+            "g": group,
+            "h": rng.choice(["x", "y"], 900),
+            "y": label,
+            "s": rng.normal(size=900) + helped * label,
+            "w": rng.lognormal(sigma=0.3, size=900),
+            "client": rng.integers(0, 450, 900),
+        }
+    )
+
+
+def audited(rows: pl.DataFrame, **options: Any) -> wroc.Audit:
+    call: dict[str, Any] = {"by": ["g", "h"], "threshold": 1, "weight": "w"} | options
+    return wroc.audit(rows, "y", "s", **call)
+
+
+def fairness(audit: wroc.Audit) -> pl.DataFrame:
+    assert audit.fairness is not None
+    return audit.fairness
+
+
+def p_values(audit: wroc.Audit, metric: str = "auc_difference") -> list[float | None]:
+    return fairness(audit).filter(metric=metric)["p_value"].to_list()
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", {"g": "b"}]))
+def test_aucs_are_tested_by_their_gaps(rows: pl.DataFrame, reference: Any) -> None:
+    audit = audited(rows, reference=reference)
+    expected = []
+    for attribute in ("g", "h"):
+        gaps = audit.gaps.filter(attribute=attribute)["auc_gap_p_value"].drop_nulls().to_list()
+        # Two segments that are each other's rest have one test.
+        both = attribute == "h" and reference != "overall"
+        tests = sorted(gaps[:1] if both else gaps)
+        # Holm's procedure begins with the smallest.
+        expected.append(min(1.0, len(tests) * tests[0]))
+    assert p_values(audit) == pytest.approx(expected)
+    assert expected[0] < 0.01
+
+
+def test_no_test_against_the_best_and_none_of_clusters(rows: pl.DataFrame) -> None:
+    assert p_values(audited(rows, reference="best")) == [None, None]
+    assert None not in p_values(audited(rows, reference="best"), "equal_opportunity_ratio")
+    clustered = fairness(audited(rows, cluster="client"))
+    assert clustered["p_value"].null_count() == clustered.height
+    assert clustered["joint_low"].null_count() == 0
+
+
+def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
+    few = rows.head(20).with_columns(g=pl.lit("few"), s=pl.lit(9.0))
+    both = pl.concat([rows, few])
+    found, expected = (fairness(audited(each, by="g", min_rows=30)) for each in (both, rows))
+    # They are in the rest that AUCs are compared with.
+    tested = pl.col("metric") != "auc_difference"
+    assert_frame_equal(found.filter(tested), expected.filter(tested), rel_tol=1e-9)
+    assert_frame_equal(found.drop("p_value"), expected.drop("p_value"), rel_tol=1e-9)
+
+
+def test_aucs_of_clusters_have_limits_by_students_distribution(rows: pl.DataFrame) -> None:
+    z = stats.studentized_range.ppf(0.95, 4, np.inf) / math.sqrt(2)
+    limits = []
+    for key in "abcd":
+        own = rows.filter(g=key)
+        df = own["client"].n_unique() - 1
+        # The inverse of Wallace's transformation.
+        t = math.sqrt(df * math.expm1((z * (8 * df + 3) / (8 * df + 1)) ** 2 / df))
+        level = 2 * stats.t.cdf(t, df) - 1
+        options: dict[str, Any] = {"weight": "w", "cluster": "client", "method": "score"}
+        summary = wroc.summary(own, "y", "s", level=level, **options)
+        limits.append(summary.select("auc", "ci_low", "ci_high").row(0))
+    pairs = list(itertools.permutations(limits, 2))
+    low = max(a[0] - b[0] - math.hypot(a[0] - a[1], b[2] - b[0]) for a, b in pairs)
+    high = max(a[0] - b[0] + math.hypot(a[2] - a[0], b[0] - b[1]) for a, b in pairs)
+    for method in ("logit-t", "score"):
+        audit = audited(rows, by="g", cluster="client", method=method)
+        row = fairness(audit).filter(metric="auc_difference").row(0, named=True)
+        found = row["joint_low"], row["joint_high"]
+        assert found == pytest.approx((max(low, 0.0), high), abs=1e-7)
+
+
+def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() -> None:
+    random = np.random.default_rng(0)
+    failed = 0
+    for _ in range(10):
+        rows = pl.DataFrame(
+            {
+                "g": np.repeat(np.arange(20), 100),
+                "y": random.random(2_000) < 0.5,
+                "s": (random.random(2_000) < 0.2).astype(float),
+            }
+        )
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5)
+        ratio = fairness(audit).filter(metric="demographic_parity_ratio")
+        failed += ratio["ci_high"].item() < 0.8
+        gate = read_gate("demographic_parity_ratio_high<0.8", decides=True)
+        assert gate.judge(audit).failures == []
+    assert failed > 1

@@ -1,0 +1,269 @@
+"""Limits of the largest gap of all groups, and tests that all are alike: by brute force."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from plain_roc import ratio_limits
+from polars.testing import assert_frame_equal
+from scipy import stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+Limited: TypeAlias = tuple[float, float, float]
+
+RATES = {
+    "demographic_parity": ("selection_rate",),
+    "equal_opportunity": ("tpr",),
+    "predictive_equality": ("fpr",),
+    "predictive_parity": ("ppv",),
+    "equalized_odds": ("tpr", "fpr"),
+}
+
+
+def quantile(groups: int, level: float) -> float:
+    return float(stats.studentized_range.ppf(level, groups, np.inf)) / math.sqrt(2)
+
+
+def level_of(z: float) -> float:
+    """The level of a single interval with this quantile."""
+    return float(2 * stats.norm.cdf(z) - 1)
+
+
+def share(frame: pl.DataFrame, rate: str) -> tuple[float, float] | None:
+    """A rate and its effective number of rows; both classes are selected from 0.5 on."""
+    among = {
+        "selection_rate": pl.lit(value=True),
+        "tpr": pl.col("y"),
+        "fpr": ~pl.col("y"),
+        "ppv": pl.col("s") >= 0.5,
+    }[rate]
+    counted = pl.col("y") if rate == "ppv" else pl.col("s") >= 0.5
+    rows = frame.filter(among).select("w", k=counted)
+    if not rows.height:
+        return None
+    w, k = rows["w"].to_numpy(), rows["k"].to_numpy().astype(np.float64)
+    h = w / w.sum()
+    p, size = float((h * k).sum()), float(1 / (h**2).sum())
+    if k.min() < k.max():
+        size = min(size, float(p * (1 - p) / (h**2 * (k - p) ** 2).sum()))
+    return p, size
+
+
+def wilson(p: float, size: float, z: float) -> Limited:
+    extra = z**2 / size
+    low, high = sorted(np.roots([1 + extra, -2 * p - extra, p**2]).real)
+    return p, min(max(float(low), 0), p), max(min(float(high), 1), p)
+
+
+def largest_difference(groups: Sequence[Limited]) -> tuple[float, float]:
+    pairs = list(itertools.permutations(groups, 2))
+    low = max(a[0] - b[0] - math.hypot(a[0] - a[1], b[2] - b[0]) for a, b in pairs)
+    high = max(a[0] - b[0] + math.hypot(a[2] - a[0], b[0] - b[1]) for a, b in pairs)
+    return max(low, 0.0), high
+
+
+def smallest_ratio(groups: Sequence[Limited]) -> tuple[float, float]:
+    limits = [ratio_limits(*pair) for pair in itertools.permutations(groups, 2)]
+    return min(low for low, _ in limits), min(1.0, *(high for _, high in limits))
+
+
+def p_alike(shares: Sequence[tuple[float, float]]) -> float:
+    p, n = np.array(shares).T
+    mean = (n * p).sum() / n.sum()
+    return float(stats.chi2.sf((n * (p - mean) ** 2).sum() / mean / (1 - mean), len(shares) - 1))
+
+
+def fair(frame: Any, **options: Any) -> Any:
+    return wroc.fairness(frame, "y", "s", weight="w", by="g", threshold=0.5, **options)
+
+
+def counts(selected: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """Groups of so many selected rows of so many, half of them positive."""
+    return pl.concat(
+        pl.DataFrame(
+            {"g": g, "y": [i % 2 == 0 for i in range(n)], "s": [float(i < k) for i in range(n)]}
+        )
+        for g, (k, n) in selected.items()
+    ).with_columns(w=pl.lit(1.0))
+
+
+def joint(table: pl.DataFrame, metric: str) -> tuple[Any, ...]:
+    return table.filter(metric=metric).select("joint_low", "joint_high", "p_value").row(0)
+
+
+def test_worked_example() -> None:
+    table = fair(counts({"a": (30, 100), "b": (15, 100), "c": (24, 100)}))
+    gap, ratio = (
+        table.filter(metric=f"demographic_parity_{kind}").row(0, named=True)
+        for kind in ("difference", "ratio")
+    )
+    expected = {"value": 0.15, "ci_low": 0.03411, "ci_high": 0.26149}
+    expected |= {"joint_low": 0.01104, "joint_high": 0.28267, "p_value": 0.0400}
+    assert {name: gap[name] for name in expected} == pytest.approx(expected, abs=5e-5)
+    expected = {"value": 0.5, "ci_low": 0.28894, "ci_high": 0.86105}
+    expected |= {"joint_low": 0.26045, "joint_high": 0.95327, "p_value": 0.0400}
+    assert {name: ratio[name] for name in expected} == pytest.approx(expected, abs=2e-5)
+
+
+@pytest.mark.parametrize("level", sweep([0.95, 0.8]))
+def test_rates_by_brute_force(people: pl.DataFrame, level: float, engine: Engine) -> None:
+    table = fair(people.lazy(), level=level).collect(engine=engine)
+    for criterion, rates in RATES.items():
+        alpha = (1 - level) / len(rates)
+        z = quantile(4, 1 - alpha)
+        gaps, ratios, p_values = [], [], []
+        for rate in rates:
+            shares = [share(rows, rate) for _, rows in people.group_by("g")]
+            known = [each for each in shares if each is not None]
+            groups = [wilson(*each, z) for each in known]
+            gaps.append(largest_difference(groups))
+            ratios.append(smallest_ratio(groups))
+            p_values.append(p_alike(known))
+        p = min(1.0, min(p_values) * len(rates))
+        # The worse of both rates.
+        expected = (*(max(ends) for ends in zip(*gaps, strict=True)), p)
+        assert joint(table, f"{criterion}_difference") == pytest.approx(expected, abs=1e-7)
+        if f"{criterion}_ratio" in table["metric"]:
+            expected = (*(min(ends) for ends in zip(*ratios, strict=True)), p)
+            assert joint(table, f"{criterion}_ratio") == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
+def test_aucs_by_brute_force(people: pl.DataFrame, weight_type: Any) -> None:
+    frame = people.with_columns(pl.col("w").ceil())
+    level = level_of(quantile(4, 0.95))
+    options: dict[str, Any] = {"weight": "w", "weight_type": weight_type}
+    summary = wroc.summary(frame, "y", "s", by="g", level=level, method="score", **options)
+    groups = summary.select("auc", "ci_low", "ci_high").rows()
+    expected = (*largest_difference(groups), None)
+    found = joint(fair(frame, weight_type=weight_type), "auc_difference")
+    assert found[:2] == pytest.approx(expected[:2], abs=1e-7)
+    assert found[2] is None
+
+
+def test_two_groups_are_the_pair_itself(people: pl.DataFrame) -> None:
+    two = people.filter(pl.col("g").is_in(["a", "b"]))
+    table = fair(two).filter(~pl.col("metric").str.contains("equalized|abroca"))
+    low, high = pl.col("ci_low"), pl.col("ci_high")
+    is_ratio = pl.col("metric").str.ends_with("ratio")
+    expected = table.select(
+        joint_low=pl.when(is_ratio).then(low).otherwise(low.clip(lower_bound=0.0)),
+        joint_high=pl.when(is_ratio).then(high.clip(upper_bound=1.0)).otherwise(high),
+    )
+    assert_frame_equal(table.select("joint_low", "joint_high"), expected, rel_tol=1e-8)
+    # And the test is that of one group against the other.
+    gaps = wroc.group_gaps(two, "y", "s", weight="w", by="g", threshold=0.5)
+    for criterion, (rate, *others) in RATES.items():
+        if not others:
+            p_value = gaps[f"{rate}_gap_p_value"][0]
+            assert joint(table, f"{criterion}_difference")[2] == pytest.approx(p_value, rel=1e-9)
+
+
+def test_value_lies_within_and_more_groups_make_the_limits_wider(people: pl.DataFrame) -> None:
+    table = fair(people).filter(pl.col("metric") != "max_abroca")
+    assert (table["joint_low"] <= table["value"]).all()
+    assert (table["value"] <= table["joint_high"]).all()
+    # A copy of a group adds no gap.
+    again = pl.concat([people, people.filter(g="b").with_columns(g=pl.lit("e"))])
+    wider = fair(again).filter(pl.col("metric") != "max_abroca")
+    assert wider["value"].to_list() == pytest.approx(table["value"].to_list())
+    assert (wider["joint_low"] <= table["joint_low"]).all()
+    assert (wider["joint_high"] >= table["joint_high"]).all()
+
+
+def test_limits_of_the_ratio_and_of_the_difference_exclude_parity_together() -> None:
+    random = np.random.default_rng(5)
+    excluded = set()
+    for _ in range(12):
+        table = fair(counts({g: (int(random.binomial(60, 0.3)), 60) for g in "abcd"}))
+        gap, ratio = (
+            joint(table, f"demographic_parity_{kind}") for kind in ("difference", "ratio")
+        )
+        assert (gap[0] > 0) == (ratio[1] < 1)
+        excluded.add(gap[0] > 0)
+    table = fair(counts({"a": (50, 60), "b": (5, 60), "c": (30, 60)}))
+    assert joint(table, "demographic_parity_ratio")[1] < 1
+    assert False in excluded
+
+
+@pytest.mark.parametrize("number", [200, 201])
+def test_of_many_groups_the_ends_are_at_least_as_far_apart(number: int) -> None:
+    random = np.random.default_rng(number)
+    selected = {f"{i:03}": (int(random.integers(1, 19)), 20) for i in range(number)}
+    table = fair(counts(selected))
+    z = quantile(number, 0.95)
+    groups = [wilson(k / n, n, z) for k, n in selected.values()]
+    expected = {"difference": largest_difference(groups), "ratio": smallest_ratio(groups)}
+    for kind, (low, high) in expected.items():
+        found = joint(table, f"demographic_parity_{kind}")
+        if number == 200:
+            assert found[:2] == pytest.approx((low, high), abs=1e-6)
+        else:
+            assert found[0] < low < high < found[1]
+    lows, highs = ([group[end] for group in groups] for end in (1, 2))
+    if number == 201:
+        found = joint(table, "demographic_parity_difference")
+        assert found[:2] == pytest.approx(
+            (max(0.0, max(lows) - min(highs)), max(highs) - min(lows)), abs=1e-6
+        )
+    shares = [(k / n, float(n)) for k, n in selected.values()]
+    assert joint(table, "demographic_parity_difference")[2] == pytest.approx(p_alike(shares))
+
+
+def test_equal_groups_without_variance_are_alike() -> None:
+    everybody = fair(counts({"a": (20, 20), "b": (30, 30), "c": (9, 9)}))
+    found = joint(everybody, "demographic_parity_difference")
+    assert found[2] == 1.0
+    assert found[0] == 0.0
+    nobody = fair(counts({"a": (0, 20), "b": (0, 30)}))
+    assert joint(nobody, "demographic_parity_ratio") == (0.0, 1.0, 1.0)
+    assert nobody.filter(metric="demographic_parity_ratio")["value"].item() is None
+
+
+def test_of_groups_with_a_value_alone(people: pl.DataFrame) -> None:
+    # Group c has no negatives, and so no fpr.
+    frame = people.filter((pl.col("g") != "c") | pl.col("y"))
+    name = "predictive_equality_difference"
+    expected = joint(fair(people.filter(pl.col("g") != "c")), name)
+    assert joint(fair(frame), name) == pytest.approx(expected)
+    one = fair(people.filter(pl.col("y") | (pl.col("g") == "a")))
+    for name in ("predictive_equality_difference", "equalized_odds_difference"):
+        assert joint(one, name) == (None,) * 3
+
+
+def test_no_limits_where_a_group_has_none() -> None:
+    frame = counts({"a": (10, 20), "b": (5, 20), "c": (15, 20)})
+    # Its squares overflow.
+    huge = frame.with_columns(w=pl.when(g="b").then(1e200).otherwise("w"))
+    assert joint(fair(huge), "demographic_parity_difference") == (None,) * 3
+
+
+def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
+    models = people.with_columns(r=pl.when(g="d").then(None).otherwise(-pl.col("s")))
+    table = wroc.fairness(models, "y", ["s", "r"], weight="w", by="g", threshold=0.5)
+    for model in ("s", "r"):
+        alone = models.select("g", "y", "w", s=model).drop_nulls()
+        assert_frame_equal(table.filter(model=model).drop("model"), fair(alone), rel_tol=1e-9)
+
+
+def test_counts_give_the_same(people: pl.DataFrame) -> None:
+    state = wroc.score_counts(people, "y", "s", weight="w", by="g")
+    table = wroc.from_counts(state).fairness(by="g", threshold=0.5)
+    assert_frame_equal(table, fair(people), rel_tol=1e-9)
+
+
+@pytest.mark.plans
+def test_plan_serialises(people: pl.DataFrame, engine: Engine) -> None:
+    plan = fair(people.lazy(), level=0.9)
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    assert_frame_equal(shipped.collect(engine=engine), fair(people, level=0.9), rel_tol=1e-9)
