@@ -58,6 +58,8 @@ TABLES: dict[str, Table] = {
     ),
     "group_gaps to the rest": _gaps("rest"),
     "group_gaps to overall": _gaps("overall"),
+    "group_gaps to the pooled rest": _gaps("rest_pooled"),
+    "group_gaps to the pooled sample": _gaps("overall_pooled"),
     "group_gaps to the best": _gaps("best"),
     "group_gaps to a group": _gaps_to_a_group,
     "tpr_at_fpr": lambda f, by="g": wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),

@@ -109,7 +109,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     sweep(
         [
             {"score": ["t", "s"], "criterion": "youden", "reference": "best"},
-            {"score": "s", "threshold": 0.5, "reference": "overall"},
+            {"score": "s", "threshold": 0.5, "reference": "overall_pooled"},
             {"score": "s", "threshold": 0.5, "weight_type": "frequency"},
         ]
     ),

@@ -141,6 +141,9 @@ COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
 GAPS: dict[str, dict[str, Any]] = {
     "rest": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
+    "pooled rest": {"weight": "w", "reference": "rest_pooled"},
+    "pooled": {"reference": "overall_pooled"},
+    "logits": {"weight": "w", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w"},
     "a group": {"reference": "b", "threshold": 0.0},
     "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
@@ -148,6 +151,8 @@ GAPS: dict[str, dict[str, Any]] = {
 AUDITS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
+    "pooled rest": {"weight": "w", "reference": "rest_pooled"},
+    "pooled": {"reference": "overall_pooled", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w", "max_fpr": 0.2},
     "named": {"reference": {"g": "b"}, "weight": "w"},
     "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
@@ -225,7 +230,7 @@ def test_gaps_of_groups_of_every_kind(kind: str) -> None:
 
 def test_gaps_to_groups_of_nearly_all_rows() -> None:
     frame = PEOPLE.with_columns(k=pl.int_range(pl.len()) % 50 == 0)
-    for reference in ("rest", "overall"):
+    for reference in ("rest_pooled", "overall_pooled"):
         options: Any = {"by": "k", "weight": "w", "reference": reference}
         both(partial(wroc.group_gaps, label="y", score=["s", "limit"], **options), frame)
 

@@ -41,14 +41,15 @@ class ComparedAuc:
         """Refer to the AUC, its variance and their degrees of freedom."""
         return AucEstimate(*(field(self.column(part)) for part in AucEstimate._fields))
 
-    def interval(self, *, equal: bool) -> ScoreInterval:
-        """Say how to compute the score-type interval; with ``equal`` weights or not."""
+    @property
+    def interval(self) -> ScoreInterval:
+        """Say how to compute the score-type interval."""
         moments = {
             side: Moments(*(self.column(f"{name}_{side}") for name in Moments._fields))
             for side in CLASSES
         }
         auc, complement = self.column("auc"), self.column("one_minus_auc")
-        return ScoreInterval(auc, complement, moments, name=f"_{self.name}", equal=equal)
+        return ScoreInterval(auc, complement, moments, name=f"_{self.name}")
 
     def column(self, part: str) -> str:
         """Column of a part."""

@@ -184,11 +184,13 @@ def _with_tests(table: pl.LazyFrame, reference: Reference, tests: GapTests) -> p
 
 
 def _with_auc_gaps(sums: pl.LazyFrame, reference: Reference, tests: GapTests) -> pl.LazyFrame:
-    equal = reference.units == "frequency"
     by_score = tests.method == "score"
-    own, other = (each.interval(equal=equal) for each in (OWN, OTHER))
     test = ScoreDifference(
-        own, other, DIFFERENCE.difference, DIFFERENCE.scale_own, DIFFERENCE.scale_other
+        OWN.interval,
+        OTHER.interval,
+        DIFFERENCE.difference,
+        DIFFERENCE.scale_own,
+        DIFFERENCE.scale_other,
     )
     steps = [*reference.steps, *(test.steps if by_score else [])]
     parts = _score_test(test, tests.level) if by_score else reference.logit_test(tests.level)

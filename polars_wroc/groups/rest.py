@@ -225,11 +225,9 @@ class OverallPooled(_Pooled):
         own, other = (field(each.column("variance")) for each in (OWN, OTHER))
         inside, outside = self._variances(field)
         difference = overall["one_minus_auc"] - field(OWN.column("one_minus_auc"))
-        # Without a complement there is no difference.
-        has_other = pl.when(field(OTHER.column("auc")).is_not_null())
         return columns | {
             DIFFERENCE.reference_auc: overall["auc"],
-            DIFFERENCE.difference: has_other.then(difference),
+            DIFFERENCE.difference: difference,
             DIFFERENCE.scale_own: pl.when(own > 0).then((inside / own).sqrt()).otherwise(1.0),
             DIFFERENCE.scale_other: pl.when(other > 0)
             .then((outside / other).sqrt())
@@ -289,11 +287,14 @@ class OverallPooled(_Pooled):
             factors = pl.col(own.column("factor", side)) * pl.col(overall.column("factor", side))
             variance -= 2 * factors.sqrt() * self._spreads(side, pl.col)[0]
         variance = own.without_rounding(variance, terms)
-        of_rest = super().logit_test(level)
-        tested = (all_rows.variance > 0) & of_rest["p_value"].is_not_null()
-        variance = pl.when(tested).then(variance)
-        parts = auc_difference_test(estimate, all_rows, variance, level)
-        return parts | {"p_value": pl.max_horizontal(parts["p_value"], of_rest["p_value"])}
+        known = pl.when((estimate.variance > 0) & (all_rows.variance > 0))
+        parts = auc_difference_test(estimate, all_rows, known.then(variance), level)
+        of_rest = super().logit_test(level)["p_value"]
+        tested = pl.when(parts["p_value"].is_not_null() & of_rest.is_not_null())
+        limits = {name: tested.then(parts[name]) for name in ("ci_low", "ci_high")}
+        return (
+            parts | limits | {"p_value": tested.then(pl.max_horizontal(parts["p_value"], of_rest))}
+        )
 
 
 def _one_test_of_two(

@@ -30,8 +30,7 @@ class RangeScoreInterval:
     """The interval of a partial AUC, as a proportion of that of a perfect score.
 
     ``auc``, ``one_minus_auc`` and the ``moments`` are columns, as for `ScoreInterval`, and so are
-    the total ``weight`` of the positives and their effective number, ``size``. With ``equal``
-    weights each misranked row is as heavy as any other.
+    the total ``weight`` of the positives and their effective number, ``size``.
     """
 
     auc: str
@@ -40,7 +39,6 @@ class RangeScoreInterval:
     size: str
     weight: str
     tpr: Range
-    equal: bool = False
 
     @property
     def steps(self) -> list[Step]:
@@ -73,12 +71,9 @@ class RangeScoreInterval:
         for side, spread in spreads.items():
             number = pl.when(some & (spread > 0)).then(share**2 / spread)
             columns[_NUMBER + side] = number.otherwise(0.0)
-            columns[_HEAVIER + side] = pl.lit(1.0)
-        if not self.equal:
-            ratio = first / (share * self._width * field(pos.h2))
-            heavier = pl.when(some).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
-            columns[_HEAVIER + "pos"] = heavier
-        return columns
+        ratio = first / (share * self._width * field(pos.h2))
+        heavier = pl.when(some).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
+        return columns | {_HEAVIER + "pos": heavier, _HEAVIER + "neg": pl.lit(1.0)}
 
     def _pseudo(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the inverse sizes of the pseudo-observations."""

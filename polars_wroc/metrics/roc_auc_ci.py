@@ -126,13 +126,12 @@ class Interval:
             "n_eff_pos",
             weight,
             self.tpr,
-            equal=self._equal,
         )
 
     @property
     def _of_whole_auc(self) -> ScoreInterval:
         moments = self._variance_of_rows.moments
-        return ScoreInterval("auc", _ONE_MINUS_AUC, moments, equal=self._equal)
+        return ScoreInterval("auc", _ONE_MINUS_AUC, moments)
 
     @property
     def _equal(self) -> bool:
@@ -208,9 +207,16 @@ class Interval:
 
     def _design_effect(self, field: Fields) -> dict[str, pl.Expr]:
         """Add how many times larger the variance is than if rows were independent."""
-        of_rows = field(self._variance_of_rows.total)
-        effect = pl.when(of_rows > 0).then(field(self.variance.total) / of_rows)
-        return {_DESIGN_EFFECT: effect.fill_null(1.0)}
+        of_rows, clustered = field(self._variance_of_rows.total), field(self.variance.total)
+        # A variance of 0 says nothing. Where one cluster has a whole class, there is none: the
+        # effect is then at most that of clusters whose rows are all alike.
+        sizes = [
+            field(self._variance_of_rows.effective(side)) / field(self.variance.effective(side))
+            for side in CLASSES
+        ]
+        known = pl.when((clustered > 0) & (of_rows > 0)).then(clustered / of_rows)
+        effect = known.when(clustered.is_null()).then(pl.max_horizontal(sizes)).otherwise(1.0)
+        return {_DESIGN_EFFECT: effect}
 
     def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
         tail = (1 + self.options.level) / 2
@@ -235,7 +241,7 @@ class Interval:
         related: list[pl.Expr] = []
         for side in CLASSES:
             efficiency = field(f"n_eff_{side}") / field(f"n_{side}")
-            related.append((efficiency < _LOW_EFFICIENCY) & pl.lit(not score.equal))
+            related.append((efficiency < _LOW_EFFICIENCY) & pl.lit(not self._equal))
             related += [field(score.heavier(end, side)) > _MUCH_HEAVIER for end in ("low", "high")]
         misranked = [field(score.misranked("low", side)) for side in CLASSES]
         note = pl.when(known & pl.any_horizontal(related)).then(

@@ -32,15 +32,13 @@ _SIDES = ("low", "high")
 class ScoreInterval:
     """The interval of an AUC whose moments are columns; ``name`` is a suffix of other columns.
 
-    ``auc`` and ``one_minus_auc`` are columns too. With ``equal`` weights each misranked row is as
-    heavy as any other.
+    ``auc`` and ``one_minus_auc`` are columns too.
     """
 
     auc: str
     one_minus_auc: str
     moments: dict[str, Moments]
     name: str = ""
-    equal: bool = False
 
     def inverse_size(self, side: str) -> str:
         """Column of 1 divided by the effective size that a limit rests on."""
@@ -99,7 +97,7 @@ class ScoreInterval:
             for of_class in CLASSES:
                 some = field(self.misranked(side, of_class)) > 0
                 ratio = field(self._column("ratio", side, of_class)).clip(lower_bound=1.0)
-                heavier = pl.when(pl.lit(not self.equal) & some).then(ratio).otherwise(1.0)
+                heavier = pl.when(some).then(ratio).otherwise(1.0)
                 columns[self.heavier(side, of_class)] = heavier
         return columns
 

@@ -70,7 +70,7 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"weight": "w", "threshold": 0.25, "reference": "overall"},
+        {"weight": "w", "threshold": 0.25, "reference": "overall_pooled"},
         {"score": ["s", "t"], "criterion": "youden"},
         {"score": ["t", "s"], "weight": "w", "threshold": 0.1, "by": "text"},
     ],

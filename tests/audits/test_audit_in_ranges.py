@@ -18,7 +18,7 @@ import polars_wroc as wroc
 from polars_wroc.audits.result import Audit
 
 TABLES = ("segments", "gaps", "curves", "calibration", "fairness", "missing")
-REFERENCES = ("rest", "overall", "best", {"g": "b"})
+REFERENCES = ("rest", "rest_pooled", "overall", "overall_pooled", "best", {"g": "b"})
 SCHEMA = {
     "g": pl.String,
     "h": pl.Int64,
@@ -111,7 +111,7 @@ def test_two_scores_and_intersections(
     )
 
 
-@pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
+@pytest.mark.parametrize("reference", sweep(["rest_pooled", "overall_pooled"]))
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_without_a_group_that_is_nearly_all_rows_the_others_are_summed(
     reference: str, weight_type: str
@@ -128,7 +128,7 @@ def test_a_group_that_is_all_rows() -> None:
 
 
 @pytest.mark.parametrize("decimals", sweep([1, 0, 2]))
-@pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
+@pytest.mark.parametrize("reference", sweep(["rest_pooled", "overall_pooled"]))
 def test_ties(decimals: int, reference: str) -> None:
     check(some_rows(decimals=decimals), reference=reference, rows_per_range=100, criterion="youden")
 
@@ -287,7 +287,7 @@ rows = st.lists(
     rows,
     st.lists(st.integers(0, 3), min_size=40, max_size=40),
     st.integers(1, 40),
-    st.sampled_from(["rest", "overall", "best"]),
+    st.sampled_from(["rest", "rest_pooled", "overall_pooled", "best"]),
     st.sampled_from([{}, {"threshold": 0.0}, {"criterion": "youden"}, {"max_selection_rate": 0.5}]),
 )
 def test_any_parts_and_any_ranges_give_the_same(

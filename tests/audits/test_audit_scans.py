@@ -48,7 +48,7 @@ def rows() -> pl.DataFrame:
     ("score", "options"),
     [
         ("s", {}),
-        (["s", "t"], {"weight": "w", "threshold": 0.5, "reference": "overall"}),
+        (["s", "t"], {"weight": "w", "threshold": 0.5, "reference": "overall_pooled"}),
         ("s", {"weight": "w", "cluster": "c", "criterion": "youden"}),
         (["s", "t"], {"weight": "w", "bins": 16}),
     ],

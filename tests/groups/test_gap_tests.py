@@ -93,13 +93,13 @@ def test_two_groups_are_one_test_of_other_adjustments(adjust: Any) -> None:
         assert row == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize("reference", sweep(["overall", "best", "b"]))
+@pytest.mark.parametrize("reference", sweep(["overall_pooled", "best", "b"]))
 def test_two_groups_with_another_reference_are_not_each_others_rest(reference: str) -> None:
     frame = people({"a": 160, "b": 90})
     gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
     values = gaps.select(P_VALUES).to_numpy()
     tested = np.isfinite(values)
-    assert tested.sum() == (12 if reference == "overall" else 6)
+    assert tested.sum() == (12 if reference == "overall_pooled" else 6)
     found = gaps.select(ADJUSTED).to_numpy()[tested]
     assert found == pytest.approx(holm(values[tested]), abs=1e-14)
 

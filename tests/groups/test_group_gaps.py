@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,7 +38,9 @@ COLUMNS = [
     "auc_gap_p_adjusted",
 ]
 GAP = COLUMNS[2:]
-REFERENCES = ["rest", "overall", "best", "b"]
+# Where the other rows are pooled, and the logits are compared.
+logit_gaps = partial(wroc.group_gaps, method="logit-t", reference="rest_pooled")
+REFERENCES = ["rest_pooled", "overall_pooled", "best", "b"]
 # Below this a variance is what rounding left of zero.
 NOTHING = 1e-12
 
@@ -156,7 +159,7 @@ def masks_of(frame: pl.DataFrame, by: Sequence[str]) -> dict[Key, Mask]:
 
 
 def definition(
-    frame: pl.DataFrame, reference: Any = "rest", by: Sequence[str] = ("g",)
+    frame: pl.DataFrame, reference: Any = "rest_pooled", by: Sequence[str] = ("g",)
 ) -> list[Gap]:
     """Gap of each group, in the order of their keys."""
     frame = frame.drop_nulls(["s", "y", "w"])
@@ -168,11 +171,11 @@ def definition(
         chosen = max(known, key=lambda key: round(known[key], 12))
     gaps = []
     for key, rows in masks.items():
-        if reference in {"rest", "overall"}:
-            other = sample(frame, ~rows if reference == "rest" else rows | True)
+        if reference in {"rest_pooled", "overall_pooled"}:
+            other = sample(frame, ~rows if reference == "rest_pooled" else rows | True)
         else:
             other = samples[chosen]
-        against = [other, *([sample(frame, ~rows)] if reference == "overall" else [])]
+        against = [other, *([sample(frame, ~rows)] if reference == "overall_pooled" else [])]
         gaps.append(between(samples[key], other, against, same=key == chosen))
     return gaps
 
@@ -265,7 +268,7 @@ def models(people: pl.DataFrame) -> pl.DataFrame:
 def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> None:
     assume("b" in frame["g"])
     assume(any(sample(frame, rows) for rows in masks_of(frame, ["g"]).values()))
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+    table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
     assert_follows(table, definition(frame, reference))
 
 
@@ -273,14 +276,14 @@ def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> No
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame, reference: str) -> None:
     assume("b" in frame["g"])
     options: dict[str, Any] = {"by": "g", "reference": reference}
-    found = wroc.group_gaps(frame, "y", "s", weight="w", weight_type="frequency", **options)
+    found = logit_gaps(frame, "y", "s", weight="w", weight_type="frequency", **options)
     assume(found["auc"].count())
     assert_follows(found, definition(repeated(frame), reference))
 
 
 @given(FRAMES)
 def test_without_weights_every_row_counts_once(frame: pl.DataFrame) -> None:
-    table = wroc.group_gaps(frame, "y", "s", by="g")
+    table = logit_gaps(frame, "y", "s", by="g")
     assert_follows(table, definition(frame.with_columns(w=pl.lit(1.0))))
 
 
@@ -288,7 +291,7 @@ def test_without_weights_every_row_counts_once(frame: pl.DataFrame) -> None:
 def test_weighted_groups_on_both_engines(
     people: pl.DataFrame, reference: str, engine: Engine
 ) -> None:
-    plan = wroc.group_gaps(people.lazy(), "y", "s", weight="w", by="g", reference=reference)
+    plan = logit_gaps(people.lazy(), "y", "s", weight="w", by="g", reference=reference)
     table = plan.collect(engine=engine)
     assert table.columns == ["g", *COUNTS, *COLUMNS]
     assert table.dtypes[1:] == [pl.Int64] * 2 + [pl.Float64] * len(COLUMNS)
@@ -306,13 +309,13 @@ def test_groups_of_unequal_size_and_weight(people: pl.DataFrame, reference: str)
     frame = people.filter((pl.col("g") != "b") | (place < 20)).with_columns(
         pl.col("w") * pl.col("g").replace_strict(heavy)
     )
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+    table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
     assert_follows(table, definition(frame, reference))
 
 
 def test_rest_of_a_group_with_nearly_all_the_weight(people: pl.DataFrame) -> None:
     frame = people.with_columns(pl.col("w") * pl.when(g="a").then(1e4).otherwise(1.0))
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g")
+    table = logit_gaps(frame, "y", "s", weight="w", by="g")
     found, expected = table.row(0, named=True), definition(frame)[0]
     assert found["auc_gap"] == pytest.approx(expected.gap)
     assert found["auc_gap_se"] == pytest.approx(expected.se, rel=1e-3)
@@ -321,7 +324,7 @@ def test_rest_of_a_group_with_nearly_all_the_weight(people: pl.DataFrame) -> Non
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, reference: str) -> None:
     tables = [
-        wroc.group_gaps(people, "y", "s", weight=pl.col("w") * k, by="g", reference=reference)
+        logit_gaps(people, "y", "s", weight=pl.col("w") * k, by="g", reference=reference)
         for k in (1.0, 1e-7, 1e9)
     ]
     assert_frame_equal(tables[0], tables[1], rel_tol=1e-8)
@@ -331,9 +334,9 @@ def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, referenc
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
-    table = wroc.group_gaps(people, "y", "s", level=0.8, **options)
+    table = logit_gaps(people, "y", "s", level=0.8, **options)
     assert_follows(table, definition(people, reference), level=0.8)
-    at_default = wroc.group_gaps(people, "y", "s", **options)
+    at_default = logit_gaps(people, "y", "s", **options)
     limits = ["auc_gap_low", "auc_gap_high"]
     assert_frame_equal(table.drop(limits), at_default.drop(limits))
 
@@ -342,7 +345,7 @@ def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None
 def test_models_are_compared_each_for_itself(
     models: pl.DataFrame, reference: str, engine: Engine
 ) -> None:
-    plan = wroc.group_gaps(models.lazy(), "y", ["s", "r"], weight="w", by="g", reference=reference)
+    plan = logit_gaps(models.lazy(), "y", ["s", "r"], weight="w", by="g", reference=reference)
     table = plan.collect(engine=engine)
     assert table.columns == ["g", "model", *COUNTS, *COLUMNS]
     for model in ("s", "r"):
@@ -351,12 +354,12 @@ def test_models_are_compared_each_for_itself(
 
 
 def test_models_keep_the_order_they_are_named_in(models: pl.DataFrame) -> None:
-    table = wroc.group_gaps(models, "y", ["s", "r"], weight="w", by="g")
+    table = logit_gaps(models, "y", ["s", "r"], weight="w", by="g")
     assert table["model"].to_list() == ["s", "r"] * 4
 
 
 def test_best_group_may_differ_between_models(models: pl.DataFrame) -> None:
-    table = wroc.group_gaps(models, "y", ["s", "r"], weight="w", by="g", reference="best")
+    table = logit_gaps(models, "y", ["s", "r"], weight="w", by="g", reference="best")
     best = table.filter(pl.col("auc_gap").is_null())
     assert best.filter(model="r")["g"].to_list() == ["c"]
     assert best.filter(model="s")["g"].to_list() != ["c"]
@@ -369,7 +372,7 @@ def test_best_group_may_differ_between_models(models: pl.DataFrame) -> None:
 def test_p_values_are_adjusted_over_the_whole_table(
     models: pl.DataFrame, reference: str, adjust: Any, rule: Any
 ) -> None:
-    table = wroc.group_gaps(
+    table = logit_gaps(
         models, "y", ["s", "r"], weight="w", by="g", reference=reference, adjust=adjust
     )
     expected = adjusted(table["auc_gap_p_value"].to_list(), rule)
@@ -385,27 +388,27 @@ def test_adjustments_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    "reference", sweep(["rest", "overall", "best", ("b", 1)], fast=2, tuples=True)
+    "reference", sweep(["rest_pooled", "overall_pooled", "best", ("b", 1)], fast=2, tuples=True)
 )
 def test_groups_of_several_columns(people: pl.DataFrame, reference: Any, engine: Engine) -> None:
     frame = people.with_columns(h=pl.int_range(pl.len()) % 3)
     by = ["g", "h"]
-    plan = wroc.group_gaps(frame.lazy(), "y", "s", weight="w", by=by, reference=reference)
+    plan = logit_gaps(frame.lazy(), "y", "s", weight="w", by=by, reference=reference)
     table = plan.collect(engine=engine)
     assert table.select(by).rows() == [(g, h) for g in "abcd" for h in range(3)]
     assert_follows(table, definition(frame, reference, by))
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall", "best"])
+@pytest.mark.parametrize("reference", ["rest_pooled", "overall_pooled", "best"])
 def test_null_is_a_group(nulls: pl.DataFrame, reference: str, engine: Engine) -> None:
-    plan = wroc.group_gaps(nulls.lazy(), "y", "s", weight="w", by="g", reference=reference)
+    plan = logit_gaps(nulls.lazy(), "y", "s", weight="w", by="g", reference=reference)
     table = plan.collect(engine=engine)
     assert table["g"].to_list() == [None, "a", "b", "c"]
     assert_follows(table, definition(nulls, reference))
 
 
 def test_null_group_is_compared_with_a_named_one(nulls: pl.DataFrame) -> None:
-    table = wroc.group_gaps(nulls, "y", "s", weight="w", by="g", reference="b")
+    table = logit_gaps(nulls, "y", "s", weight="w", by="g", reference="b")
     expected = definition(nulls, "b")
     assert expected[0].gap is not None
     assert table["auc_gap"][0] == pytest.approx(expected[0].gap)
@@ -415,25 +418,25 @@ def test_null_group_is_compared_with_a_named_one(nulls: pl.DataFrame) -> None:
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
 def test_group_of_one_class_is_null_and_no_test(people: pl.DataFrame, reference: str) -> None:
     frame = people.filter((pl.col("g") != "c") | pl.col("y"))
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+    table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
     assert table.row(2, named=True)["auc"] is None
     assert table.select(GAP).row(2) == (None,) * 6
     assert_follows(table, definition(frame, reference))
     expected = adjusted(table["auc_gap_p_value"].to_list(), holm)
     assert table["auc_gap_p_adjusted"].to_list() == pytest.approx(expected)
     tests = table["auc_gap_p_value"].count()
-    assert tests == (3 if reference in {"rest", "overall"} else 2)
+    assert tests == (3 if reference in {"rest_pooled", "overall_pooled"} else 2)
     if tests == 2:  # Comparing two groups does not need the third.
-        without = wroc.group_gaps(
+        without = logit_gaps(
             frame.filter(pl.col("g") != "c"), "y", "s", weight="w", by="g", reference=reference
         )
         assert_frame_equal(table.filter(pl.col("g") != "c"), without)
 
 
-@pytest.mark.parametrize("reference", ["c", "rest"])
+@pytest.mark.parametrize("reference", ["c", "rest_pooled"])
 def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, reference: str) -> None:
     one_class = people.filter((pl.col("g") == "a") | pl.col("y"))
-    table = wroc.group_gaps(one_class, "y", "s", weight="w", by="g", reference=reference)
+    table = logit_gaps(one_class, "y", "s", weight="w", by="g", reference=reference)
     assert table.row(0, named=True)["auc"] is not None
     assert table["auc_reference"][0] is None
     assert table.select(GAP).row(0) == (None,) * 6
@@ -443,7 +446,7 @@ def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, refere
 def test_one_row_in_a_class_has_no_interval(people: pl.DataFrame, reference: str) -> None:
     first = pl.int_range(pl.len()).over("g", "y") == 0
     frame = people.filter((pl.col("g") != "c") | ~pl.col("y") | first)
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+    table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
     assert table["auc"][2] is not None
     assert table.select(GAP[1:]).row(2) == (None,) * 5
     others = table.filter(pl.col("g") != "c")["auc_gap_p_value"].to_list()
@@ -454,18 +457,18 @@ def test_one_row_in_a_class_has_no_interval(people: pl.DataFrame, reference: str
 
 def test_single_group_has_no_rest(people: pl.DataFrame) -> None:
     alone = people.filter(g="a")
-    rest = wroc.group_gaps(alone, "y", "s", weight="w", by="g")
+    rest = logit_gaps(alone, "y", "s", weight="w", by="g")
     assert rest["auc"][0] == pytest.approx(definition(alone)[0].auc)
     assert rest.select(COLUMNS[1:]).row(0) == (None,) * 7
     for reference in ("best", "a"):
-        table = wroc.group_gaps(alone, "y", "s", weight="w", by="g", reference=reference)
+        table = logit_gaps(alone, "y", "s", weight="w", by="g", reference=reference)
         assert table["auc_reference"].to_list() == table["auc"].to_list()
         assert table.select(GAP).row(0) == (None,) * 6
 
 
 def test_single_group_is_everybody(people: pl.DataFrame) -> None:
     alone = people.filter(g="a")
-    found = wroc.group_gaps(alone, "y", "s", weight="w", by="g", reference="overall").row(
+    found = logit_gaps(alone, "y", "s", weight="w", by="g", reference="overall_pooled").row(
         0, named=True
     )
     assert found["auc_reference"] == pytest.approx(found["auc"])
@@ -477,13 +480,13 @@ def test_single_group_is_everybody(people: pl.DataFrame) -> None:
 def test_gap_to_everybody_is_not_tested_where_the_rest_is_perfect(people: pl.DataFrame) -> None:
     perfect = pl.DataFrame({"g": "z", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
     frame = pl.concat([people.filter(g="a").select("g", "y", "s"), perfect])
-    table = wroc.group_gaps(frame, "y", "s", by="g", reference="overall")
+    table = logit_gaps(frame, "y", "s", by="g", reference="overall_pooled")
     large = table.row(0, named=True)
     assert large["auc_gap"] == pytest.approx(large["auc"] - large["auc_reference"])
     assert large["auc_gap_se"] > 0
     assert [large[name] for name in GAP[2:]] == [None] * 4
     # The rates, which have intervals of their own, are tested as before.
-    rates = wroc.group_gaps(frame, "y", "s", by="g", reference="overall", threshold=0.5)
+    rates = logit_gaps(frame, "y", "s", by="g", reference="overall_pooled", threshold=0.5)
     assert rates["tpr_gap_p_value"].count() == 2
 
 
@@ -498,8 +501,8 @@ def test_gap_to_everybody_is_found_where_that_to_the_rest_is() -> None:
     alike = frame.with_columns(s=random.normal(size=800) + positive + 4 * (g == "a"))
     for table, found in ((frame, True), (alike, False)):
         overall, rest = (
-            wroc.group_gaps(table, "y", "s", by="g", reference=reference)["auc_gap_p_value"]
-            for reference in ("overall", "rest")
+            logit_gaps(table, "y", "s", by="g", reference=reference)["auc_gap_p_value"]
+            for reference in ("overall_pooled", "rest_pooled")
         )
         assert (overall.max() < 0.01) == found  # type: ignore[operator]
         assert (overall >= rest - 1e-12).all()
@@ -508,8 +511,8 @@ def test_gap_to_everybody_is_found_where_that_to_the_rest_is() -> None:
 def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> None:
     frame = people.filter(pl.col("g").is_in(["a", "b"]))
     rest, named = (
-        wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
-        for reference in ("rest", "b")
+        logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+        for reference in ("rest_pooled", "b")
     )
     assert rest["auc_gap"][0] == pytest.approx(-rest["auc_gap"][1], abs=1e-12)
     assert rest["auc_gap_low"][0] == pytest.approx(-rest["auc_gap_high"][1], abs=1e-12)
@@ -519,17 +522,17 @@ def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> No
 
 
 def test_named_group_is_the_best_one(people: pl.DataFrame) -> None:
-    best = wroc.group_gaps(people, "y", "s", weight="w", by="g", reference="best")
+    best = logit_gaps(people, "y", "s", weight="w", by="g", reference="best")
     name = best.filter(pl.col("auc_gap").is_null())["g"].item()
     assert best.filter(g=name)["auc"].item() == best["auc"].max()
-    named = wroc.group_gaps(people, "y", "s", weight="w", by="g", reference=name)
+    named = logit_gaps(people, "y", "s", weight="w", by="g", reference=name)
     assert_frame_equal(best, named)
 
 
 def test_first_of_equally_good_groups_is_the_best() -> None:
     half = pl.DataFrame({"y": [1, 0, 1, 0, 0], "s": [4, 3, 3, 2, 1]})
     frame = pl.concat([half.with_columns(g=pl.lit(g)) for g in "ba"])
-    table = wroc.group_gaps(frame, "y", "s", by="g", reference="best")
+    table = logit_gaps(frame, "y", "s", by="g", reference="best")
     assert table["auc_gap"].to_list() == [None, 0.0]
     assert table["auc_gap_p_adjusted"].to_list() == [None, 1.0]
 
@@ -539,10 +542,10 @@ def test_small_groups_are_measured_but_not_tested(people: pl.DataFrame, referenc
     place = pl.int_range(pl.len()).over("g", "y")
     frame = people.filter((pl.col("g") != "a") | ~pl.col("y") | (place < 9))
     options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
-    whole = wroc.group_gaps(frame, "y", "s", **options)
+    whole = logit_gaps(frame, "y", "s", **options)
     assert whole["n_pos"][0] == 9
     for min_rows, tested in ((9, 4), (10, 3)):
-        table = wroc.group_gaps(frame, "y", "s", min_rows=min_rows, **options)
+        table = logit_gaps(frame, "y", "s", min_rows=min_rows, **options)
         adjusted_columns = ["auc_gap_p_value", "auc_gap_p_adjusted"]
         assert_frame_equal(table.drop(adjusted_columns), whole.drop(adjusted_columns))
         expected = [
@@ -557,15 +560,15 @@ def test_small_groups_are_measured_but_not_tested(people: pl.DataFrame, referenc
 def test_p_values_do_not_exceed_one() -> None:
     half = pl.DataFrame({"y": [1, 0, 1, 0, 0], "s": [4, 3, 3, 2, 1]})
     frame = pl.concat([half.with_columns(g=pl.lit(g)) for g in "ba"])
-    table = wroc.group_gaps(frame, "y", "s", by="g", adjust="none")
+    table = logit_gaps(frame, "y", "s", by="g", adjust="none")
     assert all(p <= 1 for p in table["auc_gap_p_value"])
 
 
 def test_nothing_to_tell_apart_where_all_groups_are_perfect() -> None:
     one = pl.DataFrame({"y": [1, 1, 0, 0], "s": [4, 3, 2, 1]})
     frame = pl.concat([one.with_columns(g=pl.lit(g)) for g in "abc"])
-    for reference in ("rest", "overall"):
-        table = wroc.group_gaps(frame, "y", "s", by="g", reference=reference)
+    for reference in ("rest_pooled", "overall_pooled"):
+        table = logit_gaps(frame, "y", "s", by="g", reference=reference)
         assert set(table.select(GAP).rows()) == {(None,) * 6}
 
 
@@ -574,19 +577,19 @@ def test_no_gap_where_neither_side_has_a_variance(people: pl.DataFrame) -> None:
         s=pl.when(g="a").then(0.0).otherwise(pl.col("s") + 10 * pl.col("y").cast(pl.Int64))
     )
     named, rest = (
-        wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference).row(0, named=True)
-        for reference in ("b", "rest")
+        logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference).row(0, named=True)
+        for reference in ("b", "rest_pooled")
     )
     for found in (named, rest):
         assert found["auc"] - found["auc_reference"] == pytest.approx(-0.5)
         assert [found[name] for name in GAP] == [None] * 6
 
 
-@pytest.mark.parametrize("reference", sweep(["rest", "overall", "b", "best"], fast=2))
+@pytest.mark.parametrize("reference", sweep(["rest_pooled", "overall_pooled", "b", "best"], fast=2))
 def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference: str) -> None:
     tiny = pl.DataFrame({"g": "tiny", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
     frame = pl.concat([people.select("g", "y", "s"), tiny])
-    found = wroc.group_gaps(frame, "y", "s", by="g", reference=reference).filter(g="tiny")
+    found = logit_gaps(frame, "y", "s", by="g", reference=reference).filter(g="tiny")
     assert found["auc"].item() == 1
     assert found.select(GAP).row(0) == (None,) * 6
 
@@ -594,7 +597,7 @@ def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference:
 @pytest.mark.parametrize(
     ("values", "reference"),
     [
-        (["rest", "best", "overall", "x"], ("best",)),
+        (["rest_pooled", "best", "overall_pooled", "x"], ("best",)),
         ([1, 2, 3, 4], 2),
         ([0.5, 1.5, 2.0, 3.0], 1.5),
         ([True, False, None, None], True),
@@ -605,7 +608,7 @@ def test_groups_are_named_by_their_value(
 ) -> None:
     names = dict(zip("abcd", values, strict=True))
     frame = people.with_columns(g=pl.col("g").replace_strict(names, default=None))
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+    table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
     value = reference[0] if isinstance(reference, tuple) else reference
     own = table.filter(g=value).row(0, named=True)
     assert own["auc_gap"] is None
@@ -618,7 +621,7 @@ def test_groups_are_named_by_their_value(
 def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
     for reference in REFERENCES:
         tables = [
-            wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
+            logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
             for frame in (people, people.sample(fraction=1.0, shuffle=True, seed=1))
         ]
         assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
@@ -630,7 +633,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     frame = people.with_columns(s=pl.when(~some).then("s"))
     for reference in REFERENCES:
         tables = [
-            wroc.group_gaps(each, "y", "s", weight="w", by="g", reference=reference)
+            logit_gaps(each, "y", "s", weight="w", by="g", reference=reference)
             for each in (frame, frame.drop_nulls())
         ]
         assert_frame_equal(tables[0], tables[1], rel_tol=1e-9)
@@ -643,28 +646,28 @@ def test_lazy_frame_gives_a_plan_that_serialises(
     people: pl.DataFrame, reference: str, engine: Engine
 ) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
-    plan = wroc.group_gaps(people.lazy(), "y", "s", **options)
+    plan = logit_gaps(people.lazy(), "y", "s", **options)
     assert isinstance(plan, pl.LazyFrame)
     assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.group_gaps(people, "y", "s", **options)
+    table = logit_gaps(people, "y", "s", **options)
     assert isinstance(table, pl.DataFrame)
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("reference", ["e", "A", ("e",)])
 def test_reference_group_that_does_not_exist(people: pl.DataFrame, reference: Any) -> None:
-    plan = wroc.group_gaps(people.lazy(), "y", "s", by="g", reference=reference)
+    plan = logit_gaps(people.lazy(), "y", "s", by="g", reference=reference)
     with pytest.raises(InvalidOperationError, match=r"`reference` must be .* found no group"):
         plan.collect()
     with pytest.raises(InvalidOperationError, match=r"^`reference` must be .* found no group"):
-        wroc.group_gaps(people, "y", "s", by="g", reference=reference)
+        logit_gaps(people, "y", "s", by="g", reference=reference)
 
 
 def test_reference_group_that_one_model_lacks(people: pl.DataFrame) -> None:
     # The rows are there, but without a score: that is a group without an AUC.
     frame = people.with_columns(r=pl.when(pl.col("g") != "b").then("s"))
-    table = wroc.group_gaps(frame, "y", ["s", "r"], by="g", reference="b")
+    table = logit_gaps(frame, "y", ["s", "r"], by="g", reference="b")
     assert table.filter(model="r")["auc_gap"].null_count() == 4
     assert table.filter(model="s")["auc_gap"].null_count() == 1
 
@@ -683,7 +686,7 @@ def test_reference_group_that_one_model_lacks(people: pl.DataFrame) -> None:
 def test_reference_that_can_be_no_group(people: pl.DataFrame, by: Any, reference: Any) -> None:
     frame = people.lazy().with_columns(h=1)
     with pytest.raises(ValueError, match=r"`reference` must be .* one value for each of"):
-        wroc.group_gaps(frame, "y", "s", by=by, reference=reference)
+        logit_gaps(frame, "y", "s", by=by, reference=reference)
 
 
 @pytest.mark.parametrize(
@@ -699,21 +702,21 @@ def test_options_that_do_not_exist(
     people: pl.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.group_gaps(people.lazy(), "y", "s", by="g", **options)
+        logit_gaps(people.lazy(), "y", "s", by="g", **options)
 
 
 def test_there_must_be_groups(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="by"):
-        wroc.group_gaps(people, "y", "s")  # type: ignore[call-arg]
+        logit_gaps(people, "y", "s")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="`by` must name the groups to compare"):
-        wroc.group_gaps(people, "y", "s", by=None)  # type: ignore[arg-type]
+        logit_gaps(people, "y", "s", by=None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`by` must be one or several column names"):
-        wroc.group_gaps(people, "y", "s", by=[])
+        logit_gaps(people, "y", "s", by=[])
     with pytest.raises(ColumnNotFoundError, match="`by` must name a column"):
-        wroc.group_gaps(people, "y", "s", by="nowhere")
+        logit_gaps(people, "y", "s", by="nowhere")
 
 
 def test_group_must_not_be_called_like_a_result(people: pl.DataFrame) -> None:
     for name in [*COUNTS, *COLUMNS]:
         with pytest.raises(ValueError, match=f"`by` must not take .* found '{name}'"):
-            wroc.group_gaps(people.rename({"g": name}), "y", "s", by=name)
+            logit_gaps(people.rename({"g": name}), "y", "s", by=name)

@@ -35,6 +35,7 @@ TABLES: dict[str, Table] = {
     "calibration_error": partial(wroc.calibration_error, bins=2),
     "group_gaps": partial(wroc.group_gaps, threshold=0.5),
     "group_gaps, overall": partial(wroc.group_gaps, reference="overall", threshold=0.5),
+    "group_gaps, pooled": partial(wroc.group_gaps, reference="overall_pooled"),
     "group_gaps, best": partial(wroc.group_gaps, reference="best", threshold=0.5),
     "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
     "cross_auc": partial(wroc.cross_auc, method="newcombe"),

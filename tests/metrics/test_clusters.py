@@ -23,11 +23,12 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
 COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]
+RELIABILITY = ["k_pos", "k_neg", "ci_note"]
 NUMBERS = [name for name in COLUMNS if name != "ci_method"]
 
 
 def interval(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    found = wroc.summary(frame, "y", "s", **({"weight": "w"} | options))
+    found = wroc.summary(frame, "y", "s", **({"weight": "w", "method": "logit-t"} | options))
     return found.select(COLUMNS).row(0, named=True)
 
 
@@ -179,7 +180,9 @@ def test_clusters_of_left_out_rows_do_not_count() -> None:
     wider = pl.concat([left_out, frame, nothing], how="vertical_relaxed")
     found, bare = interval(wider, cluster="c"), interval(frame, cluster="c")
     assert_same(found, bare)
-    by_expression = wider.select(wroc.roc_auc_ci("y", "s", weight="w", cluster="c")).item()
+    by_expression = wider.select(
+        wroc.roc_auc_ci("y", "s", weight="w", cluster="c", method="logit-t")
+    ).item()
     assert_same(by_expression, bare)
 
 
@@ -270,7 +273,9 @@ def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None
     assert bare["se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
     assert_same(interval(typed, cluster="id"), bare)
     assert_same(interval(visits, cluster=IDS[kind]), bare)
-    by_expression = typed.select(wroc.roc_auc_ci("y", "s", weight="w", cluster="id")).item()
+    by_expression = typed.select(
+        wroc.roc_auc_ci("y", "s", weight="w", cluster="id", method="logit-t")
+    ).item()
     assert_same(by_expression, bare)
 
 
@@ -290,7 +295,7 @@ def test_scale_of_the_weights_changes_nothing(visits: pl.DataFrame) -> None:
 def test_each_group_has_clusters_of_its_own(
     visits: pl.DataFrame, groups: Groups, engine: Engine
 ) -> None:
-    plan = wroc.summary(visits.lazy(), "y", "s", weight="w", by="g", cluster="c")
+    plan = wroc.summary(visits.lazy(), "y", "s", weight="w", by="g", cluster="c", method="logit-t")
     found = plan.collect(engine=engine)
     for (name, rows), row in zip(groups(visits), found.rows(named=True), strict=True):
         by_hand = expected(rows)
@@ -299,16 +304,17 @@ def test_each_group_has_clusters_of_its_own(
         assert (row["ci_low"], row["ci_high"]) == pytest.approx(by_hand.limits(), abs=1e-9)
 
 
-@pytest.mark.parametrize("method", sweep(["logit-t", "newcombe", "conservative"]))
+@pytest.mark.parametrize("method", sweep(["score", "logit-t", "newcombe", "conservative"]))
 def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "cluster": "c", "method": method}
-    by_group = wroc.summary(visits, "y", "s", by="g", **options).select("g", *COLUMNS)
+    by_group = wroc.summary(visits, "y", "s", by="g", **options)
+    by_group = by_group.select("g", *COLUMNS, *RELIABILITY)
     aggregated = (
         visits.lazy().group_by("g").agg(wroc.roc_auc_ci("y", "s", **options)).collect(engine=engine)
     )
     assert_frame_equal(aggregated.sort("g").unnest("roc_auc_ci"), by_group, rel_tol=1e-9)
     whole = visits.lazy().select(wroc.roc_auc_ci("y", "s", **options)).collect(engine=engine)
-    overall = wroc.summary(visits, "y", "s", **options).select(COLUMNS)
+    overall = wroc.summary(visits, "y", "s", **options).select(*COLUMNS, *RELIABILITY)
     assert_frame_equal(whole.unnest("roc_auc_ci"), overall, rel_tol=1e-9)
 
 
@@ -317,7 +323,7 @@ def test_expression_over_groups_is_that_of_each_group(visits: pl.DataFrame) -> N
     spread = visits.with_columns(ci.over("g")).select("g", "roc_auc_ci").unique()
     by_group = wroc.summary(visits, "y", "s", weight="w", by="g", cluster="c")
     found = spread.sort("g").unnest("roc_auc_ci")
-    assert_frame_equal(found, by_group.select("g", *COLUMNS), rel_tol=1e-9)
+    assert_frame_equal(found, by_group.select("g", *COLUMNS, *RELIABILITY), rel_tol=1e-9)
 
 
 def test_each_model_has_the_clusters_to_itself(visits: pl.DataFrame, engine: Engine) -> None:
@@ -345,7 +351,7 @@ def test_one_cluster_in_a_class_has_an_interval_without_a_variance(
     one = pl.col("y") == side
     frame = visits.with_columns(c=pl.when(one).then(1_000).otherwise("c"))
     both = pl.concat([frame.with_columns(g=pl.lit("one")), visits.with_columns(g=pl.lit("more"))])
-    plan = wroc.summary(both.lazy(), "y", "s", weight="w", by="g", cluster="c")
+    plan = wroc.summary(both.lazy(), "y", "s", weight="w", by="g", cluster="c", method="logit-t")
     more, found = plan.collect(engine=engine).rows(named=True)
     assert more["se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
     assert (found["se"], found["ci_method"]) == (None, "newcombe")
@@ -380,10 +386,11 @@ def copies(times: int) -> pl.DataFrame:
 def test_clusters_that_do_not_differ_are_not_certain(times: int) -> None:
     frame = copies(times)
     assert expected(frame).variance == pytest.approx(0, abs=1e-30)
-    found = interval(frame, cluster="c")
-    assert found["se"] == pytest.approx(0, abs=1e-7)
-    assert found["ci_method"] == "newcombe"
-    assert found["ci_high"] - found["ci_low"] > 0.1
+    for method, used in (("logit-t", "newcombe"), ("score", "score")):
+        found = interval(frame, cluster="c", method=method)
+        assert found["se"] == pytest.approx(0, abs=1e-7)
+        assert found["ci_method"] == used
+        assert found["ci_high"] - found["ci_low"] > 0.1
 
 
 @pytest.mark.parametrize(

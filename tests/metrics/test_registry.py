@@ -27,7 +27,7 @@ from polars_wroc.metrics.registry import (
     CurveMetric,
     MetricName,
 )
-from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS
+from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
 from polars_wroc.namespaces.wroc import ExprNamespace
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve
@@ -112,7 +112,7 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     frame = rows()
     summary = wroc.summary(frame, "y", "s", weight="w")
     metrics = [metric.column for metric in SUMMARY_METRICS]
-    others = {*NO_METRICS, *INTERVAL_COLUMNS[1:]}
+    others = {*NO_METRICS, *INTERVAL_COLUMNS[1:], *RELIABILITY_COLUMNS}
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
     assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]

@@ -101,6 +101,10 @@ def test_seven_rows_by_hand(seven: pl.DataFrame) -> None:
         # At .9, .7 and .6: (1/4)(1/1) + (1/4)(2/5) + (2/4)(4/7).
         "average_precision": pytest.approx(1 / 4 + 1 / 10 + 2 / 7, abs=1e-12),
         "inverted": False,
+        # The complement squared, divided by the sums of squared weights times squared placements.
+        "k_pos": pytest.approx(1.710059171597633, rel=1e-12),
+        "k_neg": pytest.approx(1.710059171597633, rel=1e-12),
+        "ci_note": "few misranked rows",
     }
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import plain_score
 import polars as pl
 import pytest
 from hypothesis import given
@@ -17,7 +17,6 @@ from scipy import stats
 import polars_wroc as wroc
 from polars_wroc.inputs.arguments import WeightType
 
-Floats = npt.NDArray[np.float64]
 SEVEN = pl.DataFrame(
     {
         "s": [0.9, 0.8, 0.7, 0.7, 0.6, 0.4, 0.3],
@@ -72,55 +71,9 @@ def test_worked_numbers(
 
 
 def defined(frame: pl.DataFrame, level: float, *, frequency: bool) -> tuple[float, float]:
-    """The definition, with all pairs."""
-    sides = [frame.filter(pl.col("y") == y) for y in (1, 0)]
-    (s, w), (t, v) = ((side["s"].to_numpy(), side["w"].to_numpy()) for side in sides)
-    below = (s[:, None] < t) + (s[:, None] == t) / 2
-    delta = float(w @ below @ v / w.sum() / v.sum())
-    theta = 1 - delta
-    if min(theta, delta) < 1e-12:
-        theta, delta = round(theta), round(delta)
-    spread = theta * delta
-    inverse = {}
-    for end, mean in (("low", delta), ("high", theta)):
-        parts = []
-        for own, x in ((w, below @ v / v.sum()), (v, w @ below / w.sum())):
-            parts.append(_class(own, x, delta, theta, end, mean, frequency=frequency))
-        own_sizes = sum(min(e[2], 3 * e[1]) for e in parts if e[2] is not None) if spread else 0.0
-        inverse[end] = min(parts[0][0] + parts[1][0], max(parts[0][1], parts[1][1], own_sizes))
-    z = stats.norm.ppf((1 + level) / 2)
-    shift = max(z**2 - 1, 0) / 12
-    low = _wilson(max(0, theta - shift * max(1 - 2 * theta, 0) * inverse["low"]), inverse["low"], z)
-    far = min(1, theta + shift * max(2 * theta - 1, 0) * inverse["high"])
-    return low, 1 - _wilson(1 - far, inverse["high"], z)
-
-
-def _class(
-    w: Floats, x: Floats, delta: float, theta: float, end: str, mean: float, *, frequency: bool
-) -> tuple[float, float, float | None]:
-    """What a class adds to the inverse size, its pseudo-observation, and its own variance."""
-    h = w / w.sum()
-    each = np.full(len(h), 1 / w.sum()) if frequency else h
-    h2, x1, x2 = ((h * each * power).sum() for power in (1, x, x**2))
-    h3 = (h * each**2).sum()
-    denominator = h2 - 2 * h3 + h2**2
-    variance = None
-    if denominator > 1e-12 * h2:
-        variance = h2 / denominator * (x2 - 2 * delta * x1 + delta**2 * h2)
-    if end == "high":
-        x1, x2 = h2 - x1, h2 - 2 * x1 + x2
-    k = mean**2 / x2 if theta * delta > 0 and x2 > 1e-13 else 0.0
-    q = max(1.0, x1 / (mean * h2)) if k > 0 and not frequency else 1.0
-    pseudo = h2 * q**2
-    if variance is None or k == 0:
-        return pseudo, pseudo, None
-    share = max(variance, 0) / (theta * delta)
-    return (k * min(share, 3 * pseudo) + q * pseudo) / (k + q), pseudo, share
-
-
-def _wilson(share: float, inverse: float, z: float) -> float:
-    root = z * math.sqrt(share * (1 - share) * inverse + z**2 * inverse**2 / 4)
-    return max(0.0, (share + z**2 * inverse / 2 - root) / (1 + z**2 * inverse))
+    auc = plain_score.auc_of(frame, frequency=frequency)
+    assert auc is not None
+    return plain_score.limits(auc, float(stats.norm.ppf((1 + level) / 2)))
 
 
 @given(ROWS, st.sampled_from([0.5, 0.9, 0.95, 0.999]), st.booleans())

@@ -1,0 +1,225 @@
+"""Gaps by the score-type intervals: worked numbers, the definition in plain Python, properties."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import plain_score
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+NUMBERS = ["auc_gap", "auc_gap_low", "auc_gap_high", "auc_gap_p_value"]
+REFERENCES = ["rest", "overall", "rest_pooled", "overall_pooled", "best", "b"]
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.booleans(),
+        st.integers(0, 5),
+        st.sampled_from([0.0, 0.25, 1.0, 3.0]),
+    ),
+    min_size=4,
+    max_size=40,
+)
+
+
+def labelled(**groups: tuple[list[float], str]) -> pl.DataFrame:
+    return pl.concat(
+        pl.DataFrame({"g": g, "s": scores, "y": [int(y) for y in labels]})
+        for g, (scores, labels) in groups.items()
+    )
+
+
+A = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], "11010100"
+B = [0.95, 0.9, 0.8, 0.7, 0.35, 0.3, 0.2, 0.1], "11101000"
+C = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], "101100"
+WORKED = labelled(A=A, B=B, C=C)
+
+
+def people(seed: int, sizes: dict[str, int], good: float = 2.0) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    n = sum(sizes.values())
+    positive = random.random(n) < 0.4
+    return pl.DataFrame(
+        {
+            "g": np.repeat([*sizes], [*sizes.values()]),
+            "y": positive.astype(int),
+            "s": (good * positive + random.normal(size=n)).round(1),
+            "w": random.lognormal(size=n),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("reference", "auc", "numbers"),
+    [
+        ("B", 0.9375, (-0.125, -0.59536, 0.39100, 0.6008)),
+        ("rest", 0.88, (-0.0675, -0.54573, 0.34283, 0.7607)),
+        ("overall", 0.8125 + 0.04116, (-0.04116, -0.33276, 0.20904, 0.7607)),
+    ],
+)
+def test_worked_numbers(reference: str, auc: float, numbers: tuple[float, ...]) -> None:
+    found = wroc.group_gaps(WORKED, "y", "s", by="g", reference=reference).filter(g="A")
+    assert found["auc_reference"].item() == pytest.approx(auc, abs=6e-6)
+    assert found.select(NUMBERS[:3]).row(0) == pytest.approx(numbers[:3], abs=6e-6)
+    assert found[NUMBERS[3]].item() == pytest.approx(numbers[3], abs=6e-5)
+
+
+@given(ROWS, st.sampled_from(["rest", "overall", "b"]), st.sampled_from([0.5, 0.95]), st.booleans())
+def test_against_the_definition(
+    rows: list[Any], reference: str, level: float, frequency: bool
+) -> None:
+    frame = pl.DataFrame(rows, ["g", "y", "s", "w"], orient="row").cast({"y": int})
+    assume(reference != "b" or frame.filter(pl.col("g") == "b", pl.col("w") > 0).height)
+    options: Any = {"weight_type": "frequency"} if frequency else {}
+    table = wroc.group_gaps(
+        frame, "y", "s", weight="w", by="g", reference=reference, level=level, **options
+    )
+    expected = plain_score.gaps(frame, reference, level, frequency=frequency)
+    for row in table.rows(named=True):
+        found, gap = [row[name] for name in NUMBERS], expected[row["g"]]
+        if gap is None:
+            assert found == [None] * 4
+        else:
+            assert found[:3] == pytest.approx(gap[:3], abs=1e-9)
+            if abs(gap.value) > 1e-9:
+                assert found[3] == pytest.approx(gap.p_value, abs=1e-8)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_the_test_is_significant_where_the_interval_excludes_0(reference: str) -> None:
+    frame = pl.concat(
+        people(seed, {"a": 40, "b": 60, "c": 30}, good).with_columns(k=seed * 10 + int(good * 2))
+        for seed in range(30)
+        for good in (0.5, 1.5, 3.0)
+    ).with_columns(s=pl.col("s") - (pl.col("g") == "a") * (pl.col("y") * 0.7))
+    tables = [
+        wroc.group_gaps(rows, "y", "s", weight="w", by="g", reference=reference)
+        for (_,), rows in frame.group_by("k")
+    ]
+    table = pl.concat(tables).drop_nulls("auc_gap")
+    excluded = (table["auc_gap_low"] > 0) | (table["auc_gap_high"] < 0)
+    assert excluded.to_list() == (table["auc_gap_p_value"] < 0.05).to_list()
+    assert 0.02 < excluded.sum() / table.height < 0.98
+    inside = table["auc_gap"].is_between(table["auc_gap_low"], table["auc_gap_high"])
+    assert inside.all()
+
+
+def pooled_gap(rows: pl.DataFrame, group: str) -> plain_score.Gap:
+    """The gap to all rows as one sample: its variance split into that of the group and the rest."""
+    own, outside = (rows.filter(member) for member in (pl.col("g") == group, pl.col("g") != group))
+    parts = [plain_score.auc_of(each) for each in (own, outside, rows)]
+    influences = pl.DataFrame(
+        {
+            "g": rows["g"],
+            "y": rows["y"],
+            "h": rows["w"] / rows.select(pl.col("w").sum().over("y"))["w"],
+            "all": rows.select(wroc.roc_influence("y", "s", weight="w")).to_series(),
+        }
+    )
+    alone = own.select(wroc.roc_influence("y", "s", weight="w")).to_series()
+    inside = influences.filter(pl.col("g") == group).with_columns(d=alone - pl.col("all"))
+    beyond = influences.filter(pl.col("g") != group).with_columns(d="all")
+    variances = []
+    for table, weights in ((inside, own), (beyond, outside)):
+        total = 0.0
+        for y in (0, 1):
+            h = weights.filter(y=y)["w"].to_numpy()
+            h = h / h.sum()
+            factor = (h**2).sum() / ((h**2).sum() - 2 * (h**3).sum() + (h**2).sum() ** 2)
+            total += factor * float((table.filter(y=y)["d"] ** 2).sum())
+        variances.append(total)
+    one, other, everything = parts
+    assert one
+    assert other
+    assert everything
+    scales = tuple(
+        float(np.sqrt(split / whole.variance)) if whole.variance else unknown
+        for split, whole, unknown in ((variances[0], one, 1.0), (variances[1], other, 0.0))
+    )
+    difference = everything.delta - one.delta
+    return plain_score.gap(one, other, 0.95, difference, (scales[0], scales[1]))
+
+
+@pytest.mark.parametrize("good", [0.5, 2.0, 4.0])
+def test_gap_to_the_pooled_sample_splits_its_variance(good: float) -> None:
+    frame = people(5, {"a": 50, "b": 90, "c": 40}, good)
+    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="overall_pooled")
+    for row in table.rows(named=True):
+        gap = pooled_gap(frame, row["g"])
+        expected = [*np.clip(gap[:3], -1, 1), gap.p_value]
+        assert [row[name] for name in NUMBERS] == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+def test_gap_to_the_pooled_rest_is_that_to_one_group() -> None:
+    frame = people(7, {"a": 50, "b": 90, "c": 40})
+    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="rest_pooled")
+    others = frame.with_columns(g=pl.when(pl.col("g") == "a").then("g").otherwise(pl.lit("z")))
+    expected = wroc.group_gaps(others, "y", "s", weight="w", by="g", reference="z")
+    columns = ["auc", "auc_reference", *NUMBERS]
+    assert table.filter(g="a").select(columns).row(0) == pytest.approx(
+        expected.filter(g="a").select(columns).row(0), rel=1e-9
+    )
+
+
+def test_an_offset_of_all_scores_of_a_group_is_no_gap() -> None:
+    """Three groups with the same curve, one of which scores 2 higher."""
+    one = people(3, {"a": 300})
+    frame = pl.concat(
+        one.with_columns(g=pl.lit(g), s=pl.col("s") + 2 * (g == "c")) for g in ("a", "b", "c")
+    )
+    within = wroc.group_gaps(frame, "y", "s", by="g")
+    assert within["auc_gap"].abs().max() == pytest.approx(0, abs=1e-12)
+    assert within["auc_gap_p_value"].to_list() == pytest.approx([1.0] * 3, abs=1e-9)
+    pooled = wroc.group_gaps(frame, "y", "s", by="g", reference="rest_pooled")
+    assert pooled.filter(g="a")["auc_gap"].item() > 0.05
+
+
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=3))
+def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
+    frame = people(11, {"a": 30, "b": 60, "c": 60}).with_columns(
+        s=pl.when(pl.col("g") == "a").then(pl.col("y") * 3.0).otherwise("s")
+    )
+    row = wroc.group_gaps(frame, "y", "s", by="g", reference=reference).filter(g="a")
+    if reference == "best":
+        assert row["auc_gap"].item() is None
+        return
+    assert row["auc"].item() == 1
+    low, high = row["auc_gap_low"].item(), row["auc_gap_high"].item()
+    assert low < row["auc_gap"].item() < high
+    assert 0 < row["auc_gap_p_value"].item() < 1
+
+
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=3))
+def test_on_both_polars_engines_and_in_any_order(reference: str) -> None:
+    frame = people(13, {"a": 50, "b": 90, "c": 40})
+    options: Any = {"weight": "w", "by": "g", "reference": reference}
+    expected = wroc.group_gaps(frame, "y", "s", **options)
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1).lazy()
+    plan = wroc.group_gaps(shuffled, "y", "s", **options)
+    engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
+    for engine in engines:
+        found = plan.collect(engine=engine)
+        assert_frame_equal(found, expected, rel_tol=1e-8)
+
+
+def test_no_group_takes_digits_from_the_others() -> None:
+    """Sums over the others are not differences, in which a large group would round them away."""
+    frame = people(17, {"a": 400, "b": 40, "c": 60})
+    heavy = frame.with_columns(w=pl.when(pl.col("g") == "a").then(pl.col("w") * 1e9).otherwise("w"))
+    alone = frame.filter(pl.col("g") != "a")
+    expected = wroc.group_gaps(alone, "y", "s", weight="w", by="g", reference="overall")
+    found = wroc.group_gaps(heavy, "y", "s", weight="w", by="g").filter(g="a")
+    assert found["auc_reference"].item() == pytest.approx(expected["auc_reference"][0], rel=1e-13)
+
+
+def test_method_is_checked() -> None:
+    wrong: Any = "wald"
+    with pytest.raises(ValueError, match=r"^`method` must be one of 'score', 'logit-t'; found 'wa"):
+        wroc.group_gaps(WORKED, "y", "s", by="g", method=wrong)
