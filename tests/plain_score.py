@@ -81,12 +81,12 @@ def mean_of(aucs: Sequence[Auc]) -> Auc | None:
             part.h2 * each.auc * each.delta if part.variance is None else part.variance
             for each, part in zip(aucs, parts, strict=True)
         ]
-        columns = ([part[i] for part in parts] for i in range(3))
-        sums = (
+        columns = [*([part[i] or 0.0 for part in parts] for i in range(3)), variances]
+        h2, x1, x2, variance = (
             sum(share**2 * value for share, value in zip(shares, column, strict=True))
-            for column in (*columns, variances)
+            for column in columns
         )
-        classes.append(Moments(*sums))
+        classes.append(Moments(h2, x1, x2, variance))
     delta = sum(share * each.delta for share, each in zip(shares, aucs, strict=True))
     return Auc(1 - delta, delta, classes, pairs)
 
@@ -176,7 +176,8 @@ def gaps(
         elif reference == "overall":
             share = other.pairs / (own.pairs + other.pairs)
             part = gap(own, other, level)
-            found[str(g)] = Gap(*(share * each for each in part[:3]), part.p_value)
+            low, high = share * part.low, share * part.high
+            found[str(g)] = Gap(share * part.value, low, high, part.p_value)
         else:
             found[str(g)] = gap(own, other, level)
     return found

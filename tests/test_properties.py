@@ -220,7 +220,7 @@ def test_chunks_do_not_matter(rows: list[Row], cut: int) -> None:
 @given(ANY_ROWS)
 def test_numbers_stay_in_their_range_and_are_never_nan(rows: list[Row]) -> None:
     numbers = _summary(_frame(rows), by="g")
-    assert numbers.select(pl.col(pl.Float64).is_nan().any()).row(0) == (False,) * 11
+    assert numbers.select(pl.col(pl.Float64).is_nan().any()).row(0) == (False,) * 13
     shares = pl.col("auc", "ks", "average_precision")
     assert numbers.select(shares.is_between(0, 1).all()).row(0) == (True,) * 3
     assert numbers["gini"].is_between(-1, 1).all()

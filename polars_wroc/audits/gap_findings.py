@@ -71,7 +71,8 @@ def _what_a_test_needs(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     if gaps["auc"].null_count():
         needs[0] += " (for an AUC, of both classes)"
     compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
-    if not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
+    needs_variance = settings.method != "score"
+    if needs_variance and not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
         needs.append("two AUCs with a variance")
     if settings.bins or settings.tolerance:
         needs.append("a sign that binning the scores leaves certain")

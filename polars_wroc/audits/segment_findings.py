@@ -148,6 +148,9 @@ def without_variance(
     segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
     """Segments with enough rows whose gap in AUC has no variance to test it by."""
+    if settings.method == "score":
+        # It needs none.
+        return _distinct(segments.clear())
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
     unknown = enough.filter(known, pl.col("auc_gap").is_null())

@@ -108,7 +108,9 @@ class PairWeightedMean:
         return pl.when(known).then(self._of_others(terms.fill_null(0.0)))
 
     def _of_others(self, terms: pl.Expr) -> pl.Expr:
-        """Add up the terms of the other groups, without subtracting a group's own."""
-        before = terms.shift(1, fill_value=0).cum_sum()
-        after = terms.shift(-1, fill_value=0).cum_sum(reverse=True)
-        return over(before + after, self.partition_keys)
+        """Add up the terms of the other groups, without rounding them away by a large own term."""
+        largest = terms == terms.max()
+        first = largest & (largest.cum_sum() == 1)
+        # Another term is at most half of all, so that the difference keeps its digits.
+        others = pl.when(first).then(terms.filter(~first).sum()).otherwise(terms.sum() - terms)
+        return over(others, self.partition_keys)

@@ -160,7 +160,11 @@ def test_a_segment_is_named_by_its_value_or_its_name(
         ({"age": 20.5}, r"^`reference` must give 'age' \(Int64\) .*; found 20.5$"),
         ({"age": None}, r"^`reference` must give 'age' .*; found None$"),
         ({"sex": ("m",)}, r"^`reference` must give 'sex' .*; found \('m',\)$"),
-        ("m", "^`reference` must be one of 'rest', 'overall', 'best' or map attributes to"),
+        (
+            "m",
+            "^`reference` must be one of 'rest', 'overall', 'best', 'rest_pooled', "
+            "'overall_pooled' or map attributes to",
+        ),
     ],
 )
 def test_what_is_no_segment_is_refused(rows: pl.DataFrame, reference: Any, message: str) -> None:

@@ -158,10 +158,13 @@ def test_verdict_of_clusters_says_why_nothing_is_tested(data: pl.DataFrame) -> N
 
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
-    result = wroc.audit(data, "y", "s", by="g", reference=reference)
+    method: Any = "logit-t"
+    result = wroc.audit(data, "y", "s", by="g", reference=reference, method=method)
     assert untested_findings(result.segments, result.gaps, result.parameters) == []
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
-    result = wroc.audit(data.with_columns(s=score), "y", "s", by="g", reference=reference)
+    result = wroc.audit(
+        data.with_columns(s=score), "y", "s", by="g", reference=reference, method=method
+    )
     found = untested_findings(result.segments, result.gaps, result.parameters)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
     assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
@@ -170,7 +173,7 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
 def test_a_class_of_one_row_has_no_variance_either() -> None:
     rows = {"g": ["a"] * 6 + ["b"] * 9, "y": [1] + [0] * 5 + [1] + [0] * 8, "s": [*range(15)]}
     frame = pl.DataFrame(rows).with_columns(s=(pl.col("s") * 7 + 4) % 15)
-    result = wroc.audit(frame, "y", "s", by="g", min_rows=1)
+    result = wroc.audit(frame, "y", "s", by="g", min_rows=1, method="logit-t")
     assert set(result.segments["small"].to_list()) == {False}
     assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
     (text, *_) = untested_findings(result.segments, result.gaps, result.parameters)
@@ -183,7 +186,9 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     perfect = pl.DataFrame({"g": ["p"] * 4, "y": [1, 1, 0, 0], "s": [9.0, 8.0, 1.0, 0.0]})
     rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
     rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
-    result = wroc.audit(rows, "y", "s", by="g", weight="times", weight_type="frequency")
+    result = wroc.audit(
+        rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
+    )
     found = untested_findings(result.segments, result.gaps, result.parameters)
     assert [text for text in found if "no variance" in text and text.endswith(": g p.")]
 

@@ -61,7 +61,8 @@ def test_audit_as_json_on_standard_output(
     capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
 ) -> None:
     assert main(["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "-"]) == 0
-    segments = pl.DataFrame(json.loads(capsys.readouterr().out)["segments"])
+    listed = json.loads(capsys.readouterr().out)["segments"]
+    segments = pl.DataFrame(listed, schema_overrides={"ci_note": pl.String})
     found = segments.filter(attribute="sex").drop("attribute", "small").rename({"segment": "sex"})
     assert_frame_equal(found, expected, abs_tol=1e-12)
 
@@ -165,7 +166,8 @@ def test_auc_of_weights_that_count_rows(
 ) -> None:
     call = ["auc", str(PATIENTS), *COLUMNS, "--by", "sex", "--weight-type", "frequency"]
     assert main([*call, "--level", "0.9", "-o", "-"]) == 0
-    found = pl.DataFrame(json.loads(capsys.readouterr().out))
+    listed = json.loads(capsys.readouterr().out)
+    found = pl.DataFrame(listed, schema_overrides={"ci_note": pl.String})
     data = pl.read_parquet(PATIENTS)
     frequency = wroc.summary(
         data, "progressed", "score", weight="weight", by="sex", weight_type="frequency", level=0.9
