@@ -15,7 +15,9 @@ from polars_wroc.stats.multiple_tests import is_significant
 
 _REFERENCES = {
     "rest": "the other segments",
+    "rest_pooled": "the other segments",
     "overall": "the overall sample",
+    "overall_pooled": "the overall sample",
     "best": "the best segment",
 }
 ADJUSTED = {

@@ -435,7 +435,7 @@ def roc_auc_ci(
     │ ---   ┆ ---   ┆ ---    ┆ ---     ┆ ---       │
     │ f64   ┆ f64   ┆ f64    ┆ f64     ┆ str       │
     ╞═══════╪═══════╪════════╪═════════╪═══════════╡
-    │ 0.575 ┆ 0.294 ┆ 0.049  ┆ 0.973   ┆ logit-t   │
+    │ 0.575 ┆ 0.294 ┆ 0.124  ┆ 0.918   ┆ score     │
     └───────┴───────┴────────┴─────────┴───────────┘
     """
     options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)

@@ -191,6 +191,8 @@ def methods(audit: AuditTables) -> set[str]:
         "calibration": audit.calibration is not None,
         "holm": settings.adjust == "holm",
         "bh": settings.adjust == "bh",
+        "within": settings.reference.kind in ("rest", "overall"),
+        "pooled": settings.reference.kind in ("rest_pooled", "overall_pooled"),
         "youden": (settings.rule or {}).get("criterion") == "youden",
     }
     return {name for name, so in used.items() if so}
