@@ -181,7 +181,7 @@ class Variance:
             weight, squares, cubes, first, second = (
                 field(self.column(name, side)) for name in _SUMS
             )
-            unbiased = squares - 2 * cubes / weight + (squares / weight) ** 2
+            unbiased = squares - 2 * (cubes / weight) + (squares / weight) ** 2
             several = unbiased > _ONE_UNIT * squares
             factor = pl.when(several & is_exact(cubes)).then(squares / unbiased)
             level = centre**2 * squares

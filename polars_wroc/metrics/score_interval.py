@@ -119,7 +119,8 @@ class ScoreInterval:
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the inverse sizes: at most the bound of any AUC of so many rows or the data's own."""
         columns: dict[str, pl.Expr] = {}
-        known = pl.all_horizontal(field(names.h2).is_not_null() for names in self.moments.values())
+        moments = [field(name) for names in self.moments.values() for name in names[:3]]
+        known = pl.all_horizontal(moment.is_not_null() for moment in moments)
         for side in _SIDES:
             both, pseudo, own = (
                 [field(self._column(part, side, of_class)) for of_class in CLASSES]

@@ -118,8 +118,6 @@ def test_share_of_groups_that_differ_from_the_overall_sample(dominated: pl.DataF
     for group in (0, 1):
         gaps = dominated.filter(g=group)
         p_value = gaps["auc_gap_p_value"]
-        # A side without a variance is no test, so that the share of findings may be small.
-        found = (p_value <= LEVEL).fill_null(value=False)
-        assert found.mean() <= HIGH
-        assert TABLES / 2 < p_value.count() < TABLES
-        assert p_value.count() == gaps["auc_gap_low"].count() == gaps["auc_gap_high"].count()
+        # Near 1 the test is conservative.
+        assert p_value.count() == TABLES
+        assert (p_value <= LEVEL).sum() / TABLES <= HIGH

@@ -107,13 +107,17 @@ def test_two_groups_with_another_reference_are_not_each_others_rest(reference: s
 @pytest.mark.slow
 def test_three_groups_are_three_tests() -> None:
     frame = people({"a": 160, "b": 90, "c": 100})
-    gaps = wroc.group_gaps(frame, "y", "s", by="g", weight="w", threshold=0.7)
+    gaps = wroc.group_gaps(
+        frame, "y", "s", by="g", weight="w", threshold=0.7, reference="rest_pooled"
+    )
     values = gaps.select(P_VALUES).to_numpy()
     found = gaps.select(ADJUSTED).to_numpy().ravel()
     assert found == pytest.approx(holm(values.ravel()), abs=1e-14)
     for name, row in zip("abc", values, strict=True):
         alone = frame.with_columns(g=pl.col("g") == name)
-        pair = wroc.group_gaps(alone, "y", "s", by="g", weight="w", threshold=0.7)
+        pair = wroc.group_gaps(
+            alone, "y", "s", by="g", weight="w", threshold=0.7, reference="rest_pooled"
+        )
         assert pair.select(P_VALUES).to_numpy() == pytest.approx(np.array([row, row]), abs=1e-12)
 
 
