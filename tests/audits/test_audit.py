@@ -150,6 +150,8 @@ def assert_gaps(
 ) -> None:
     names = (*OF_SUMMARY, "threshold", "reference")
     call = {"min_rows": options.get("min_rows", 30)} | chosen(options, names)
+    if "method" in options and options["method"] != "score":
+        call["method"] = "logit-t"
     tables = [
         named(wroc.group_gaps(frame, label, score, by=keys, adjust="none", **call), keys)
         for keys in ways(by, options)
@@ -174,7 +176,7 @@ def adjusted_by_hand(gaps: pl.DataFrame, adjust: str, reference: str) -> pl.Data
     partition = [name for name in ("attribute", "model") if name in gaps.columns]
     there = pl.col("n_pos") + pl.col("n_neg") > 0
     place, size = there.cum_sum().over(partition), there.sum().over(partition)
-    second = there & (place == 2) & (size == 2) & pl.lit(reference == "rest")
+    second = there & (place == 2) & (size == 2) & pl.lit(reference in ("rest", "overall"))
     counted = gaps.select((~second).alias("counted"))["counted"].to_list()
     of_same = gaps.select(pl.concat_str(partition, separator="\n").alias("same"))["same"].to_list()
     full = gaps.select(there.alias("there"))["there"].to_list()
