@@ -119,7 +119,9 @@ def test_without_a_group_that_is_nearly_all_rows_the_others_are_summed(
     # A difference of sums over all rows and over the group would have five digits.
     heavy = pl.when(pl.col("g").eq_missing("a")).then(pl.col("w") * 1e5).otherwise("w")
     rows = some_rows(shares=[0.85, 0.05, 0.05, 0.05]).with_columns(heavy.alias("w"))
-    audit = check(rows, reference=reference, weight_type=weight_type)
+    # What such a group adds to the variance of a score-type gap has few digits, and is next to 0.
+    method = "logit-t" if reference == "overall_pooled" else "score"
+    audit = check(rows, reference=reference, weight_type=weight_type, method=method)
     assert audit.gaps.filter(segment="a")["auc_gap"].is_not_null().all()
 
 

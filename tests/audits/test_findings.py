@@ -135,7 +135,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     found = sum(p <= 0.05 for p in p_values)
     text = verdict(result.gaps, result.parameters)
     assert text.startswith(f"{found} of 6 comparisons of a segment with the other segments ")
-    one = wroc.audit(two, "y", "s", by="g", reference="overall", threshold=0.5)
+    one = wroc.audit(two, "y", "s", by="g", reference="overall_pooled", threshold=0.5)
     compared = " of 12 comparisons of a segment with the overall sample "
     assert compared in verdict(one.gaps, one.parameters)
     counts = pl.col("n_pos", "n_neg") * 0
