@@ -228,7 +228,10 @@ class OverallPooled(_Pooled):
         return columns | {
             DIFFERENCE.reference_auc: overall["auc"],
             DIFFERENCE.difference: difference,
-            DIFFERENCE.scale_own: pl.when(own > 0).then((inside / own).sqrt()).otherwise(1.0),
+            # A variance next to 0 tells no more than one of 0.
+            DIFFERENCE.scale_own: pl.when(own > 0)
+            .then((inside / own).sqrt().clip(upper_bound=1.0))
+            .otherwise(1.0),
             DIFFERENCE.scale_other: pl.when(other > 0)
             .then((outside / other).sqrt())
             .otherwise(0.0),

@@ -140,8 +140,11 @@ def pooled_gap(rows: pl.DataFrame, group: str) -> plain_score.Gap:
     assert other
     assert everything
     scales = tuple(
-        float(np.sqrt(split / whole.variance)) if whole.variance else unknown
-        for split, whole, unknown in ((variances[0], one, 1.0), (variances[1], other, 0.0))
+        min(most, float(np.sqrt(split / whole.variance))) if whole.variance else unknown
+        for split, whole, unknown, most in (
+            (variances[0], one, 1.0, 1.0),
+            (variances[1], other, 0.0, np.inf),
+        )
     )
     difference = everything.delta - one.delta
     return plain_score.gap(one, other, 0.95, difference, (scales[0], scales[1]))
