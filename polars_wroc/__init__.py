@@ -36,6 +36,7 @@ from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.subgroup_auc import subgroup_auc
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_score import brier_score
 from polars_wroc.metrics.compare import compare
@@ -51,8 +52,9 @@ from polars_wroc.metrics.curve_metrics import (
 )
 from polars_wroc.metrics.hull_metrics import h_measure, roc_hull_auc
 from polars_wroc.metrics.log_loss import log_loss
-from polars_wroc.metrics.partial_auc import PartialAUC, partial_auc, partial_aucs
+from polars_wroc.metrics.partial_auc import PartialAUC, partial_auc
 from polars_wroc.metrics.partial_auc_ci import partial_auc_ci
+from polars_wroc.metrics.partial_aucs import partial_aucs
 from polars_wroc.metrics.roc_auc_ci import roc_auc_ci
 from polars_wroc.metrics.roc_auc_multiclass import roc_auc_multiclass
 from polars_wroc.metrics.roc_influence import roc_influence
@@ -73,6 +75,7 @@ __all__ = [
     "CostPartialAUC",
     "Counts",
     "PartialAUC",
+    "ReplicateWeights",
     "abroca_test",
     "auc_chart",
     "auc_decomposition",

@@ -25,12 +25,13 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
+from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.range_passes import RangePasses, ResultT, run
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     Span,
@@ -223,6 +224,7 @@ def audit(
     level: float = 0.95,
     adjust: Adjust = "holm",
     min_rows: int = 30,
+    margin: float = MARGIN,
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
@@ -238,7 +240,7 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
         range with the chosen threshold.
-    min_rows, method, weight_type
+    min_rows, margin, method, weight_type
         As for `polars_wroc.audit`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -305,6 +307,7 @@ def audit(
         level=level,
         adjust=adjust,
         min_rows=min_rows,
+        margin=margin,
         method=method,
         weight_type=weight_type,
     )

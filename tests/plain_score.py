@@ -113,9 +113,9 @@ def inverse_sizes(auc: Auc) -> dict[str, float]:
     return inverse
 
 
-def limits(auc: Auc, z: float) -> tuple[float, float]:
-    """Confidence limits for a quantile."""
-    inverse = inverse_sizes(auc)
+def limits(auc: Auc, z: float, inflation: float = 1.0) -> tuple[float, float]:
+    """Confidence limits for a quantile; ``inflation`` is the design effect."""
+    inverse = {end: inflation * size for end, size in inverse_sizes(auc).items()}
     shift = max(z**2 - 1, 0) / 12
     near = max(0, auc.auc - shift * max(auc.delta - auc.auc, 0) * inverse["low"])
     far = max(0, auc.delta - shift * max(auc.auc - auc.delta, 0) * inverse["high"])
@@ -143,15 +143,19 @@ def gap(
     level: float,
     difference: float | None = None,
     scales: tuple[float, float] = (1.0, 1.0),
+    correlation: float = 0.0,
 ) -> Gap:
     """Combine both intervals; the p-value is that of the level at which a limit is 0."""
     value = other.delta - one.delta if difference is None else difference
 
     def ends(z: float) -> tuple[float, float]:
         (low, high), (low_b, high_b) = limits(one, z), limits(other, z)
-        below = np.hypot(scales[0] * (one.auc - low), scales[1] * (high_b - other.auc))
-        above = np.hypot(scales[0] * (high - one.auc), scales[1] * (other.auc - low_b))
-        return value - float(below), value + float(above)
+        below = distance(scales[0] * (one.auc - low), scales[1] * (high_b - other.auc))
+        above = distance(scales[0] * (high - one.auc), scales[1] * (other.auc - low_b))
+        return value - below, value + above
+
+    def distance(a: float, b: float) -> float:
+        return float(np.sqrt(max(a**2 + b**2 - 2 * correlation * a * b, 0.0)))
 
     p_value = 1.0
     if value:

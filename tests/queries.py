@@ -33,6 +33,11 @@ def _of_counts(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
 # A score that may be a probability.
 _SHARE = 1 / (1 + (-pl.col("s")).exp())
 
+_REPLICATES = wroc.ReplicateWeights(
+    [(pl.col("w") * (1 + i * (-1) ** i * pl.col("w").cos() / 4)).alias(f"w{i}") for i in (1, 2, 3)],
+    "brr",
+)
+
 TABLES: dict[str, Table] = {
     "summary": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
@@ -49,7 +54,29 @@ TABLES: dict[str, Table] = {
     "summary in clusters": lambda f, by="g": wroc.summary(
         f, "y", "s", weight="w", by=by, cluster=pl.col("w").floor()
     ),
+    "summary in a survey": lambda f, by="g": wroc.summary(
+        f, "y", "s", weight="w", by=by, strata=pl.col("w").floor(), lonely="certainty"
+    ),
+    "summary by replicate weights": lambda f, by="g": wroc.summary(
+        f, "y", "s", weight="w", by=by, replicate_weights=_REPLICATES
+    ),
+    "threshold_metrics in a survey": lambda f, by="g": wroc.threshold_metrics(
+        f, "y", "s", thresholds=[0, 1], weight="w", by=by, level=0.9, cluster=pl.col("w").floor()
+    ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
+    "compare by score": lambda f, by="g": wroc.compare(
+        f, "y", ["s", "limit"], weight="w", by=by, method="score"
+    ),
+    "compare in a survey": lambda f, by="g": wroc.compare(
+        f,
+        "y",
+        ["s", "limit"],
+        by=by,
+        method="score",
+        strata=pl.col("y"),
+        cluster=pl.col("w").floor(),
+        lonely="certainty",
+    ),
     "compare in several batches": lambda f: wroc.compare(
         f, "y", [(pl.col("s") * i).alias(f"s{i}") for i in range(9)]
     ),
@@ -62,6 +89,40 @@ TABLES: dict[str, Table] = {
     "group_gaps to the pooled sample": _gaps("overall_pooled"),
     "group_gaps to the best": _gaps("best"),
     "group_gaps to a group": _gaps_to_a_group,
+    "group_gaps in a survey": lambda f, by="g": wroc.group_gaps(
+        f,
+        "y",
+        "s",
+        weight="w",
+        by=by,
+        threshold=0.5,
+        strata=pl.col("w").floor(),
+        lonely="certainty",
+    ),
+    "group_gaps within strata": lambda f, by="g": wroc.group_gaps(
+        f, "y", "s", weight="w", by=by, within=(pl.col("w") > 1).alias("heavy"), threshold=0.5
+    ),
+    "partial_aucs with intervals in a survey": lambda f, by="g": wroc.partial_aucs(
+        f,
+        "y",
+        "s",
+        fpr=(0.0, 0.5),
+        weight="w",
+        by=by,
+        level=0.9,
+        strata=pl.col("w").floor(),
+        lonely="certainty",
+    ),
+    "tpr_at_fpr in a survey": lambda f, by="g": wroc.tpr_at_fpr(
+        f,
+        "y",
+        "s",
+        fpr=[0.1, 0.2],
+        weight="w",
+        by=by,
+        strata=pl.col("w").floor(),
+        lonely="certainty",
+    ),
     "tpr_at_fpr": lambda f, by="g": wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),
     "fpr_at_tpr": lambda f: wroc.fpr_at_tpr(f, "y", "s", tpr=0.9, weight="w"),
     "roc_curve with a pointwise band": lambda f, by="g": wroc.roc_curve(
@@ -118,6 +179,9 @@ TABLES: dict[str, Table] = {
     "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
     "fairness": lambda f, by="g": wroc.fairness(f, "y", "s", weight="w", by=by, threshold=0),
+    "fairness by a survey design": lambda f, by="g": wroc.fairness(
+        f, "y", "s", weight="w", by=by, threshold=0, strata=pl.col("w").floor(), lonely="adjust"
+    ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
     "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
     "dominated_models": lambda f, by="g": wroc.dominated_models(f, "y", ["s", "w"], by=by),

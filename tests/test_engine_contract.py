@@ -99,6 +99,7 @@ Table = Callable[[Any], Any]
 PLACED: dict[str, Callable[..., Any]] = {
     "summary in clusters": partial(wroc.summary, label="y", score="s", cluster="h"),
     "compare": partial(wroc.compare, label="y", score=["s", "limit", pl.col("h").alias("h")]),
+    "compare by score": partial(wroc.compare, label="y", score=["s", "limit"], method="score"),
     "compare in clusters": partial(
         wroc.compare, label="y", score=["s", "limit"], cluster=pl.col("g")
     ),

@@ -17,18 +17,21 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.verdicts import check_margin
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_in_counts, require_groups, require_texts
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
+from polars_wroc.inputs.survey_design import SurveyArguments
+from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.stats.multiple_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Criterion, Rule, threshold_or_rule
 
 _ROUNDING = 1e-9
+_NO_SURVEY = SurveyArguments()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +58,18 @@ class AuditArguments:
     min_rows: int
     method: Method
     weight_type: WeightType
-    cluster: IntoColumn | None = None
+    margin: float
+    survey: SurveyArguments = _NO_SURVEY
     bins: int | None = None
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
         """Check what needs no rows."""
         check_options(self.level, self.adjust)
+        check_margin(self.margin)
         require_groups(self.by, "name the attributes to audit")
         self._choice()
         self._interval()
-
-    @property
-    def _clustered(self) -> bool:
-        return self.cluster is not None
 
     @property
     def _rule(self) -> dict[str, Any]:
@@ -81,7 +82,14 @@ class AuditArguments:
         return threshold_or_rule(self.threshold, **self._rule)
 
     def _interval(self) -> IntervalOptions:
-        return IntervalOptions(self.level, self.method, self.weight_type, clustered=self._clustered)
+        survey = self.survey
+        return IntervalOptions(
+            self.level,
+            self.method,
+            self.weight_type,
+            clustered=survey.given and not survey.stratified,
+            designed=survey.stratified,
+        )
 
     def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
         """Check the arguments against checked rows; ``scores`` are the names of the columns."""
@@ -95,14 +103,15 @@ class AuditArguments:
             references=read_references(self.reference, divided, rows.frame.collect_schema()),
             choice=choice,
             interval=self._interval(),
-            metrics=ThresholdMetrics(self.level, self.weight_type),
+            metrics=ThresholdMetrics(self.level, self.weight_type, designed=self.survey.given),
             tests=GapTests(
                 self.level,
                 self.weight_type,
                 self.adjust,
                 least,
                 method="score" if self.method == "score" else "logit-t",
-                clustered=self._clustered,
+                margin=self.margin,
+                designed=self.survey.given,
             ),
             binning=Binning(self.bins, self.tolerance, cuts),
             scores=scores,
@@ -124,13 +133,14 @@ class AuditArguments:
             intersections=self.intersections,
             threshold=self.threshold,
             rule=self._rule or None,
-            cluster=None if self.cluster is None else _shown(self.cluster),
+            **_shown_survey(self.survey),
             reference=plan.references,
             level=self.level,
             adjust=self.adjust,
             method=self.method,
             weight_type=self.weight_type,
             min_rows=self.min_rows,
+            margin=self.margin,
             bins=counts.bins() if counts else self.bins,
             tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),
@@ -170,6 +180,12 @@ def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
         names: list[str] = segments[MODEL].unique(maintain_order=True).to_list()
         return names
     return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
+
+
+def _shown_survey(survey: SurveyArguments) -> dict[str, Any]:
+    columns = {"cluster": survey.cluster, "strata": survey.strata, "fpc": survey.fpc}
+    names = {name: None if value is None else _shown(value) for name, value in columns.items()}
+    return {**names, "lonely": survey.lonely}
 
 
 def _shown(column: IntoColumn) -> str:

@@ -8,12 +8,14 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.named_columns import named_columns
 from polars_wroc.inputs.rows import IntoColumns, RowSource
-from polars_wroc.metrics.roc_auc_ci import Method
+from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
+from polars_wroc.metrics.auc_interval import Method
 from polars_wroc.stats.multiple_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
 
@@ -39,9 +41,13 @@ def audit(
     level: float = 0.95,
     adjust: Adjust = "holm",
     min_rows: int = 30,
+    margin: float = MARGIN,
     method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> Audit:
@@ -52,7 +58,7 @@ def audit(
     frame
         DataFrame or LazyFrame; a lazy one is collected. See `audit_in_ranges` for data larger than
         memory.
-    label, score, weight, pos_label, level, method, weight_type, cluster
+    label, score, weight, pos_label, level, weight_type
         As for `summary`.
     by
         The attributes: one or several columns or expressions. Each is audited separately; null
@@ -70,14 +76,26 @@ def audit(
         What each segment of an attribute is compared with, and how p-values are adjusted: see
         `group_gaps`. A mapping such as ``{"sex": "m", "age": 30}`` gives the reference segment of
         an attribute, crossed ones too, by its value or by its name in the result; attributes that
-        are not in it use ``"rest"``. With ``cluster`` gaps are measured but not tested, and
-        intervals of gaps, rates and calibration treat rows as independent.
+        are not in it use ``"rest"``.
     min_rows
         A segment with fewer rows in a class is measured and marked as ``small``. An estimate
         based on fewer rows is not tested, not compared in the fairness metrics and not chosen as
         the best: rows of each class for an AUC, positives for a tpr, negatives for an fpr,
         selected rows for a ppv, the others for an npv, all rows for a selection rate. A row
         with a frequency weight counts that many times.
+    margin
+        Gaps of less than this are taken for none in the verdicts: see `group_gaps`.
+    method
+        Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
+        ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
+        other. Fairness metrics, and the gaps of a survey or of clusters, always use ``"score"``.
+    cluster, strata, fpc, lonely
+        Sampling units, strata and population of a survey: see `summary`. AUCs have the intervals of
+        `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and
+        `fairness`, with their tests, whatever the ``method``. ``reference`` must be neither
+        ``"rest_pooled"`` nor ``"overall_pooled"``. Intervals of calibration are linearised too,
+        that of the calibration in the large from the scores and labels of each unit. Plans compute
+        this, whatever the engine.
     bins, tolerance
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
@@ -112,6 +130,7 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
     asked = AuditArguments(
         label=label,
         score=score,
@@ -131,9 +150,10 @@ def audit(
         level=level,
         adjust=adjust,
         min_rows=min_rows,
+        margin=margin,
         method=method,
         weight_type=weight_type,
-        cluster=cluster,
+        survey=survey,
         bins=bins,
         tolerance=tolerance,
     )
@@ -144,7 +164,7 @@ def audit(
         weight,
         by,
         pos_label,
-        cluster=cluster,
+        survey=survey if survey.given else None,
         mark_missing=True,
     )
     # The methods of `Counts` pass counts instead of a frame.

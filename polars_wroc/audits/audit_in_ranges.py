@@ -23,14 +23,15 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.counts.score_sums import LOW, check_labels
 from polars_wroc.groups.auc_sums import AucSums
 from polars_wroc.groups.references import Reference
+from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.named_columns import named_columns
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
+from polars_wroc.metrics.auc_interval import Method
 from polars_wroc.metrics.range_passes import PassesInTurn, RangePasses
-from polars_wroc.metrics.roc_auc_ci import Method
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, rows_by_score
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, Frames, read_parts
 from polars_wroc.plans.by_keys import aggregate
@@ -61,6 +62,7 @@ def audit_in_ranges(
     level: float = 0.95,
     adjust: Adjust = "holm",
     min_rows: int = 30,
+    margin: float = MARGIN,
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
@@ -76,7 +78,7 @@ def audit_in_ranges(
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
-    min_rows, method, weight_type
+    min_rows, margin, method, weight_type
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -140,6 +142,7 @@ def audit_in_ranges(
         level=level,
         adjust=adjust,
         min_rows=min_rows,
+        margin=margin,
         method=method,
         weight_type=weight_type,
     )

@@ -43,12 +43,6 @@ class Finding(NamedTuple):
 
 def verdict(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     """Say how many of the tested gaps are significant."""
-    if (cluster := settings.cluster) is not None:
-        return (
-            f"Gaps are measured but not tested: rows of one {cluster} belong together, but "
-            "the confidence intervals of gaps, rates and calibration treat rows as independent and "
-            "are too narrow."
-        )
     tested = _tested(gaps, settings)
     if tested.is_empty():
         return f"Nothing could be compared: no gap has {_what_a_test_needs(gaps, settings)}."
@@ -73,8 +67,8 @@ def _what_a_test_needs(gaps: pl.DataFrame, settings: AuditSettings) -> str:
     if gaps["auc"].null_count():
         needs[0] += " (for an AUC, of both classes)"
     compared = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
-    needs_variance = settings.method != "score"
-    if needs_variance and not gaps.filter(compared, pl.col("auc_gap").is_null()).is_empty():
+    unknown = pl.col("auc_gap_low").is_null()
+    if settings.needs_variance and not gaps.filter(compared, unknown).is_empty():
         needs.append("two AUCs with a variance")
     if settings.bins or settings.tolerance:
         needs.append("a sign that binning the scores leaves certain")

@@ -11,25 +11,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.audits.plan import AuditPlan
-from polars_wroc.audits.ranked_segments import RankedSegments, rank_segments
+from polars_wroc.audits.ranked_segments import RankedSegments, RankedSums, rank_segments
 from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.curves.calibration_curve import calibration_sums
+from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
-from polars_wroc.groups.gaps import ENOUGH_ROWS
+from polars_wroc.groups.min_rows import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import REPEATED, Reference
-from polars_wroc.inputs.columns import (
-    SCORE,
-)
+from polars_wroc.groups.survey_gaps import SurveyGaps
+from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.missing import MissingRows
+from polars_wroc.inputs.names import AUDIT_KEYS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.summary import summary_sums
 from polars_wroc.plans.by_keys import join_on_keys
@@ -37,7 +39,9 @@ from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES
+from polars_wroc.stats.design_variance import unit_totals
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
+from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
 
 
 class Measured(NamedTuple):
@@ -49,6 +53,7 @@ class Measured(NamedTuple):
     calibration: pl.DataFrame | None
     fairness: pl.DataFrame | None
     enough_rows: EnoughRows
+    design_df: int | None
     missing: MissingRows
 
 
@@ -56,21 +61,33 @@ def measure(rows: Rows, plan: AuditPlan) -> Measured:
     """Measure checked rows; their keys are the attributes and, for several scores, the model."""
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
     interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
+    if rows.design is not None:
+        # Raises before anything is measured if the reference has none.
+        reference.auc_weights()
     return measure_segments(plan, *rank_segments(rows, plan.scores, reference, interval))
 
 
 def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRows) -> Measured:
     """Measure ranked rows."""
     rows = ranked.rows
-    cells = count_decisions(rows, plan, ranked)
-    sums, points = sum_segments(rows, plan, ranked)
+    thresholds = None if plan.choice is None else ranked.thresholds(plan.choice).lazy()
+    cells = None if thresholds is None else count_decisions(rows, plan, ranked, thresholds)
+    sums, points, influences = sum_segments(rows, plan, ranked)
     plan.references.check(sums)
-    # Computed once for two tables.
-    at_threshold = None
-    if cells is not None:
-        at_threshold = collect(in_columns(cells, plan.metrics.steps), reproducible=True).lazy()
+    survey = of_scores = None
+    if influences is not None:
+        survey = survey_of(rows, plan, influences.lazy(), thresholds)
+        of_scores = of_segments(unit_scores(rows), rows, plan, UNIT_SUMS)
+    at_threshold = None if cells is None else _at_threshold(cells, plan, survey)
     segments = Segments(
-        sums.lazy(), points.lazy(), cells, at_threshold, rows.model_keys, ranked.interval
+        sums.lazy(),
+        points.lazy(),
+        cells,
+        at_threshold,
+        rows.model_keys,
+        ranked.interval,
+        survey,
+        of_scores,
     )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     return lay_out(segments, plan, missing, calibrated=calibrated)
@@ -81,12 +98,12 @@ def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
     return read_reference(plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows)
 
 
-def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.LazyFrame | None:
+def count_decisions(
+    rows: Rows, plan: AuditPlan, ranked: RankedSegments, thresholds: pl.LazyFrame
+) -> pl.LazyFrame:
     """Count the decisions in each segment by adding up those of the smallest segments."""
-    if plan.choice is None:
-        return None
     # Sorted, so that they add up to the same bits each time.
-    smallest = ranked.decisions(ranked.thresholds(plan.choice).lazy()).sort(rows.keys).lazy()
+    smallest = ranked.decisions(thresholds).sort(rows.keys).lazy()
     sums: dict[str, pl.Expr] = {
         # Null without a threshold and where a sum overflows.
         name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
@@ -98,6 +115,39 @@ def count_decisions(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> pl.L
         for grouping in plan.groupings
     ]
     return collect(pl.concat(tables), reproducible=True).lazy()
+
+
+def survey_of(
+    rows: Rows, plan: AuditPlan, influences: pl.LazyFrame, thresholds: pl.LazyFrame | None
+) -> SurveyGaps:
+    """Add up the decisions in the sampling units of each segment, and return all of the units."""
+    assert rows.design is not None
+    cells = None
+    if thresholds is not None:
+        cells = of_segments(unit_cells(rows, thresholds, rows.keys), rows, plan, CELLS)
+    keys = [*AUDIT_KEYS, *rows.model_keys]
+    return SurveyGaps(keys, rows.design, influences, cells, at_once=True)
+
+
+def of_segments(
+    units: pl.LazyFrame, rows: Rows, plan: AuditPlan, names: Sequence[str]
+) -> pl.LazyFrame:
+    """Add up sums of the sampling units of the smallest segments to those of all segments."""
+    smallest = collect(units, reproducible=True).lazy()
+    sums = {name: pl.col(name).sum() for name in names}
+    tables = [
+        grouping.named(unit_totals(smallest, rows.regrouped(grouping.keys).keys, sums))
+        for grouping in plan.groupings
+    ]
+    return collect(pl.concat(tables), reproducible=True).lazy()
+
+
+def _at_threshold(cells: pl.LazyFrame, plan: AuditPlan, survey: SurveyGaps | None) -> pl.LazyFrame:
+    """Add the metrics to the cells, computed once for two tables."""
+    if survey is not None and survey.cells is not None:
+        variances = rate_variances(survey.cells, survey.keys, survey.design)
+        cells = join_on_keys(cells, variances, survey.keys)
+    return collect(in_columns(cells, plan.metrics.steps), reproducible=True).lazy()
 
 
 class WantedSums(NamedTuple):
@@ -131,9 +181,7 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
     return WantedSums(of_smallest, of_groupings)
 
 
-def sum_segments(
-    rows: Rows, plan: AuditPlan, ranked: RankedSegments
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedSums:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
     reference, wanted = ranked.reference, wanted_sums(rows, plan, ranked)
     smallest = ranked.unranked_sums(wanted.of_smallest).sort(rows.keys).lazy()
@@ -141,18 +189,17 @@ def sum_segments(
     tables = []
     for grouping, aggregates in zip(plan.groupings, wanted.of_groupings, strict=True):
         grouped = rows.regrouped(grouping.keys)
-        own, points = ranked.sums(grouped, aggregates)
+        own, *others = ranked.sums(grouped, aggregates)
         sums = join_on_keys(grouped.aggregate(smallest, added), own.lazy(), grouped.keys)
         if grouped.keys:
             sums = sums.sort(grouped.keys)
         if grouping.keys:
             sums = reference.completed(sums, ranked.groups(grouped))
             sums = with_bin_slack(sums, grouped, rows.model_keys)
-        named = (grouping.named(each) for each in (sums, points.lazy()))
-        tables.append([collect(each, reproducible=True) for each in named])
+        known = [sums, *(other.lazy() for other in others if other is not None)]
+        tables.append([collect(grouping.named(each), reproducible=True) for each in known])
         grouping.check_names(tables[-1][0], rows.model_keys)
-    sums_of_all, points_of_all = zip(*tables, strict=True)
-    return pl.concat(sums_of_all, how="diagonal"), pl.concat(points_of_all)
+    return RankedSums(*(pl.concat(each, how="diagonal") for each in zip(*tables, strict=True)))
 
 
 def lay_out(
@@ -179,5 +226,6 @@ def lay_out(
         calibration=tables.get("calibration"),
         fairness=None if fairness is None else segments.tested(fairness, gaps, plan),
         enough_rows=EnoughRows(enough),
+        design_df=None if segments.survey is None else segments.survey.df,
         missing=missing,
     )

@@ -9,7 +9,7 @@ from polars_wroc.audits.groupings import Grouping
 from polars_wroc.audits.references import AuditReferences
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions
+from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule
 

@@ -55,8 +55,8 @@ class SumsOfAudit:
         return RangeSums(
             _retyped(sums.of_smallest, types),
             {
-                keys: RankedSums(*(_retyped(table, types) for table in tables))
-                for keys, tables in sums.of_groupings.items()
+                keys: RankedSums(_retyped(of_all.sums, types), _retyped(of_all.points, types))
+                for keys, of_all in sums.of_groupings.items()
             },
             {keys: _retyped(table, types) for keys, table in sums.without.items()},
             None if sums.cells is None else _retyped(sums.cells, types),

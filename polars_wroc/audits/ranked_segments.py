@@ -19,13 +19,12 @@ from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.missing import MissingRows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.auc_design import auc_influences
+from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.summary import (
-    clustered_sums,
     walked_numbers,
     with_own_cluster_sums,
 )
-from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import is_compiled
 from polars_wroc.ranking.cumulative_sums import by_descending_score
@@ -44,10 +43,14 @@ CURVE_POINTS = 200
 
 
 class RankedSums(NamedTuple):
-    """Sums of segments that depend on the ranks of their rows, and points of their curves."""
+    """Sums of segments that depend on the ranks of their rows, and points of their curves.
+
+    By the design of a survey also the influences of sampling units on the AUCs.
+    """
 
     sums: pl.DataFrame
     points: pl.DataFrame
+    influences: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,11 @@ class PlannedSegments(RankedSegments):
         return row_curve(in_range=self.rows.in_range)
 
     @property
+    def _designed(self) -> bool:
+        """Whether rows are clustered; sums then have the same bits on each run."""
+        return self.rows.design is not None
+
+    @property
     def _own(self) -> Rows:
         """The rows without those that stand for others."""
         return replace(self.rows, frame=self.rows.inside(self.rows.frame))
@@ -109,19 +117,27 @@ class PlannedSegments(RankedSegments):
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Aggregate the rows in any order."""
-        return collect(self.rows.aggregate(self._own.frame, aggregates))
+        return collect(
+            self.rows.aggregate(self._own.frame, aggregates), reproducible=self._designed
+        )
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
-        # Windows take most of the time, and the sums and the points need the same.
-        placed = PlacedRows(collect(rows.inside(place(rows.frame, rows))).lazy(), rows.keys)
+        # Windows take most of the time; the sums and the points share them.
+        designed = self._designed
+        in_place = collect(rows.inside(place(rows.frame, rows)), reproducible=designed)
+        placed = PlacedRows(in_place.lazy(), rows.keys)
         placed = with_own_cluster_sums(placed, self.interval)
         points = thin_placements(rows, placed.frame, CURVE_POINTS)
-        return RankedSums(collect(placed.aggregate(aggregates)), collect(points))
+        sums = collect(placed.aggregate(aggregates), reproducible=designed)
+        influences = None
+        if designed:
+            influences = collect(auc_influences(placed.frame, rows), reproducible=True)
+        return RankedSums(sums, collect(points), influences)
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
-        return collect(confusion_at(self._own, thresholds))
+        return collect(confusion_at(self._own, thresholds), reproducible=self._designed)
 
     def groups(self, rows: Rows) -> PlannedGroups:
         """Return the segments, whose rows are there to be sorted again."""
@@ -136,18 +152,11 @@ class WalkedSegments(RankedSegments):
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
-        own = {} if self._clustered else self.interval.walk_sums()
-        return walked_numbers() | own | self.reference.walk_sums()
-
-    @property
-    def _clustered(self) -> bool:
-        return self.interval.options.clustered
+        return walked_numbers() | self.interval.walk_sums() | self.reference.walk_sums()
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum is one of a walk, or of placed rows in clusters."""
-        return name in self._walk_sums or (
-            self._clustered and name in self.interval.sums(row_curve(), pl.col)
-        )
+        """Whether a sum is one of a walk."""
+        return name in self._walk_sums
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
@@ -159,7 +168,7 @@ class WalkedSegments(RankedSegments):
         return table.select(*keys, **{name: values[name] for name in aggregates})
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Walk along the rows once; where they are clustered, sort them within the segments too."""
+        """Walk along the rows once."""
         compared = not aggregates.keys().isdisjoint(self.reference.walk_sums())
         walked = self.sorted_rows.walk(
             rows.group_keys,
@@ -167,13 +176,11 @@ class WalkedSegments(RankedSegments):
         )
         named = {name: value for name, value in self._walk_sums.items() if name in aggregates}
         sums = walked.sums.lazy().select(*rows.keys, **named)
-        if self._clustered:
-            sums = join_on_keys(sums, clustered_sums(rows, self.interval), rows.keys)
         points = thin_placements(rows, walked.points.lazy(), CURVE_POINTS)
         return RankedSums(collect(sums), collect(points))
 
     def thresholds(self, choice: float | Rule) -> pl.DataFrame:
-        """Do the same with sorted rows."""
+        """Give each model the threshold, or choose one on all rows, which are sorted already."""
         by_rule = isinstance(choice, Rule)
         sorted_rows = self.sorted_rows
         table = sorted_rows.rows_of_partitions() if by_rule else sorted_rows.partition_keys
@@ -197,19 +204,20 @@ def rank_segments(
 ) -> tuple[RankedSegments, MissingRows]:
     """Read the rows of an audit, and rank them by the engine that is to compute them."""
     reader = RowReader(rows, scores)
-    whole = rows.counted or interval.options.clustered
-    table = reader.table() if whole else _all_or_many(reader.batches())
+    planned = rows.counted or rows.design is not None
+    table = reader.table() if planned else _all_or_many(reader.batches())
     if not isinstance(table, pl.DataFrame):
         first = next(table)
         # The rows become sorted arrays.
         none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
         return _walk(chain([first], table), none, reference, interval), reader.missing()
     missing = reader.missing()
-    if not rows.counted and is_compiled(table.height):
+    if not planned and is_compiled(table.height):
         read = Rows(table.lazy(), rows.keys, rows.model_keys, compiled="at once")
         return _walk(iter([table]), read, reference, interval), missing
     table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
-    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True)
+    design = reader.design()
+    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True, design=design)
     return PlannedSegments(reference, interval, read), missing
 
 

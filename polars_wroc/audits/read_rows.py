@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import NoReturn
@@ -17,16 +18,27 @@ from polars_wroc.inputs.columns import (
     SCORE,
     SCORE_HIGH,
     SEVERAL_SCORES,
+    STRATUM,
     WEIGHT,
     ZERO_LABEL,
 )
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.survey_design import SurveyDesign
 from polars_wroc.plans.by_keys import with_categories
 from polars_wroc.plans.checks import require_one_negative_label
-from polars_wroc.plans.collect import NoBatchesError, batches, collect
+from polars_wroc.plans.collect import NoBatchesError, batches, collect, collect_all
 
-_CARRIED = (CLUSTER, ROW_COUNT, ROW_SQUARES, ROW_CUBES, SCORE_HIGH, MISSING_MARKS, ZERO_LABEL)
+_CARRIED = (
+    CLUSTER,
+    STRATUM,
+    ROW_COUNT,
+    ROW_SQUARES,
+    ROW_CUBES,
+    SCORE_HIGH,
+    MISSING_MARKS,
+    ZERO_LABEL,
+)
 # Rows of a batch.
 _ROWS = 1 << 18
 
@@ -45,10 +57,21 @@ class RowReader:
         self._missing: list[MissingRows] = []
         self._complete = self._incomplete = 0
         self._zeros = self._minuses = False
+        self._design: SurveyDesign | None = None
 
     def table(self) -> pl.DataFrame:
         """Read all rows."""
-        return self._seen(collect(self._columns()))
+        design = self._rows.design
+        if design is None:
+            return self._seen(collect(self._columns()))
+        # Together, so that the source is read once.
+        table, strata = collect_all([self._columns(), design.strata])
+        self._design = replace(design, strata=strata.lazy())
+        return self._seen(table)
+
+    def design(self) -> SurveyDesign | None:
+        """Return the design of the rows, if they have one and are in a `table`."""
+        return self._design
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Read all rows in their order, one or more batches."""

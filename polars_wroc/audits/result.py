@@ -57,8 +57,7 @@ class Audit(AuditTables):
         DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of
         the gaps in AUC of the attribute's segments, adjusted for their number by Holm; null where
-        they are compared with the best. With ``cluster`` all p-values are null. None without a
-        threshold.
+        they are compared with the best. None without a threshold.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out.

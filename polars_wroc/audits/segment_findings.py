@@ -21,6 +21,10 @@ _NO_VARIANCE = (
     "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
     "a class has one row"
 )
+_NO_VARIANCE_BY_DESIGN = (
+    "{} {} an untested gap in AUC, as one of its AUCs has rows in a stratum with a single sampling "
+    "unit, whose variance is unknown"
+)
 _BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
 _ANY = pl.max_horizontal("n_pos", "n_neg") > 0
 
@@ -48,33 +52,27 @@ def untested_findings(
     """Name the segments that were measured but not tested, and the attributes without a test."""
     least = settings.min_rows
     said = [
+        (
+            small_segments(segments),
+            f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
+        ),
+        (
+            without_variance(segments, gaps, settings),
+            _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE,
+        ),
         (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
         (
             empty_segments(segments),
             "{} {} no row that could be measured, as each lacks a label, score or weight",
         ),
     ]
-    # With clusters nothing is tested; the verdict says why.
-    tests = settings.cluster is None
-    if tests:
-        said = [
-            (
-                small_segments(segments),
-                f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
-            ),
-            (
-                without_variance(segments, gaps, settings),
-                _NO_VARIANCE,
-            ),
-            *said,
-        ]
     sentences = [
         f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
         f"{_listed(one)}"
         for one, text in said
         if not one.is_empty()
     ]
-    if tests and (untested := untested_attributes(gaps)):
+    if untested := untested_attributes(gaps):
         sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
     return sentences
 
@@ -148,12 +146,11 @@ def without_variance(
     segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
     """Segments with enough rows whose gap in AUC has no variance to test it by."""
-    if settings.method == "score":
-        # It needs none.
+    if not settings.needs_variance:
         return _distinct(segments.clear())
     known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
     enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
-    unknown = enough.filter(known, pl.col("auc_gap").is_null())
+    unknown = enough.filter(known, pl.col("auc_gap_low").is_null())
     unknown = settings.reference.without_references(unknown)
     return _distinct(unknown)
 

@@ -10,15 +10,19 @@ import polars as pl
 
 from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.curves.calibration_curve import calibration_columns, calibration_steps
+from polars_wroc.curves.calibration_design import calibration_variances
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.fairness_table import FAIRNESS_COLUMNS, fairness_of
-from polars_wroc.groups.gaps import ENOUGH_ROWS, GAP_COLUMNS, adjusted_gaps, compare
-from polars_wroc.groups.min_rows import large_enough
+from polars_wroc.groups.gaps import GAP_COLUMNS, Measured, adjusted_gaps, compare
+from polars_wroc.groups.min_rows import ENOUGH_ROWS, compared_metrics, large_enough
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
 from polars_wroc.groups.references import REPEATED
+from polars_wroc.groups.survey_gaps import SurveyGaps
+from polars_wroc.groups.verdicts import verdict_columns
 from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.roc_auc_ci import Interval
+from polars_wroc.metrics.auc_design import with_variances_of
+from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.summary import summary_columns, summary_of
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import in_columns
@@ -44,6 +48,9 @@ class Segments(NamedTuple):
     at_threshold: pl.LazyFrame | None
     models: Sequence[str]
     interval: Interval
+    # The sampling units of the segments, by the design of a survey, and the sums of their scores.
+    survey: SurveyGaps | None = None
+    unit_scores: pl.LazyFrame | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -63,8 +70,9 @@ class Segments(NamedTuple):
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the summary of each segment and its metrics at the threshold."""
         enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
-        table = summary_of(self.sums, self.interval).with_columns(small=~enough)
-        columns = [*summary_columns(self.sums), "small"]
+        sums = self._sums_by_design if self.interval.options.designed else self.sums
+        table = summary_of(sums, self.interval).with_columns(small=~enough)
+        columns = [*summary_columns(sums), "small"]
         if self.at_threshold is not None:
             named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
             of_decisions = ["n_selected", *plan.metrics.columns]
@@ -90,8 +98,12 @@ class Segments(NamedTuple):
 
     def calibration(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute mean scores and observed rates of the scores that are from 0 to 1."""
-        steps = calibration_steps(IN_THE_LARGE, plan.tests.level)
-        measured = in_columns(self.sums.filter(self.calibrated), steps)
+        sums, designed = self.sums.filter(self.calibrated), self.unit_scores is not None
+        if self.unit_scores is not None and self.survey is not None:
+            variances = calibration_variances(self.unit_scores, self.keys, self.survey.design)
+            sums = join_on_keys(sums, variances, self.keys)
+        steps = calibration_steps(IN_THE_LARGE, plan.tests.level, designed=designed)
+        measured = in_columns(sums, steps)
         return self._with_names(measured, CALIBRATION_COLUMNS)
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
@@ -100,20 +112,28 @@ class Segments(NamedTuple):
         groups = Rows(self.sums, self.keys, self.partition_keys)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
         compared = [
-            compare(sums.filter(some), self.cells, self.keys, reference, tests)
+            compare(
+                Measured(sums.filter(some), self.cells, self.survey), self.keys, reference, tests
+            )
             for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
         ]
         gaps = pl.concat(compared, how="diagonal")
-        adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, tests.adjust).sort(_PLACE)
-        columns = [*GAP_COLUMNS, *([] if self.cells is None else RATE_GAP_COLUMNS)]
-        return self._with_names(adjusted, [*columns, ENOUGH_ROWS, REPEATED])
+        decides = self.cells is not None
+        metrics = compared_metrics(rates=decides)
+        adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, metrics, tests)
+        columns = [*GAP_COLUMNS, *(RATE_GAP_COLUMNS if decides else ())]
+        columns += verdict_columns(rates=decides)
+        return self._with_names(adjusted.sort(_PLACE), [*columns, ENOUGH_ROWS, REPEATED])
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the fairness metrics of each attribute, as `fairness` does."""
         assert self.at_threshold is not None
-        sums = self.sums.filter(_ATTRIBUTES)
+        sums = self._sums_by_design.filter(_ATTRIBUTES)
         rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
-        interval = replace(self.interval, options=replace(plan.interval, method="score"))
+        # Of clusters alone only the summary has an interval of their own.
+        designed = self.survey is not None
+        options = replace(plan.interval, method="score", designed=designed)
+        interval = replace(self.interval, options=options)
         aucs = summary_of(sums, interval)
         groups = Rows(rates, self.keys, self.partition_keys)
         table = fairness_of(groups, rates, aucs, interval, plan.tests.min_rows)
@@ -128,7 +148,7 @@ class Segments(NamedTuple):
     def tested(self, fairness: pl.DataFrame, gaps: pl.DataFrame, plan: AuditPlan) -> pl.DataFrame:
         """Test that AUCs are alike by the smallest p-value of their gaps, adjusted for the others.
 
-        Not with the best segment, which is chosen by its AUC; and nothing is tested with clusters.
+        Not with the best segment, which is chosen by its AUC.
         """
         gap = pl.col("auc_gap_p_value").filter(~pl.col(REPEATED))
         smallest = {_AUC_P_VALUE: (gap.min() * gap.count()).clip(upper_bound=1.0)}
@@ -137,10 +157,14 @@ class Segments(NamedTuple):
         table = fairness.join(of_aucs, on=keys, how="left", nulls_equal=True, maintain_order="left")
         of_auc = pl.when(pl.lit(plan.references.kind != "best")).then(_AUC_P_VALUE)
         p_value = pl.when(pl.col("metric") == _AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
-        is_tested = pl.lit(not plan.tests.clustered)
-        return table.select(
-            pl.exclude("p_value", _AUC_P_VALUE), pl.when(is_tested).then(p_value).alias("p_value")
-        )
+        return table.select(pl.exclude("p_value", _AUC_P_VALUE), p_value.alias("p_value"))
+
+    @property
+    def _sums_by_design(self) -> pl.LazyFrame:
+        """The sums, with the variances of the AUCs by the design of a survey if there is one."""
+        if self.survey is None:
+            return self.sums
+        return with_variances_of(self.sums, self.survey.influences, self.keys, self.survey.design)
 
     def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         texts = [pl.col(name).cast(pl.String) for name in self.keys]

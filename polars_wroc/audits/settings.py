@@ -8,7 +8,8 @@ from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.metrics.roc_auc_ci import Method
+from polars_wroc.inputs.survey_design import Lonely
+from polars_wroc.metrics.auc_interval import Method
 from polars_wroc.stats.multiple_tests import Adjust
 
 
@@ -26,17 +27,36 @@ class AuditSettings:
     threshold: float | None
     rule: dict[str, Any] | None
     cluster: str | None
+    strata: str | None
+    fpc: str | None
+    lonely: Lonely
     reference: AuditReferences
     level: float
     adjust: Adjust
     method: Method
     weight_type: WeightType
     min_rows: int
+    margin: float
     bins: int | None
     tolerance: float | None
     polars_wroc: str
     # Only of the command line: a frame does not know its files.
     files: Sequence[str] | None = None
+
+    @property
+    def by_design(self) -> bool:
+        """Whether gaps and rates have the variances of the design of a survey."""
+        return self.cluster is not None or self.stratified
+
+    @property
+    def stratified(self) -> bool:
+        """Whether the AUCs of segments have these variances too, not those of clusters."""
+        return self.strata is not None or self.fpc is not None
+
+    @property
+    def needs_variance(self) -> bool:
+        """Whether an AUC without a variance leaves its gaps without a test."""
+        return self.by_design or self.method != "score"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""

@@ -34,4 +34,6 @@ class AuditTables:
     fairness: pl.DataFrame | None
     missing: pl.DataFrame
     enough_rows: EnoughRows
+    # Degrees of freedom of the design of a survey.
+    design_df: int | None
     parameters: AuditSettings

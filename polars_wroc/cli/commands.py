@@ -34,7 +34,7 @@ _THRESHOLD = (
     "min_tpr",
     "max_selection_rate",
 )
-_COMPARED = ("intersections", "min_rows", "adjust")
+_COMPARED = ("intersections", "min_rows", "adjust", "margin")
 
 
 class GateError(Exception):
@@ -112,8 +112,9 @@ def run_curve(options: argparse.Namespace) -> None:
     suffix = _check_output(options, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES))
     by = {"by": options.by or None}
     level = {"level": options.level, "weight_type": options.weight_type}
-    if options.cluster and (options.band or suffix in outputs.TABLE_SUFFIXES):
-        msg = "--cluster applies to the AUCs in a chart, not to a table or a --band"
+    design = sources.design_of(options)
+    if design and (options.band or suffix in outputs.TABLE_SUFFIXES):
+        msg = f"--{next(iter(design))} applies to the AUCs in a chart, not to a table or a --band"
         raise UsageError(msg)
     functions = sources.functions_of(options)
     curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
@@ -191,8 +192,8 @@ def _check_output(options: argparse.Namespace, allowed: Sequence[str]) -> str | 
 
 
 def _uncertainty(options: argparse.Namespace) -> dict[str, Any]:
-    clusters = {} if options.cluster is None else {"cluster": options.cluster}
-    return {"level": options.level, "weight_type": options.weight_type, **clusters}
+    design = sources.design_of(options)
+    return {"level": options.level, "weight_type": options.weight_type, **design}
 
 
 def _say_written(options: argparse.Namespace) -> None:

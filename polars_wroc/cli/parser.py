@@ -12,7 +12,9 @@ from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.cli import streams
 from polars_wroc.curves.bands import BandKind
 from polars_wroc.files import outputs
+from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
 
@@ -69,6 +71,13 @@ def build_parser(
         default=30,
         metavar="N",
         help="rows of each class that a segment needs to be tested; default 30",
+    )
+    audited.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="M",
+        help=f"gaps of less than this are taken for none in the verdicts; default {MARGIN:g}",
     )
     audited.add_argument(
         "--adjust",
@@ -217,7 +226,19 @@ def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="C",
-        help="column of clusters: rows with the same value belong together",
+        help="column of clusters or sampling units: rows with the same value belong together",
+    )
+    parser.add_argument("--strata", metavar="H", help="column of the strata of a survey")
+    parser.add_argument(
+        "--fpc",
+        metavar="F",
+        help="column of the sampled proportion, or of the number, of a stratum's sampling units",
+    )
+    parser.add_argument(
+        "--lonely",
+        choices=get_args(Lonely),
+        help="what the only sampling unit of a stratum adds to a variance: it is unknown (null, "
+        "the default), nothing, or its squared distance from the mean of all units",
     )
 
 

@@ -42,7 +42,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "roc_curve": roc_curve,
 }
 # Options about columns of rows.
-_COLUMNS = ("label", "score", "weight", "pos_label", "cluster")
+_DESIGN = ("cluster", "strata", "fpc", "lonely")
+_COLUMNS = ("label", "score", "weight", "pos_label", *_DESIGN)
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
 
@@ -73,6 +74,12 @@ def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., 
     return lambda name: partial(_FUNCTIONS[name], **arguments)
 
 
+def design_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the options about the design of a survey that are given."""
+    given = {name: getattr(options, name) for name in _DESIGN}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def known_rows(options: argparse.Namespace) -> int:
     """Count the rows if the files store their number; otherwise 0."""
     if options.counts or not sources.say_rows(options.files):
@@ -88,11 +95,11 @@ def _without_spilling(
     name: Name, rows: int, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> Callable[..., Any]:
     """Summarise one range of scores after another; refuse functions other than `summary`."""
-    if name != "summary" or options.cluster is not None:
+    if name != "summary" or design_of(options):
         msg = (
             f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
             f"Polars may hang; found {rows:,}: unset it, or pass --bins "
-            "(`auc` without --cluster needs neither)"
+            "(`auc` without --cluster, --strata and --fpc needs neither)"
         )
         raise ValueError(msg)
     named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}

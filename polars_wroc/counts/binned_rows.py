@@ -18,6 +18,7 @@ from polars_wroc.counts.score_sums import (
     rows_from_counts,
     with_common_score,
 )
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
 from polars_wroc.inputs.missing import MISSING_MARKS
 from polars_wroc.inputs.rows import Rows
@@ -36,8 +37,16 @@ def pool_in_bins(
     """
     if not binning:
         return rows
+    bins_by = arguments.named(arguments.given(bins=binning.bins, tolerance=binning.tolerance))
+    if rows.replicates is not None:
+        msg = f"`replicate_weights` must be None with `bins` or `tolerance`; found {bins_by}"
+        raise ValueError(msg)
     if CLUSTER in rows.frame.collect_schema():
-        msg = "`cluster` must be None with `bins` or `tolerance`, which keep no single rows"
+        names = ["cluster"] if rows.design is None else rows.design.given
+        msg = (
+            "`cluster`, `strata` and `fpc` must be None with `bins` or `tolerance`, which keep no "
+            f"single rows; found {arguments.named(names)} with {bins_by}"
+        )
         raise ValueError(msg)
     # Rows that miss different values are not pooled: they are still to be counted.
     marks = [MISSING_MARKS] if MISSING_MARKS in rows.frame.collect_schema() else []

@@ -77,7 +77,7 @@ class Binning:
         return min(self.parts << finer, 1 << _MOST_BITS)
 
     def cutting(self, parts: int) -> Cutting:
-        """Say the same as `number` by the bits of a float64."""
+        """Say how the bits of a float64 give the bins that `number` numbers."""
         return Cutting(_FRACTION_BITS - (parts.bit_length() - 1), _MIRROR, self.cuts)
 
     def number(self, score: pl.Expr, parts: int) -> pl.Expr:

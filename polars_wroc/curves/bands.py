@@ -17,8 +17,9 @@ from polars_wroc.ranking.curve import (
     is_origin,
     totals,
 )
+from polars_wroc.stats.design_variance import design_df
 from polars_wroc.stats.differences import Limits
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import TOLERANCE, effective_sample_size, wilson
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
@@ -57,6 +58,8 @@ class Band:
     kind: BandKind
     level: float
     weight_type: WeightType
+    # Whether points have sizes by the design of a survey, and its degrees of freedom.
+    designed: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -79,7 +82,7 @@ class Band:
 
     @property
     def flags(self) -> list[str]:
-        """Columns that `around` adds beside the limits."""
+        """Columns that `around` adds in addition to the limits."""
         return [ONE_SIDED] if self.kind == "pointwise" else []
 
     def around(self, points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
@@ -87,8 +90,17 @@ class Band:
 
         Both come from `prepare`, and their rates rise along each curve.
         """
-        add_limits = _pointwise if self.kind == "pointwise" else _simultaneous
-        return add_limits(points, curve, axes, self.level)
+        if self.kind == "pointwise":
+            return _pointwise(points, curve, axes, self)
+        return _simultaneous(points, curve, axes, self.level)
+
+    @property
+    def quantile(self) -> pl.Expr:
+        """The quantile of the limits of a rate."""
+        tail = (1 + self.level) / 2
+        if self.designed:
+            return student_quantile(tail, design_df(pl.col))
+        return pl.lit(normal_quantile(tail))
 
 
 def look_up(
@@ -128,9 +140,9 @@ def _between(axes: Axes) -> pl.Expr:
     return pl.when(x1 <= pl.col(_WANTED) + TOLERANCE).then(y1).otherwise(line)
 
 
-def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float) -> pl.LazyFrame:
+def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, band: Band) -> pl.LazyFrame:
     """Combine the intervals of both rates, since the threshold is estimated too."""
-    quantile = normal_quantile((1 + level) / 2)
+    quantile = band.quantile
     given = wilson(pl.col(axes.given), pl.col(axes.given_size), quantile)
     for limit, name in zip(given, _REACHED, strict=True):
         points = look_up(points, curve, axes, limit, name)
@@ -146,7 +158,7 @@ def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: flo
         for limit, end in zip(found, reached, strict=True)
     ]
     low, high = rate - distances[0], rate + distances[1]
-    beyond = _beyond_all_rows(axes, level)
+    beyond = _beyond_all_rows(axes, band.level)
     if axes.highest:
         low = pl.when(beyond).then(0.0).otherwise(low)
     else:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
+from polars_wroc.curves.calibration_design import DIFFERENCE_VARIANCE, OBSERVED_VARIANCE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
@@ -21,8 +22,16 @@ from polars_wroc.ranking.curve import is_divisor
 from polars_wroc.ranking.placed_rows import PlacedRows
 from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.walk_sums import over_decisions
+from polars_wroc.stats.design_variance import design_df
 from polars_wroc.stats.differences import Estimate
-from polars_wroc.stats.proportions import TOLERANCE, Proportions, WeightedCount, proportion
+from polars_wroc.stats.distributions import student_quantile
+from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    Proportions,
+    RatesByDesign,
+    WeightedCount,
+    proportion,
+)
 
 _RATE = "observed_rate"
 _EXPECTED = "__expected"
@@ -61,8 +70,13 @@ def walked_calibration_sums(weight_type: WeightType) -> dict[str, pl.Expr]:
     return dict(zip(CALIBRATION_SUMS, sums, strict=True))
 
 
-def calibration_steps(difference: str, level: float) -> list[Step]:
-    """Steps from sums over rows to mean score, observed rate and their ``difference``."""
+def calibration_steps(difference: str, level: float, *, designed: bool = False) -> list[Step]:
+    """Steps from sums over rows to mean score, observed rate and their ``difference``.
+
+    ``designed`` with the columns of `calibration_variances`. Else only the observed rate is
+    uncertain.
+    """
+    design = RatesByDesign(lambda _, field: field(OBSERVED_VARIANCE), design_df)
 
     def parts(field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         pos, neg = (
@@ -76,7 +90,9 @@ def calibration_steps(difference: str, level: float) -> list[Step]:
         known = pl.when(is_divisor(total))
         rate = Estimate(*(known.then(value) for value in proportion(_RATE, field).estimate))
         mean = known.then(field(_EXPECTED) / total)
-        above = mean - rate.value, mean - rate.high, mean - rate.low
+        above = Estimate(mean - rate.value, mean - rate.high, mean - rate.low)
+        if designed:
+            above = _by_design(above, level, field)
         return {
             "weight": total,
             "mean_score": mean,
@@ -84,7 +100,22 @@ def calibration_steps(difference: str, level: float) -> list[Step]:
             **dict(zip(_ends(difference), above, strict=True)),
         }
 
-    return [*Proportions(parts, level).steps, measure]
+    return [*Proportions(parts, level, design=design if designed else None).steps, measure]
+
+
+def _by_design(difference: Estimate, level: float, field: Fields) -> Estimate:
+    """Add limits with the variance of the difference; one of 0 says nothing."""
+    variance = field(DIFFERENCE_VARIANCE)
+    margin = student_quantile((1 + level) / 2, design_df(field)) * variance.sqrt()
+    limits = (difference.value - margin, difference.value + margin)
+    known = pl.when(variance > 0)
+    return Estimate(
+        difference.value,
+        *(
+            known.then(limit).when(variance.is_not_null()).then(otherwise)
+            for limit, otherwise in zip(limits, (difference.low, difference.high), strict=True)
+        ),
+    )
 
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]

@@ -9,12 +9,14 @@ import polars as pl
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
 from polars_wroc.curves.bands import CURVE, FPR_AT_TPR, TPR_AT_FPR, Axes, Band, look_up
+from polars_wroc.curves.points_by_design import with_sizes_by_design
 from polars_wroc.curves.roc_curve import full_roc_table
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_bounds import with_corners
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.curve import is_origin
@@ -33,6 +35,10 @@ def tpr_at_fpr(
     weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
 ) -> FrameT:
     """Weighted true positive rate at given false positive rates, with confidence intervals.
 
@@ -49,6 +55,10 @@ def tpr_at_fpr(
         One or several false positive rates from 0 to 1.
     level, weight_type
         Confidence level, and meaning of the weights: see `roc_auc_ci`.
+    cluster, strata, fpc, lonely
+        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
+        there is one stratum. The interval then uses the variances of both rates by the design, at
+        the nearest threshold, and Student's t. Not with ``bins`` or ``tolerance``.
 
     Returns
     -------
@@ -96,10 +106,12 @@ def tpr_at_fpr(
     │ 0.5 ┆ 1.0 │
     └─────┴─────┘
     """
-    band = Band("pointwise", level, weight_type)
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    band = Band("pointwise", level, weight_type, designed=survey.given)
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
     binning = Binning(bins, tolerance)
-    rows = read_rows(frame, label, score, weight, by, pos_label)
+    design = survey if survey.given else None
+    rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
 
 
@@ -116,6 +128,10 @@ def fpr_at_tpr(
     weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
 ) -> FrameT:
     """Weighted false positive rate at given true positive rates, with confidence intervals.
 
@@ -128,6 +144,8 @@ def fpr_at_tpr(
         As for `tpr_at_fpr`.
     tpr
         One or several true positive rates from 0 to 1.
+    cluster, strata, fpc, lonely
+        As for `tpr_at_fpr`.
 
     Returns
     -------
@@ -159,10 +177,12 @@ def fpr_at_tpr(
     │ 0.9 ┆ 0.5 │
     └─────┴─────┘
     """
-    band = Band("pointwise", level, weight_type)
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    band = Band("pointwise", level, weight_type, designed=survey.given)
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
     binning = Binning(bins, tolerance)
-    rows = read_rows(frame, label, score, weight, by, pos_label)
+    design = survey if survey.given else None
+    rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
 
 
@@ -172,6 +192,8 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
     groups = curve.filter(is_origin()).drop(axes.given, axes.found)
     points = groups.join(given, how="cross").sort(CURVE, axes.given)
     points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
+    if rows.design is not None:
+        points = with_sizes_by_design(points, curve, rows, axes).sort(CURVE, axes.given)
     limited = band.around(points, curve, axes)
     columns = _columns(axes)
     if rows.binned:

@@ -8,12 +8,12 @@ import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import CLASSES, class_weights
-from polars_wroc.metrics.auc_variance import ROUNDING, Units, Variance
+from polars_wroc.metrics.auc_variance import Units, Variance
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
-from polars_wroc.stats.proportions import is_exact
+from polars_wroc.stats.proportions import ROUNDING, is_exact
 
 OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 # Sums of the weights, of their squares and of their cubes.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -37,6 +37,32 @@ class ComparedAuc:
         """Refer to all parts."""
         return {part: field(self.column(part)) for part in PARTS}
 
+    def parts_with_variances(self, field: Fields) -> dict[str, pl.Expr]:
+        """Refer to all parts; the variance of each class is known."""
+        parts = self.parts(field)
+        # One row in a class has no variance, but not more than that of a proportion.
+        for side in CLASSES:
+            most = parts["auc"] * parts["one_minus_auc"] * parts[f"h2_{side}"]
+            parts[f"variance_{side}"] = parts[f"variance_{side}"].fill_null(most)
+        return parts
+
+    def mean_over(self, share: pl.Expr, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate rows with an AUC each, of different rows of data, to their mean.
+
+        The ``share`` of each in the mean is 0, or null, where its AUC may be null. Without degrees
+        of freedom.
+        """
+        used = share > 0
+        parts: dict[str, pl.Expr] = {}
+        for power, names in ((1, _MEANS), (2, _SQUARES)):
+            for name, value in self.parts_with_variances(field).items():
+                if name in names:
+                    terms = (share**power * value).filter(used)
+                    known = used.any() & (terms.null_count() == 0)
+                    parts[name] = pl.when(known).then(terms.sum())
+        parts |= {"auc": 1 - parts["one_minus_auc"], "df": pl.lit(None, pl.Float64)}
+        return self.columns(parts)
+
     def estimate(self, field: Fields) -> AucEstimate:
         """Refer to the AUC, its variance and their degrees of freedom."""
         return AucEstimate(*(field(self.column(part)) for part in AucEstimate._fields))
@@ -51,9 +77,23 @@ class ComparedAuc:
         auc, complement = self.column("auc"), self.column("one_minus_auc")
         return ScoreInterval(auc, complement, moments, name=f"_{self.name}")
 
+    @property
+    def interval_by_design(self) -> ScoreInterval:
+        """Say how to compute the score-type interval with the design effect of a survey."""
+        return replace(self.interval, design_effect=self.column("design_effect"))
+
     def column(self, part: str) -> str:
         """Column of a part."""
         return f"__compared_{part}_{self.name}"
+
+
+def relative_pairs(weights: Iterable[pl.Expr], keys: Sequence[str]) -> pl.Expr:
+    """Multiply the weights of both classes, up to a factor that the rows of the keys share."""
+    pairs: pl.Expr = pl.lit(1.0)
+    for weight in weights:
+        # Divided by the largest, so that no product overflows or underflows.
+        pairs = pairs * weight / over(weight.max(), keys)
+    return pairs
 
 
 # The AUC of a group, and of the other rows that it is compared with.
@@ -76,10 +116,8 @@ class PairWeightedMean:
         return [self._pairs, self._other_pairs, self._mean]
 
     def _pairs(self, field: Fields) -> dict[str, pl.Expr]:
-        pairs: pl.Expr = pl.lit(1.0)
-        for weight in self.weights.values():
-            # Divided by the largest, so that no product overflows or underflows.
-            pairs = pairs * field(weight) / over(field(weight).max(), self.partition_keys)
+        weights = [field(weight) for weight in self.weights.values()]
+        pairs = relative_pairs(weights, self.partition_keys)
         known = field(OWN.column("auc")).is_not_null()
         return {PAIRS: pl.when(known).then(pairs).otherwise(0.0)}
 
@@ -88,11 +126,7 @@ class PairWeightedMean:
 
     def _mean(self, field: Fields) -> dict[str, pl.Expr]:
         pairs, others = field(PAIRS), pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
-        own = OWN.parts(field)
-        # One row in a class has no variance, but not more than that of a proportion.
-        for side in CLASSES:
-            most = own["auc"] * own["one_minus_auc"] * own[f"h2_{side}"]
-            own[f"variance_{side}"] = own[f"variance_{side}"].fill_null(most)
+        own = OWN.parts_with_variances(field)
         parts = {name: self._sum(pairs, own[name]) / others for name in _MEANS}
         parts |= {name: self._sum(pairs**2, own[name]) / others**2 for name in _SQUARES}
         has_df = pl.when(own["variance"] > 0)

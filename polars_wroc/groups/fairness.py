@@ -11,12 +11,15 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions
+from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
+from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.summary import sum_groups, summary_of
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.search import common_threshold, confusion_at
+from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
 
 
 def fairness(
@@ -32,6 +35,10 @@ def fairness(
     weight_type: WeightType = "probability",
     min_rows: int = 0,
     max_groups: int = 200,
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
 ) -> FrameT:
     """Weighted fairness metrics: the largest difference and smallest ratio between groups.
 
@@ -54,6 +61,10 @@ def fairness(
         With more groups than this ``max_abroca`` is null: its time and memory grow with the
         number of rows times the number of groups, those of all other metrics with the number of
         rows.
+    cluster, strata, fpc, lonely
+        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
+        there is one stratum. All limits and tests then use the variances of the design and its
+        degrees of freedom.
 
     Returns
     -------
@@ -71,11 +82,12 @@ def fairness(
         that of the largest difference or smallest ratio among all groups, whichever have it, and
         within 0 and 1; ``p_value`` of the test that all groups are alike. Values that are undefined
         or from too few rows are left out. A difference or ratio is null where fewer than two groups
-        are left, and for equalized odds where that of the tpr or of the fpr is null. ``ci_high`` of
-        a ratio is infinite where the larger rate is 0. Joint limits are null too where a group has
-        no limits, and for more than 10,000 groups; ``p_value`` is null for ``auc_difference``,
-        which `audit` tests by the gaps of the groups. ``max_abroca`` has no ``group_min``, no
-        intervals and no test.
+        are left, and for equalized odds where that of the tpr or of the fpr is null. A ratio is
+        null, and so are all its limits, where the larger rate is 0; ``ci_high`` of a ratio is
+        also null where it is infinite. Joint limits are null too where a group has no limits, and
+        for more than 10,000 groups; ``p_value``, the same for a difference and its ratio, is null
+        for ``auc_difference``, which `audit` tests by the gaps of the groups. ``max_abroca`` has
+        no ``group_min``, no intervals and no test.
 
     Raises
     ------
@@ -98,12 +110,19 @@ def fairness(
     rates at half of the error each, and twice the smaller of their p-values. Rates are tested by
     chi-squared with their effective sample sizes.
 
+    By the design of a survey the effective sizes of rates are those that their variances imply,
+    AUCs have its design effect, quantiles are Student's, and rates are tested by Rao and Scott's
+    chi-squared [5]_, divided by its degrees of freedom and compared with the F distribution. The
+    correlation of groups that share sampling units is ignored, which is too cautious where it is
+    positive, as it is where the rows of a unit are similar; `group_gaps` uses it.
+
     References
     ----------
     .. [1] Weerts, H. et al. (2023), Journal of Machine Learning Research 24, 1-8.
     .. [2] Gardner, J. et al. (2019), Proceedings of LAK, 225-234.
     .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
     .. [4] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
+    .. [5] Rao, J. N. K., Scott, A. J. (1992), Biometrics 48, 577-585.
 
     Examples
     --------
@@ -133,17 +152,28 @@ def fairness(
     limit = arguments.number("threshold", threshold) + 0.0
     least = arguments.whole_number("min_rows", min_rows, low=0)
     within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    design = survey if survey.given else None
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
     require_texts(rows)
     thresholds = common_threshold(rows, limit)
-    metrics = ThresholdMetrics(level, weight_type)
-    rates = in_columns(confusion_at(rows, thresholds), metrics.steps)
-    interval = IntervalOptions(level, "score", weight_type).for_rows(rows)
+    metrics = ThresholdMetrics(level, weight_type, designed=survey.given)
+    rates = in_columns(_cells(rows, thresholds), metrics.steps)
+    interval = IntervalOptions(level, "score", weight_type, designed=survey.given).for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
     tables = (rates, aucs, _distances(rows, within_limit))
     rates, aucs, distances = (each.sort(rows.keys) for each in tables)
     table = fairness_of(rows, rates, aucs, interval, least, distances)
     return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))
+
+
+def _cells(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Count the decisions in each group, with the variances of rates by a design."""
+    cells = confusion_at(rows, thresholds)
+    if rows.design is None:
+        return cells
+    of_units = unit_cells(rows, thresholds, rows.keys)
+    return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)
 
 
 def _distances(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:

@@ -14,10 +14,11 @@ from polars_wroc.groups.min_rows import both_large_enough, large_enough, outside
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.roc_auc_ci import Interval
 from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
+from polars_wroc.stats.design_variance import design_df
+from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits, reported_ratio
 from polars_wroc.stats.proportions import proportion, wilson
 
 FAIRNESS_COLUMNS = (
@@ -42,13 +43,14 @@ def fairness_of(
     """Compute the fairness metrics from the metrics at a threshold and the AUC of each group.
 
     ``rates`` and ``aucs`` have all columns of the steps of `ThresholdMetrics` and of the
-    ``interval``, whose method is ``"score"``. The tables are sorted by group: of groups with equal
-    values the first is the largest and the last the smallest. The result has the order of
-    `METRICS`; without ``distances`` there is no ABROCA.
+    ``interval``, whose method is ``"score"``. Either both come from the design of a survey or
+    neither does. They are sorted by group: of groups with equal values the first is the largest and
+    the last the smallest.
+    The result has the order of `METRICS`; without ``distances`` there is no ABROCA.
     """
     weight_type = interval.options.weight_type
     weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
-    aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()})
+    aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()}).cache()
     counts = aucs.select(*rows.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
     rates = join_on_keys(rates, counts, rows.keys)
     # The tables are used several times but computed once.
@@ -93,14 +95,15 @@ def _compared(
 
     def of_rate(rate: str) -> Compared:
         size = proportion(rate, pl.col).size
-        return Compared(rate, rates, partial(wilson, pl.col(rate), size), size)
+        return Compared(rate, rates, partial(wilson, pl.col(rate), size), size, df)
 
+    df = design_df(pl.col) if interval.options.designed else None
     no_size = pl.lit(None, pl.Float64)
     limits = partial(interval.score_limits, pl.col)
     return {
         **{criterion: [of_rate(rate)] for criterion, rate in COMPARED_RATES.items()},
         "equalized_odds": [of_rate(COMPARED_RATES[criterion]) for criterion in EQUALIZED_ODDS],
-        "auc": [Compared(ROC_AUC.column, aucs, limits, no_size)],
+        "auc": [Compared(ROC_AUC.column, aucs, limits, no_size, df)],
     }
 
 
@@ -142,7 +145,9 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
     )
     # A single group has no difference.
     several = pl.when("several")
-    limits, quotients = difference_limits(high, low), ratio_limits(low, high)
+    limits = difference_limits(high, low)
+    ratio = Estimate(low.value / high.value, *ratio_limits(low, high))
+    ratio = reported_ratio(ratio, high.value)
     of_one_group = pl.col("criterion") == "abroca"
     differences = extremes.select(
         *models,
@@ -158,11 +163,11 @@ def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
     ratios = extremes.select(
         *models,
         metric=pl.col("criterion") + "_ratio",
-        value=pl.when(pl.col("several") & (high.value > 0)).then(low.value / high.value),
+        value=several.then(ratio.value),
         group_max=several.then("group_max"),
         group_min=several.then("group_min"),
-        ci_low=several.then(quotients.low),
-        ci_high=several.then(quotients.high),
+        ci_low=several.then(ratio.low),
+        ci_high=several.then(ratio.high),
     )
     odds = [
         _worse(table, kind, models, largest=kind == "difference")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import get_args
 
-from polars_wroc.groups.gaps import GAP_COLUMNS, GapMethod, GapTests, measure_gaps
+from polars_wroc.groups.auc_gaps import GapMethod
+from polars_wroc.groups.gaps import GAP_COLUMNS, GapTests, measure_gaps
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.groups.verdicts import MARGIN, check_margin, verdict_columns
+from polars_wroc.groups.within_strata import GapsWithinStrata, check_within, within_columns
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
-from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.stats.multiple_tests import Adjust, check_options
 from polars_wroc.thresholds.search import common_threshold
@@ -31,6 +35,12 @@ def group_gaps(
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
     min_rows: int = 0,
+    margin: float = MARGIN,
+    within: IntoColumns | None = None,
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
 ) -> FrameT:
     """Test how the weighted AUC and rates of each group differ from those of a reference.
 
@@ -72,6 +82,23 @@ def group_gaps(
         ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
         are reported but not tested, and such a group cannot be ``"best"``. A row with a frequency
         weight counts that many times.
+    margin
+        Gaps of less than this are taken for none: the verdict ``"alike"`` says that a gap is
+        within the margin on either side. Between 0 and 1.
+    within
+        One or several columns or expressions, such as a job, a site or a credit band, whose values
+        are strata; null is one of them. A group is compared with its reference within each
+        stratum, and the differences are averaged, so that gaps that come from the strata alone
+        vanish. ``reference`` must be ``"rest"``, ``"best"`` (by the AUC without strata) or a
+        group, ``method`` ``"score"``, and ``cluster``, ``strata`` and ``fpc`` None. Plans compute
+        this, whatever the engine.
+    cluster, strata, fpc, lonely
+        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
+        there is one stratum. Intervals and tests of all gaps then use the variances of the design,
+        with the correlation of groups that share units, and Student's t; each p-value belongs to
+        the level at which the interval just excludes 0. Degrees of freedom are those of `summary`
+        for the group or for its reference, whichever has fewer. ``method`` must be ``"score"``,
+        ``reference`` neither ``"rest_pooled"`` nor ``"overall_pooled"``, and ``within`` None.
 
     Returns
     -------
@@ -81,12 +108,27 @@ def group_gaps(
         auc_reference, auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low,
         auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null.
         The columns of a gap are also null for the reference group itself and where there is no
-        reference; the standard error also where a class has one row. With ``"logit-t"`` they are
-        null where a variance is unknown or, with perfect separation, 0. With a ``threshold``
-        there follow, for each of ``selection_rate, tpr, fpr, ppv, npv``, the rate and, prefixed
-        by its name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``, ``_gap_p_value``,
-        ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's), ``_ratio_low``,
-        ``_ratio_high``. P-values are adjusted for all tests of the table together.
+        reference; the standard error also where a class has one row. With ``"logit-t"``, and with
+        ``"overall_pooled"``, they are null where a variance is unknown or, with perfect separation,
+        0. With a ``threshold`` there follow, for each of ``selection_rate, tpr, fpr, ppv, npv``,
+        the rate and, prefixed by its name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``,
+        ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's),
+        ``_ratio_low``, ``_ratio_high``. A ratio and its limits are null where the reference's rate
+        is 0, the upper limit also where it is infinite. Limits and tests are null where squares of
+        the weights overflow or underflow. P-values are adjusted for all tests of the table
+        together. Last come, for the AUC and each rate, ``_gap_detectable`` (Float64), the smallest
+        gap below the reference that would have been found with a probability of 80 %, and
+        ``_gap_verdict`` (String): ``"alike"``, ``"different"`` or ``"too little data"``. The first
+        is null where no gap could have been found or the gap is not tested; both are null where
+        there is no gap.
+        With ``within`` all these are averages over the strata in which a group and its reference
+        have rows of the metric (``n_pos`` and ``n_neg`` count all rows): a rate and its
+        ``_reference`` are directly standardised rates with common weights. After them come
+        ``within_weight_share``, the share of the group's weight in strata where the reference has
+        rows, and, for the AUC and each rate, ``_gap_crude``, the gap without strata, and
+        ``_gap_explained``, the share of it that the strata explain, 1 minus the gap divided by
+        that without strata. It may be negative or above 1, and is null where the interval of the
+        gap without strata includes 0. Ratios are also null where every row is an outcome.
 
     Raises
     ------
@@ -104,12 +146,33 @@ def group_gaps(
     what the group's rows and what the others add to it. With ``"logit-t"`` degrees of freedom are
     Satterthwaite's, and the p-value of ``"overall_pooled"`` is the larger of its own and of that
     of the complement's. Groups are compared within each model. The cost does not grow with the
-    number of groups.
+    number of groups; for a survey it grows with their number times that of sampling units.
+
+    Rates are compared by the z-test with their pooled variance, for effective sample sizes. Where
+    fewer than five rows are expected in a cell of the table of four, it is Fisher's exact test with
+    the mid-p [5]_; with weights, where effective numbers are not whole, such a test has no p-value.
+
+    Verdicts divide ``1 - level`` by the number of tests in the table (unless ``adjust="none"``).
+    A gap is ``"alike"`` if two one-sided tests at that level reject that it is as large as the
+    margin in either direction [3]_: the interval at a confidence of 1 minus twice that level lies
+    inside the margin. Otherwise it is ``"different"`` if its adjusted p-value is at most ``1 -
+    level``, else ``"too little data"``, as is any gap with fewer than ``min_rows``. AUCs use
+    their score-type intervals for this whatever the ``method``, widened as the table's where
+    scores are binned. The detectable gap is that of one such two-sided test; to ``"overall"`` it
+    is shrunk like the gap.
+
+    Strata have the weights ``u * v / (u + v)``: of the weights u and v of the group and its
+    reference in a rate, those of Mantel and Haenszel [4]_, and of their weights of pairs for an
+    AUC. The limits of an average rate are Wilson's for the effective size that its variance
+    implies, and p-values of rates too belong to the level at which the interval just excludes 0.
 
     References
     ----------
     .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
     .. [2] Zou, G. Y. (2007), Psychological Methods 12, 399-413.
+    .. [3] Schuirmann, D. J. (1987), J. Pharmacokinet. Biopharm. 15, 657-680.
+    .. [4] Mantel, N. & Haenszel, W. (1959), J. Natl. Cancer Inst. 22, 719-748.
+    .. [5] Lancaster, H. O. (1961), J. Am. Stat. Assoc. 56, 223-234.
 
     Examples
     --------
@@ -140,10 +203,29 @@ def group_gaps(
     limit: float | None
     limit = None if threshold is None else arguments.number("threshold", threshold) + 0.0
     columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
-    rows = read_rows(frame, label, score, weight, by, pos_label)
+    columns += verdict_columns(rates=limit is not None)
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    design = survey if survey.given else None
+    by_strata: list[str] = []
+    if within is None:
+        rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+    else:
+        survey.require_none("within")
+        check_within(reference, method)
+        columns += within_columns(rates=limit is not None)
+        rows, by_strata = read_rows_within(frame, label, score, weight, by, pos_label, within)
     thresholds = None if limit is None else common_threshold(rows, limit)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
-    tests = GapTests(level, weight_type, adjust, least, method)
+    if design is not None and method != "score":
+        msg = f"`method` must be 'score' with `cluster`, `strata` or `fpc`; found {method!r}"
+        raise ValueError(msg)
+    check_margin(margin)
+    tests = GapTests(
+        level, weight_type, adjust, least, method, margin=margin, designed=survey.given
+    )
+    if by_strata:
+        gaps = GapsWithinStrata(rows, by_strata, reference, thresholds, tests)
+        return like_input(frame, gaps.groups.result(gaps.table(), columns))
     table = measure_gaps(rows, reference, thresholds, tests)
     return like_input(frame, rows.result(table, columns))

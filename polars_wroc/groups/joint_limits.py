@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.stats.differences import Estimate, Limits, difference_limits, ratio_limits
-from polars_wroc.stats.distributions import chi_squared_p_value
+from polars_wroc.stats.distributions import chi_squared_p_value, f_p_value, student_score
 from polars_wroc.stats.studentized_range import simultaneous_quantile
 
 JOINT_COLUMNS = ("joint_low", "joint_high", "p_value")
@@ -33,14 +33,16 @@ class Compared(NamedTuple):
     """A metric that a criterion compares between groups.
 
     ``table`` has a row for each group with the column ``metric``, null where it is left out.
-    ``limits`` are those of a group at a quantile of the normal distribution, and ``size`` is its
-    effective sample size, null where the metric is no proportion.
+    ``limits`` are those of a group at a quantile, and ``size`` is its effective sample size, null
+    where the metric is no proportion. By the design of a survey variances have ``df`` degrees of
+    freedom, and the quantile is Student's.
     """
 
     metric: str
     table: pl.LazyFrame
     limits: Callable[[pl.Expr], Limits]
     size: pl.Expr
+    df: pl.Expr | None = None
 
 
 def largest_gaps(
@@ -60,7 +62,8 @@ def largest_gaps(
     groups = pl.concat(estimates).with_row_index(_GROUP).cache()
     keys = [*partition_keys, *_KEYS]
     limits = pl.concat([_of_pairs(groups, keys), _of_ends(groups, keys)])
-    of_metrics = join_on_keys(limits, _alike(groups, keys), keys)
+    designed = any(one.df is not None for several in criteria.values() for one in several)
+    of_metrics = join_on_keys(limits, _alike(groups, keys, designed=designed), keys)
     metrics = {criterion: len(several) for criterion, several in criteria.items()}
     return _worst(of_metrics, [*partition_keys, _CRITERION], metrics)
 
@@ -73,6 +76,9 @@ def _with_limits(
     groups = over(pl.len(), partition_keys)
     counted = known.with_columns(groups.alias(_GROUPS))
     counted = counted.with_columns(simultaneous_quantile(level, pl.col(_GROUPS)).alias(_QUANTILE))
+    if compared.df is not None:
+        students = student_score(pl.col(_QUANTILE), compared.df)
+        counted = counted.with_columns(students.alias(_QUANTILE))
     limits = compared.limits(pl.col(_QUANTILE))
     return counted.select(
         *partition_keys,
@@ -83,6 +89,7 @@ def _with_limits(
         low=limits.low,
         high=limits.high,
         size=compared.size,
+        df=pl.lit(None, pl.Float64) if compared.df is None else compared.df,
     )
 
 
@@ -115,14 +122,25 @@ def _of_ends(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def _known_ends(
     table: pl.LazyFrame, keys: Sequence[str], ends: tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]
 ) -> pl.LazyFrame:
-    """Aggregate the limits of a criterion; null unless every group has limits."""
-    known = pl.when(pl.col("low").null_count() == 0)
-    columns = {name: known.then(end) for name, end in zip(_ENDS, ends, strict=True)}
+    """Aggregate the limits of a criterion; null unless every group has limits.
+
+    Those of ratios also where all values are 0.
+    """
+    known = pl.col("low").null_count() == 0
+    defined = {"difference": known, "ratio": known & (pl.col("value").max() > 0)}
+    columns = {
+        name: pl.when(defined[name.partition("_")[0]]).then(end)
+        for name, end in zip(_ENDS, ends, strict=True)
+    }
     return table.group_by(keys, maintain_order=True).agg(**columns)
 
 
-def _alike(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Test that all groups have the same proportion, by chi-squared with effective sizes."""
+def _alike(groups: pl.LazyFrame, keys: Sequence[str], *, designed: bool) -> pl.LazyFrame:
+    """Test that all groups have the same proportion, by chi-squared with effective sizes.
+
+    By the design of a survey the statistic has an estimated variance, with the degrees of freedom
+    of the group that has most.
+    """
     value, size = pl.col("value"), pl.col("size")
     mean = over((size * value).sum(), keys) / over(size.sum(), keys)
     measured = groups.with_columns(mean=mean)
@@ -132,9 +150,13 @@ def _alike(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     # Without variance all groups are alike.
     tested = known.then(pl.when((mean * (1 - mean)).first() > 0).then(statistic).otherwise(0.0))
     sums = measured.group_by(keys, maintain_order=True).agg(
-        statistic=tested, df=pl.len().cast(pl.Int64) - 1
+        statistic=tested,
+        df=pl.len().cast(pl.Int64) - 1,
+        df_of_variance=pl.col("df").max(),
     )
     p_value = chi_squared_p_value(pl.col("statistic"), pl.col("df"))
+    if designed:
+        p_value = f_p_value(pl.col("statistic"), pl.col("df"), pl.col("df_of_variance"))
     return sums.select(*keys, p_value=p_value)
 
 

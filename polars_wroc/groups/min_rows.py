@@ -14,8 +14,16 @@ from polars_wroc.plans.by_keys import over
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
+# A struct of booleans: for each metric, whether the group has enough rows for it and, with the
+# suffix ``_gap``, for its test.
+ENOUGH_ROWS = "__enough_rows"
 # Metrics whose gaps between groups are measured.
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
+
+
+def compared_metrics(*, rates: bool) -> tuple[str, ...]:
+    """Name the metrics whose gaps are measured: the AUC and, with a threshold, the rates."""
+    return tuple(GAP_METRICS) if rates else (ROC_AUC.column,)
 
 
 def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:

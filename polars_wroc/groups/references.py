@@ -27,7 +27,8 @@ IsReference = Callable[[pl.Expr], pl.Expr]
 class Difference(NamedTuple):
     """Columns of the difference of an AUC from that of its reference.
 
-    It depends on `OWN` and `OTHER` with the two scales. ``slack`` is the largest change that score
+    It depends on `OWN` and `OTHER` with the two scales. It is a ``share`` of the difference from
+    another AUC, where the reference includes the group. ``slack`` is the largest change that score
     bins can make to it.
     """
 
@@ -35,7 +36,25 @@ class Difference(NamedTuple):
     difference: str
     scale_own: str
     scale_other: str
+    share: str
     slack: str
+
+
+class UnitWeights(NamedTuple):
+    """How the reference of a group adds up sampling units.
+
+    It adds up the units of all groups, each times the weight ``given`` to its group, leaves out
+    those of the group itself times ``left_out``, and divides by the ``total``.
+    """
+
+    given: pl.Expr
+    left_out: pl.Expr
+    total: pl.Expr
+
+
+def other_name(name: str) -> str:
+    """Name a cell or a metric of the reference."""
+    return f"__other_{name}"
 
 
 DIFFERENCE = Difference(*(f"__{part}" for part in Difference._fields))
@@ -67,7 +86,7 @@ class Reference(ABC):
 
     @abstractmethod
     def walk_sums(self) -> dict[str, pl.Expr]:
-        """Name the sums of a compiled walk as `aggregates` does."""
+        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
 
     @property
     def needs_all(self) -> bool:
@@ -101,6 +120,14 @@ class Reference(ABC):
         return auc_difference_test(own, other, variance, level)
 
     @abstractmethod
+    def auc_weights(self) -> UnitWeights:
+        """Weights of the influences of units on the AUCs of groups."""
+
+    @abstractmethod
+    def row_weights(self) -> UnitWeights:
+        """Weights of the cells of units."""
+
+    @abstractmethod
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Compute a cell of the reference from that of each group."""
 
@@ -115,6 +142,11 @@ class Reference(ABC):
     def to_others(self, gap: pl.Expr) -> pl.Expr:
         """Return the gap; null for the reference group itself."""
         return gap
+
+    @property
+    def is_reference(self) -> pl.Expr:
+        """Whether a group is the reference."""
+        return pl.lit(value=False)
 
     def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:  # noqa: ARG002
         """Add `REPEATED`, true where two groups that are compared with each other share a test."""
@@ -132,6 +164,11 @@ class ReferenceGroup(Reference):
         self._is_reference = is_reference
 
     @property
+    def is_reference(self) -> pl.Expr:
+        """Whether a group is the reference."""
+        return self._is_reference(pl.col(OWN.column("auc")))
+
+    @property
     def _own(self) -> AucSums:
         return AucSums("own", self.units)
 
@@ -140,7 +177,7 @@ class ReferenceGroup(Reference):
         return self._own.sums(curve)
 
     def walk_sums(self) -> dict[str, pl.Expr]:
-        """Name the sums of a walk so."""
+        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
         return self._own.walk_sums()
 
     @property
@@ -162,6 +199,15 @@ class ReferenceGroup(Reference):
         difference = columns[DIFFERENCE.difference]
         is_other = pl.when(~self._is_reference(field(OWN.column("auc"))))
         return columns | {DIFFERENCE.difference: is_other.then(difference)}
+
+    def auc_weights(self) -> UnitWeights:
+        """Count the units of the reference group alone."""
+        is_reference = self._is_reference(pl.col(OWN.column("auc"))).cast(pl.Float64)
+        return UnitWeights(is_reference, pl.lit(0.0), pl.lit(1.0))
+
+    def row_weights(self) -> UnitWeights:
+        """Count the cells of the reference group alone."""
+        return self.auc_weights()
 
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Return the cell of the reference group."""
@@ -195,5 +241,6 @@ def independent_difference(field: Fields) -> dict[str, pl.Expr]:
         DIFFERENCE.difference: other["one_minus_auc"] - own["one_minus_auc"],
         DIFFERENCE.scale_own: pl.lit(1.0),
         DIFFERENCE.scale_other: pl.lit(1.0),
+        DIFFERENCE.share: pl.lit(1.0),
         DIFFERENCE.slack: own["slack"] + other["slack"],
     }

@@ -23,6 +23,7 @@ from polars_wroc.groups.references import (
     DIFFERENCE,
     REPEATED,
     Reference,
+    UnitWeights,
     independent_difference,
     own_parts,
 )
@@ -42,6 +43,10 @@ _ROUNDING = 1e-14
 class _Others(Reference):
     """A reference that depends on all rows of the other groups; their rates are pooled."""
 
+    def row_weights(self) -> UnitWeights:
+        """Leave out the units of the group."""
+        return UnitWeights(pl.lit(1.0), pl.lit(1.0), pl.lit(1.0))
+
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Subtract the group's cell from the overall one; a difference within rounding is 0."""
         overall = over(own.sum(), self.partition_keys)
@@ -51,6 +56,14 @@ class _Others(Reference):
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Count the rows of the other groups."""
         return outside(self.partition_keys)(own)
+
+
+class _OfAll(_Others):
+    """A reference that includes the group."""
+
+    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
+        """Proportion of the group in all rows."""
+        return own / (own + others)
 
 
 class _Within(_Others):
@@ -74,8 +87,12 @@ class _Within(_Others):
         return self._own.sums(curve)
 
     def walk_sums(self) -> dict[str, pl.Expr]:
-        """Name the sums of a walk so."""
+        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
         return self._own.walk_sums()
+
+    def auc_weights(self) -> UnitWeights:
+        """Weight the groups by their pairs."""
+        return UnitWeights(pl.col(PAIRS), pl.col(PAIRS), pl.col(OTHER_PAIRS))
 
     @property
     def steps(self) -> list[Step]:
@@ -94,7 +111,7 @@ class Rest(_Within):
     """The other groups: the mean of their AUCs, and the rates of all their rows."""
 
 
-class Overall(_Within):
+class Overall(_OfAll, _Within):
     """All groups, the group itself included: the mean of their AUCs, and the rates of all rows.
 
     A group differs from them only through the other groups.
@@ -115,19 +132,16 @@ class Overall(_Within):
             DIFFERENCE.difference: difference,
             DIFFERENCE.scale_own: share,
             DIFFERENCE.scale_other: share,
+            DIFFERENCE.share: share,
             DIFFERENCE.slack: share * columns[DIFFERENCE.slack],
         }
 
     def logit_test(self, level: float) -> dict[str, pl.Expr]:
-        """Do the same as with the other groups, with the difference shrunk."""
+        """Test the difference from the other groups; shrink it and its limits by their share."""
         parts = super().logit_test(level)
         share = pl.col(DIFFERENCE.scale_own)
         shrunk = {name: share * value for name, value in parts.items() if name != "p_value"}
         return parts | shrunk
-
-    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
-        """Proportion of the group in all rows."""
-        return own / (own + others)
 
 
 class _Pooled(_Others):
@@ -136,6 +150,15 @@ class _Pooled(_Others):
     @property
     def _sums(self) -> RestSums:
         return RestSums(self.partition_keys, self.units)
+
+    def auc_weights(self) -> UnitWeights:
+        """Raise, since the influences on pairs of rows of different groups are not known."""
+        found = "overall_pooled" if isinstance(self, _OfAll) else "rest_pooled"
+        msg = (
+            "`reference` must not be 'rest_pooled' or 'overall_pooled' for a survey design; "
+            f"found {found!r}"
+        )
+        raise ValueError(msg)
 
     def place_among_all(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
         """Add the weights that each row misranks overall, and that all rows misrank with it."""
@@ -150,7 +173,7 @@ class _Pooled(_Others):
         return self._sums.to_add_up(sums)
 
     def walk_sums(self) -> dict[str, pl.Expr]:
-        """Name the sums of a walk so."""
+        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
         return self._sums.walk_sums()
 
     @property
@@ -201,7 +224,7 @@ class RestPooled(_Pooled):
         return _one_test_of_two(gaps, p_values, self.partition_keys)
 
 
-class OverallPooled(_Pooled):
+class OverallPooled(_OfAll, _Pooled):
     """All rows, the group's own included, also in pairs of rows of different groups.
 
     A group differs from them only through its complement, which may be small.
@@ -224,17 +247,18 @@ class OverallPooled(_Pooled):
         overall = self._sums.overall.parts(field)
         own, other = (field(each.column("variance")) for each in (OWN, OTHER))
         inside, outside = self._variances(field)
+        # Perfect AUCs of a group and its complement say nothing of how precise the overall AUC is.
+        known = pl.when(((own > 0) | (inside == 0)) & ((other > 0) | (outside == 0)))
         difference = overall["one_minus_auc"] - field(OWN.column("one_minus_auc"))
         return columns | {
             DIFFERENCE.reference_auc: overall["auc"],
             DIFFERENCE.difference: difference,
-            # A variance next to 0 tells no more than one of 0.
-            DIFFERENCE.scale_own: pl.when(own > 0)
-            .then((inside / own).sqrt().clip(upper_bound=1.0))
-            .otherwise(1.0),
-            DIFFERENCE.scale_other: pl.when(other > 0)
-            .then((outside / other).sqrt())
-            .otherwise(0.0),
+            DIFFERENCE.scale_own: known.then(
+                pl.when(own > 0).then((inside / own).sqrt()).otherwise(1)
+            ),
+            DIFFERENCE.scale_other: known.then(
+                pl.when(other > 0).then((outside / other).sqrt()).otherwise(0)
+            ),
         }
 
     def _variances(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
@@ -298,6 +322,10 @@ class OverallPooled(_Pooled):
         return (
             parts | limits | {"p_value": tested.then(pl.max_horizontal(parts["p_value"], of_rest))}
         )
+
+
+def _root_of_ratio(part: pl.Expr, whole: pl.Expr, otherwise: float) -> pl.Expr:
+    return pl.when(whole > 0).then((part / whole).sqrt()).otherwise(otherwise)
 
 
 def _one_test_of_two(

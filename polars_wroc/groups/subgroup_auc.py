@@ -15,7 +15,7 @@ from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.group_numbers import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, like_input

@@ -95,6 +95,16 @@ def flag(argument: str, value: object) -> None:
         reject_type(argument, "be True or False", value)
 
 
+def given(**values: object) -> list[str]:
+    """Return the names of the arguments that are not None."""
+    return [name for name, value in values.items() if value is not None]
+
+
+def named(arguments: Iterable[str]) -> str:
+    """Write the names of arguments for a message."""
+    return " and ".join(f"`{name}`" for name in arguments) or "none"
+
+
 def check_text(argument: str, value: str) -> None:
     """Check that a text can be written in UTF-8."""
     try:

@@ -3,8 +3,8 @@
 Label, score and weight become two expressions. The *score* is null where the row is missing. The
 *signed weight* is the row's weight, positive for a positive row and negative for a negative one,
 and null where the row is missing. Where needed there are more columns: whether the label is 0, the
-row's cluster, and for a row that represents several their number, the sums of powers of their
-weights and the range of their scores.
+row's cluster and stratum, and for a row that represents several their number, the sums of powers of
+their weights and the range of their scores.
 
 A wrong type raises when the plan is built. A wrong value raises when the plan runs, without a
 Python callback: the message is cast to a number, which fails, and only invalid rows have a
@@ -31,6 +31,8 @@ ROW_WEIGHT = "__weight"
 WEIGHT = "__signed_weight"
 ZERO_LABEL = "__zero_label"
 CLUSTER = "__cluster"
+# The stratum of a survey; clusters of different strata are different.
+STRATUM = "__stratum"
 # Different decimals of at most so many digits are different floats.
 FLOAT_DIGITS = 15
 # Of a row that represents several: their number, and the sums of their squared and cubed weights.
@@ -106,7 +108,7 @@ def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) ->
     side = pl.when(positive).then(one).when(negative).then(-one)
     signed = pl.when(~missing).then(one) * side
     if weight is not None:
-        signed *= _weights(weight)
+        signed *= valid_weights(weight)
     return Observations(pl.when(signed.is_not_null()).then(value), signed, zero)
 
 
@@ -165,10 +167,11 @@ def number_type(dtype: pl.DataType) -> pl.DataType:
     return dtype
 
 
-def _weights(weight: Typed) -> pl.Expr:
+def valid_weights(weight: Typed) -> pl.Expr:
+    """Check that weights are finite and zero or more; null stays."""
     value = numeric(weight).cast(pl.Float64)
     bad = ~((value >= 0) & value.is_finite())
-    return _checked(value, bad, "`weight` must be finite and zero or more", weight)
+    return _checked(value, bad, f"`{weight.argument}` must be finite and zero or more", weight)
 
 
 def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:

@@ -14,6 +14,7 @@ from polars_wroc.inputs.columns import (
     LABEL,
     ROW_WEIGHT,
     SCORE,
+    STRATUM,
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
@@ -26,8 +27,11 @@ from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.missing import MissingRows, has_no_score, missing_marks
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
 from polars_wroc.inputs.names import MODEL, internal_keys
-from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
+from polars_wroc.inputs.rows import IntoColumns, Replicates, Rows, RowSource
+from polars_wroc.inputs.sampled_columns import replicate_columns, unit_columns
 from polars_wroc.inputs.score_types import in_one_type, precision
+from polars_wroc.inputs.survey_design import SurveyArguments, SurveyDesign, with_design
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import compiled_when
 
@@ -47,6 +51,8 @@ def read_rows(
     pos_label: object,
     *,
     cluster: IntoColumn | None = None,
+    survey: SurveyArguments | None = None,
+    replicate_weights: ReplicateWeights | None = None,
     each_a_cluster: bool = False,
     mark_missing: bool = False,
 ) -> Rows:
@@ -54,11 +60,12 @@ def read_rows(
 
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
-    models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame.
+    models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
+    design, which plans use and the compiled engine does not know.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else _named_keys(by, frame.groups))
-    columns = _read(frame, label, score, weight, by, cluster)
+    columns = _read(frame, label, score, weight, by, cluster, survey, replicate_weights)
     if each_a_cluster:
         columns = _numbered(columns)
     selected, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
@@ -87,8 +94,35 @@ def read_rows(
         keys,
         [MODEL] if columns.several else [],
         names=columns.keys,
-        compiled=compiled_when(frame),
+        compiled=None if columns.design or columns.replicates else compiled_when(frame),
+        design=columns.design,
+        replicates=columns.replicates,
     )
+
+
+def read_rows_within(
+    frame: pl.DataFrame | pl.LazyFrame | RowSource,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns,
+    pos_label: object,
+    within: IntoColumns,
+) -> tuple[Rows, list[str]]:
+    """Return the rows grouped by the columns of ``by`` and ``within``, and the keys of the latter.
+
+    The first keys are those of ``by``.
+    """
+    groups = read_rows(frame, label, score, weight, by, pos_label).group_names
+    table = frame.groups if isinstance(frame, RowSource) else frame.lazy()
+    strata = named_columns("within", within, table)
+    if both := sorted(strata.keys() & set(groups)):
+        msg = f"`within` must not name a column of `by`; found {both[0]!r} in both"
+        raise ValueError(msg)
+    keys = named_columns("by", by, table) | strata
+    every = [column.alias(name) for name, column in keys.items()]
+    rows = read_rows(frame, label, score, weight, every, pos_label)
+    return rows, rows.group_keys[len(groups) :]
 
 
 def read_paired_rows(
@@ -100,12 +134,13 @@ def read_paired_rows(
     pos_label: object,
     *,
     cluster: IntoColumn | None = None,
+    survey: SurveyArguments | None = None,
 ) -> tuple[Rows, list[str]]:
     """Return the rows with a column for each score, and the names of the models.
 
     The scores are in the columns `score_column`. A row with any score missing is missing.
     """
-    columns = _read(frame, label, score, weight, by, cluster)
+    columns = _read(frame, label, score, weight, by, cluster, survey)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
         msg = f"`score` must hold two or more columns to compare; found {columns.models}"
         raise ValueError(msg)
@@ -116,7 +151,13 @@ def read_paired_rows(
         pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
     ]
     observed = columns.frame.select(*columns.keys, *scores, *_other_columns(columns, first))
-    rows = Rows(observed, [*columns.keys], names=columns.keys, compiled=compiled_when(frame))
+    rows = Rows(
+        observed,
+        [*columns.keys],
+        names=columns.keys,
+        compiled=None if columns.design else compiled_when(frame),
+        design=columns.design,
+    )
     return rows, columns.models
 
 
@@ -166,6 +207,8 @@ class _Columns(NamedTuple):
     scores: list[Typed]
     weight: Typed | None
     clustered: bool
+    design: SurveyDesign | None
+    replicates: Replicates | None
 
 
 def _read(
@@ -175,6 +218,8 @@ def _read(
     weight: IntoColumn | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
+    survey: SurveyArguments | None = None,
+    replicate_weights: ReplicateWeights | None = None,
 ) -> _Columns:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         kind = type(frame)
@@ -195,14 +240,23 @@ def _read(
     named = {LABEL: typed_column("label", as_column("label", label), lazy)}
     if weight is not None:
         named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
-    if cluster is not None:
-        named[CLUSTER] = typed_column("cluster", as_column("cluster", cluster), lazy)
+    named |= unit_columns(lazy, survey or SurveyArguments(cluster))
+    replicates = None
+    if replicate_weights is not None:
+        of_replicates = replicate_columns(lazy, replicate_weights)
+        replicates = replicate_weights.replicates([*of_replicates])
+        replicates = replicates._replace(shown=[typed.shown for typed in of_replicates.values()])
+        named |= of_replicates
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
     selected = lazy.select(
         *(groups[name].alias(key) for key, name in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
+    design = None
+    if survey is not None:
+        # Before any row is left out.
+        selected, design = with_design(selected, survey.lonely)
     if weight is not None and _may_be_zero(frame, named[ROW_WEIGHT]):
         # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
@@ -215,7 +269,9 @@ def _read(
         label=named[LABEL],
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
-        clustered=cluster is not None,
+        clustered=cluster is not None or design is not None,
+        design=design,
+        replicates=replicates,
     )
 
 
@@ -245,6 +301,10 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
         carried.append(seen.zero_label.alias(ZERO_LABEL))
     if columns.clustered:
         carried.append(pl.col(CLUSTER))
+    if columns.design is not None:
+        carried.append(pl.col(STRATUM))
+    if columns.replicates is not None:
+        carried += [pl.col(name) for name in columns.replicates.columns]
     return carried
 
 

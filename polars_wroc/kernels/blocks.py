@@ -185,7 +185,7 @@ def _add_classes(
     b: int,
     sums: Array,
 ) -> None:
-    """Do the same with squares, numbers of rows and scores."""
+    """Add up `UNRANKED_SUMS` in each block."""
     is_float, is_unsigned = key_bits.of_signed == ZERO, key_bits.of_signed == ~ZERO
     # The same 64 bits.
     held = np.empty(1, np.uint64)

@@ -223,7 +223,7 @@ def _scatter(
 
 @kernel
 def _sort_parts(first: Array, a: int, b: int, keys: Array, signed: Array, carried: Carried) -> None:
-    """Sort each part by cells of its own range; larger cells wait on a stack for the same."""
+    """Sort each part by cells of its own range; large cells wait on a stack to be divided."""
     longest = ZERO
     for part in range(U(a), U(b)):
         longest = max(longest, first[part + ONE] - first[part])

@@ -19,7 +19,7 @@ from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.ranking.walk_sums import walk_sum
-from polars_wroc.stats.proportions import effective_sample_size, is_exact
+from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact
 
 Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 
@@ -27,8 +27,6 @@ Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 _SUMS = ("weight", "squares", "cubes", "first", "second")
 # Below this proportion of its terms the denominator of a class's factor is 0: it has one unit.
 _ONE_UNIT = 1e-12
-# Below this proportion of its terms a difference of sums is rounding error.
-ROUNDING = 1e-13
 
 
 class Moments(NamedTuple):

@@ -8,15 +8,9 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.counts.binned_rows import pool_in_bins
-from polars_wroc.counts.binning import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_bounds import curve_bounds
-from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.ranking.areas import (
     WHOLE_RANGE,
     LinePieces,
@@ -27,8 +21,6 @@ from polars_wroc.ranking.areas import (
     total,
 )
 from polars_wroc.ranking.curve import Curve, fold
-from polars_wroc.ranking.placements import row_curve
-from polars_wroc.ranking.reduce_placed import reduce_placed
 
 
 def partial_auc(
@@ -89,68 +81,6 @@ def partial_auc(
     """
     build = partial(fold, formula=PartialAUC(fpr, tpr, standardize))
     return from_expressions(label, score, weight, pos_label, build).alias("partial_auc")
-
-
-_COLUMNS = ("partial_auc", "partial_auc_low", "partial_auc_high")
-
-
-def partial_aucs(
-    frame: FrameT,
-    label: IntoColumn,
-    score: IntoColumns,
-    *,
-    fpr: Range | None = None,
-    tpr: Range | None = None,
-    standardize: Standardize = False,
-    weight: IntoColumn | None = None,
-    by: IntoColumns | None = None,
-    pos_label: object = None,
-    bins: int | None = None,
-    tolerance: float | None = None,
-) -> FrameT:
-    """Weighted area under a part of the ROC curve of each group.
-
-    Parameters
-    ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label, bins, tolerance
-        As for `summary`.
-    fpr, tpr, standardize
-        Ranges and scale of the area: see `partial_auc`.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them comes
-        ``partial_auc`` (Float64), null where a class has no weight; with ``bins`` or
-        ``tolerance`` also ``partial_auc_low, partial_auc_high``: the exact area lies between
-        them, but for rounding in the last digits.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary` and `partial_auc`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> wroc.partial_aucs(df, "y", "s", fpr=(0.0, 0.5)).item()
-    0.25
-    """
-    area = PartialAUC(fpr, tpr, standardize)
-    rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label)
-    rows = pool_in_bins(rows, Binning(bins, tolerance))
-    curves: list[Curve] = [row_curve()]
-    if rows.binned:
-        curves += curve_bounds(row_curve(), over_tpr=fpr is None)
-    areas: dict[str, pl.Expr]
-    areas = {name: area(curve) for name, curve in zip(_COLUMNS, curves, strict=False)}
-    table = reduce_placed(rows, lambda placed: placed.aggregate(areas), reproducible=False)
-    return like_input(frame, rows.result(table, [*areas]))
 
 
 Standardize: TypeAlias = bool | Literal["mean"]

@@ -16,9 +16,9 @@ import polars as pl
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, IntoColumn
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
+from polars_wroc.metrics.auc_interval import AreaMethod, Interval, IntervalOptions
 from polars_wroc.metrics.partial_auc import PartialAUC
-from polars_wroc.metrics.roc_auc_ci import AreaMethod, Interval, IntervalOptions
-from polars_wroc.plans.steps import Fields, Step, as_struct, in_struct, let
+from polars_wroc.plans.steps import Fields, as_struct, in_struct, let
 from polars_wroc.ranking.areas import WHOLE_RANGE, LinePieces, Range
 from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.placements import (
@@ -56,10 +56,25 @@ class LinearisedArea:
     fpr: Range | None
     tpr: Range | None
 
-    @property
-    def steps(self) -> list[Step]:
-        """Steps to the columns of `placements`; each keeps only what later steps need."""
-        return [self._segments, self._placements]
+    def placed_in_lists(self, rows: pl.Expr, *carried: str) -> pl.Expr:
+        """Compute the columns of `placements` in lists of rows; keep the ``carried``."""
+        field = pl.element().struct.field
+        placed = placements_in_lists(rows, *carried)
+        # Each step keeps only what later ones need.
+        for step in (self._segments, self._placements):
+            kept = {name: field(name) for name in carried}
+            placed = placed.list.eval(as_struct(kept | step(field)))
+        return placed
+
+    def sums(self, interval: Interval, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate placed rows to the sums that the steps of the interval need."""
+        placements = self.placements(field)
+        (weight, placement), (other, _) = placements
+        known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
+        one_minus_auc = _without_rounding(known / weight.sum())
+        return interval.sums_of(
+            1 - one_minus_auc, one_minus_auc, placements, field, self.misranked(field)
+        )
 
     def placements(self, field: Fields) -> Placements:
         """Placement values: 1 minus a row's contribution as a proportion of the largest area."""
@@ -83,6 +98,27 @@ class LinearisedArea:
     def has_score_interval(self) -> bool:
         """Whether there is an interval of the score type."""
         return self.is_whole or self.tpr is not None
+
+    def options(
+        self,
+        level: float,
+        method: AreaMethod,
+        weight_type: WeightType,
+        *,
+        clustered: bool = False,
+        designed: bool = False,
+    ) -> IntervalOptions:
+        """Return the options of the interval; ``"logit-t"`` where there is none by score."""
+        if method == "score" and not self.has_score_interval:
+            method = "logit-t"
+        return IntervalOptions(
+            level, method, weight_type, clustered=clustered, fallback=False, designed=designed
+        )
+
+    @property
+    def tpr_of_interval(self) -> Range | None:
+        """The range of true positive rates that the interval needs to know."""
+        return None if self.is_whole else self.tpr
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
@@ -120,6 +156,15 @@ class LinearisedArea:
             return weights | dict(zip(_PLACEMENTS, placements, strict=True))
         misranked = {_MISRANKED: _missed_until(self._range[1], field)}
         return weights | misranked | dict(zip(_PLACEMENTS, reversed(placements), strict=True))
+
+
+def linearised_area(fpr: Range | None, tpr: Range | None) -> LinearisedArea:
+    """Check the ranges, of which there may be one."""
+    if fpr is not None and tpr is not None:
+        msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
+        raise ValueError(msg)
+    checked = PartialAUC(fpr, tpr)
+    return LinearisedArea(checked.fpr, checked.tpr)
 
 
 def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
@@ -199,8 +244,8 @@ def partial_auc_ci(
         (Float64), ``ci_method`` (String: the method used), ``n_eff_pos, n_eff_neg`` (Float64).
         ``ci_low, ci_high`` and ``ci_method`` are null where the interval is not defined: for
         ``"score"``, where a range of true positive rates ends below 1 (use `bootstrap`) or holds
-        fewer than 3 positives, that is where ``n_eff_pos`` times its width is below 3; for other
-        methods, where the variance is 0 or unknown.
+        fewer than 3 positives, that is where their effective number, whatever the clusters, times
+        its width is below 3; for other methods, where the variance is 0 or unknown.
 
     Raises
     ------
@@ -236,16 +281,10 @@ def partial_auc_ci(
     │ 0.25        ┆ 0.086 │
     └─────────────┴───────┘
     """
-    if fpr is not None and tpr is not None:
-        msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
-        raise ValueError(msg)
-    checked = PartialAUC(fpr, tpr)
-    area = LinearisedArea(checked.fpr, checked.tpr)
-    if method == "score" and not area.has_score_interval:
-        method = "logit-t"
+    area = linearised_area(fpr, tpr)
     clustered = cluster is not None
-    options = IntervalOptions(level, method, weight_type, clustered=clustered, fallback=False)
-    interval = options.for_lists(None if area.is_whole else area.tpr)
+    options = area.options(level, method, weight_type, clustered=clustered)
+    interval = options.for_lists(area.tpr_of_interval)
     carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
     build = partial(_interval, area=area, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(
@@ -255,20 +294,11 @@ def partial_auc_ci(
 
 def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
-    carried = [CLUSTER] if interval.options.clustered else []
-    placed = placements_in_lists(rows, *carried)
-    for step in area.steps:
-        kept = {name: field(name) for name in carried}
-        placed = placed.list.eval(as_struct(kept | step(field)))
-    placements = area.placements(field)
+    placed = area.placed_in_lists(rows, *([CLUSTER] if interval.options.clustered else []))
     if interval.options.clustered:
-        placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
-    (weight, placement), (other, _) = placements
-    known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
-    one_minus_auc = _without_rounding(known / weight.sum())
-    sums = interval.sums_of(
-        1 - one_minus_auc, one_minus_auc, placements, field, area.misranked(field)
-    )
+        of_cluster = interval.cluster_sums(area.placements(field))
+        placed = with_cluster_sums_in_lists(placed, of_cluster)
+    sums = area.sums(interval, field)
     steps = [*interval.steps, area.scale]
     return in_struct(placed.list.eval(as_struct(sums)), steps, PARTIAL_COLUMNS)
 

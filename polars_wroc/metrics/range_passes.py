@@ -43,7 +43,7 @@ class RangePasses(ABC):
 
     @property
     def model_keys(self) -> list[str]:
-        """Those of the keys that name the model."""
+        """The key that names the model, if there are several models."""
         return self.parts[0].model_keys
 
     @abstractmethod

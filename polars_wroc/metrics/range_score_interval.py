@@ -30,7 +30,8 @@ class RangeScoreInterval:
     """The interval of a partial AUC, as a proportion of that of a perfect score.
 
     ``auc``, ``one_minus_auc`` and the ``moments`` are columns, as for `ScoreInterval`, and so are
-    the total ``weight`` of the positives and their effective number, ``size``.
+    the total ``weight`` of the positives, their effective number, ``size``, and the
+    ``design_effect`` of correlated rows.
     """
 
     auc: str
@@ -39,19 +40,20 @@ class RangeScoreInterval:
     size: str
     weight: str
     tpr: Range
+    design_effect: str | None = None
 
     @property
     def steps(self) -> list[Step]:
         """Steps from the moments and `misranked_sums` to the column of the inverse size."""
         return [self._misranked, self._pseudo, self._inverse_size]
 
-    def limits(self, field: Fields, quantile: pl.Expr, inflation: pl.Expr | float = 1.0) -> Limits:
+    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Confidence limits for a quantile of the normal or of Student's distribution."""
         enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
         # There is no such interval for a range that ends below 1.
-        size = pl.when(enough & (self.tpr[1] == 1)).then(field(_INVERSE_SIZE) * inflation)
+        size = pl.when(enough & (self.tpr[1] == 1)).then(field(_INVERSE_SIZE))
         shares = field(self.auc), field(self.one_minus_auc)
-        return wilson_limits(shares[0], shares, (size, size), quantile)
+        return wilson_limits(*shares, (size, size), quantile, skewness=0.0)
 
     @property
     def _width(self) -> float:
@@ -89,11 +91,14 @@ class RangeScoreInterval:
             number, heavier, pseudo = (field(part + side) for part in (_NUMBER, _HEAVIER, _PSEUDO))
             share = field(names.variance) / spread
             sizes.append(class_inverse_size(number, heavier, pseudo, share)[1])
-        return {_INVERSE_SIZE: sizes[0] + sizes[1]}
+        size = sizes[0] + sizes[1]
+        if self.design_effect is not None:
+            size *= field(self.design_effect)
+        return {_INVERSE_SIZE: size}
 
 
 def misranked_sums(weight: pl.Expr, misranked: pl.Expr, *, equal: bool) -> dict[str, pl.Expr]:
-    """Aggregate the positives to the sums that an interval needs beside those of the variance.
+    """Aggregate the positives to the sums that an interval needs besides those of the variance.
 
     ``misranked`` is the part of a positive that is in the range, times the proportion of the
     negatives above it. With ``equal`` weights a row is as many observations as its weight says.

@@ -1,38 +1,41 @@
-"""Difference of the AUCs of different rows, from the score-type interval of each.
+"""Difference of two AUCs, from the score-type interval of each.
 
 The interval combines the limits of both AUCs. The p-value belongs to the level at which one end of
 the interval is 0, so that the test is significant exactly where the interval excludes 0.
 
-Where the end is 0, the distances of the two AUCs from their limits are the legs of a right triangle
-whose hypotenuse is the difference. Each distance alone gives a quantile in closed form; the ratio
-of the legs is the one at which both quantiles are equal. In its logarithm the equation is nearly
-linear, so that a few secant steps solve it.
+The quantile of that level has no closed form. It is searched for by Chandrupatla's method, which
+interpolates where that is safe and halves the interval otherwise.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.metrics.score_interval import ScoreInterval
+from polars_wroc.metrics.score_interval import ScoreInterval, WilsonInterval, lower_limit
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.stats.differences import Limits, margin
-from polars_wroc.stats.distributions import two_sided_p_value
+from polars_wroc.stats.distributions import student_p_value, two_sided_p_value
 
-# Secant steps: six give all digits of nearly all differences, the others those of the rest.
-_STEPS = 10
-# How fast the equation falls, at least and at most; the largest change of the logarithm in a step.
-_SLOPES, _LONGEST_STEP = (0.2, 1e6), 3.0
-# Instead of a limit of 0, which has an infinite quantile, and of a scale of 0.
-_LEAST, _LEAST_SCALE = 1e-300, 1e-100
-# The logarithm of the second leg divided by the first: now and before the last step, and by how
-# much the quantiles differed then.
-_RATIO, _RATIO_BEFORE, _EXCESS_BEFORE = "__ratio", "__ratio_before", "__excess_before"
-# Between these it lies.
-_LEAST_RATIO, _MOST_RATIO = "__least_ratio", "__most_ratio"
+# Ten steps give all digits of nearly all differences, the others those of the rest.
+_STEPS = 16
+# Instead of a scale of 0, and of a distance of 0 at which the search would have to end.
+_LEAST_SCALE, _LEAST = 1e-100, 1e-300
+# The least share of its inverse size that the variance of an AUC is, where the search starts. Of
+# an inverse size above 1 it is this share of the size itself.
+_LEAST_VARIANCE = 0.01
+# A place u is the quantile ``start * u / (1 - u)``, from 0 to infinity; that of the next step.
+_START, _PLACE = "__search_start", "__search_place"
+# How much larger the distances are at a place than the difference: at the ends of the interval, of
+# which the first is the last place, and at the one that was given up before.
+_ENDS = _NEAR, _FAR, _OLD = "__search_near", "__search_far", "__search_old"
+
+
+def _excess(place: str) -> str:
+    return f"{place}_excess"
 
 
 class _Leg(NamedTuple):
@@ -42,10 +45,7 @@ class _Leg(NamedTuple):
     complement: str
     inverse_size: str
     scale: str
-    longest: str
     distance: str
-    spread: str
-    quantile: str
 
 
 _ONE, _OTHER = (_Leg(*(f"__{part}_{leg}" for part in _Leg._fields)) for leg in ("one", "other"))
@@ -56,14 +56,22 @@ class ScoreDifference:
     """A column ``difference`` of AUCs, which two score-type intervals tell about.
 
     It is the difference of both AUCs, or depends on them with the weights ``scale_one`` and
-    ``scale_other``, which are columns too.
+    ``scale_other``, which are columns too. Without ``correlation``, a column, the AUCs are
+    independent. With ``df``, the column of degrees of freedom, the p-value is that of Student's t.
     """
 
-    one: ScoreInterval
-    other: ScoreInterval
+    one: ScoreInterval | WilsonInterval
+    other: ScoreInterval | WilsonInterval
     difference: str
     scale_one: str
     scale_other: str
+    correlation: str | None = None
+    df: str | None = None
+
+    @property
+    def quantile(self) -> str:
+        """Column of the quantile at which a limit is 0, which `steps` add."""
+        return "__difference_quantile"
 
     @property
     def p_value(self) -> str:
@@ -71,22 +79,32 @@ class ScoreDifference:
         return "__difference_p_value"
 
     @property
+    def intervals(self) -> list[Step]:
+        """Steps to the columns that `limits` needs."""
+        return [*self.one.steps, *self.other.steps]
+
+    @property
     def steps(self) -> list[Step]:
         """Steps from the columns of both intervals to the p-value."""
-        intervals = [*self.one.steps, *self.other.steps]
-        quantiles = [self._distances, self._spreads, self._quantiles]
-        improve = [*quantiles, self._improve] * _STEPS
-        return [*intervals, self._legs, self._start, *improve, *quantiles, self._p_value]
+        search = [self._distances, self._narrow, self._improve] * _STEPS
+        return [*self.intervals, self._legs, self._start, *search, self._p_value]
 
     def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Confidence limits for a quantile of the normal distribution."""
+        return self.combined(
+            field, *(each.limits(field, quantile) for each in (self.one, self.other))
+        )
+
+    def combined(self, field: Fields, one: Limits, other: Limits) -> Limits:
+        """Confidence limits from those of both AUCs."""
         difference = field(self.difference)
-        one, other = (each.limits(field, quantile) for each in (self.one, self.other))
         auc, other_auc = field(self.one.auc), field(self.other.auc)
         scales = field(self.scale_one), field(self.scale_other)
-        below = margin(scales[0] * (auc - one.low), scales[1] * (other.high - other_auc))
-        above = margin(scales[0] * (one.high - auc), scales[1] * (other_auc - other.low))
-        return Limits(difference - below, difference + above)
+        below = [scales[0] * (auc - one.low), scales[1] * (other.high - other_auc)]
+        above = [scales[0] * (one.high - auc), scales[1] * (other_auc - other.low)]
+        return Limits(
+            difference - self._margin(below, field), difference + self._margin(above, field)
+        )
 
     def _legs(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the AUCs as seen from those limits that are between them, as lower limits."""
@@ -98,81 +116,91 @@ class ScoreDifference:
         ):
             auc, complement = field(each.auc), field(each.one_minus_auc)
             low, high = (field(each.inverse_size(side)) for side in ("low", "high"))
-            least = field(scale).clip(lower_bound=_LEAST_SCALE)
             columns |= {
                 leg.auc: seen.then(auc).otherwise(complement),
                 leg.complement: seen.then(complement).otherwise(auc),
                 leg.inverse_size: seen.then(low).otherwise(high),
-                leg.scale: least,
-                leg.longest: difference.abs() / least,
+                leg.scale: field(scale).clip(lower_bound=_LEAST_SCALE),
             }
         return columns
 
     def _start(self, field: Fields) -> dict[str, pl.Expr]:
-        """Start where the legs would have to be if the limits were at equal AUCs."""
-        one, other = (field(leg.inverse_size).sqrt() * field(leg.scale) for leg in (_ONE, _OTHER))
-        start = (other / one).log()
-        none = pl.lit(None, pl.Float64)
+        """Start with the quantile that Wald's intervals would give."""
+        spreads, furthest = [], []
+        for leg in (_ONE, _OTHER):
+            size = field(leg.inverse_size)
+            variance = field(leg.auc) * field(leg.complement)
+            least = _LEAST_VARIANCE * size.clip(upper_bound=1.0)
+            variance = size * pl.max_horizontal(variance, least)
+            spreads.append(field(leg.scale) * variance.sqrt())
+            furthest.append(field(leg.scale) * field(leg.auc))
+        difference = field(self.difference).abs()
+        beyond = self._margin(furthest, field) - difference
         return {
-            _RATIO: start,
-            _RATIO_BEFORE: none,
-            _EXCESS_BEFORE: none,
-            _LEAST_RATIO: -self._largest_ratio(_ONE, field),
-            _MOST_RATIO: self._largest_ratio(_OTHER, field),
+            _START: difference / self._margin(spreads, field).clip(lower_bound=_LEAST),
+            _PLACE: pl.lit(0.5),
+            _NEAR: pl.lit(0.0),
+            _excess(_NEAR): -difference,
+            _FAR: pl.lit(1.0),
+            # Where no limit reaches so far, the search ends at an infinite quantile.
+            _excess(_FAR): beyond.clip(lower_bound=_LEAST),
         }
-
-    def _largest_ratio(self, leg: _Leg, field: Fields) -> pl.Expr:
-        """Return the logarithm of a leg divided by the other if its limit is 0; else infinity."""
-        share = field(leg.auc) / field(leg.longest)
-        least = pl.when(share < 1).then((share / (1 - share**2).sqrt()).log())
-        return least.otherwise(math.inf)
 
     def _distances(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the distances from the limits."""
-        return {
-            leg.distance: field(leg.longest) / (1 + (sign * 2 * field(_RATIO)).exp()).sqrt()
-            for leg, sign in ((_ONE, 1), (_OTHER, -1))
-        }
-
-    def _spreads(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add how far a limit is from the AUC for a quantile of 1."""
+        quantile = _quantile(field(_PLACE), field)
         columns: dict[str, pl.Expr] = {}
-        for leg in (_ONE, _OTHER):
-            distance, size = field(leg.distance), field(leg.inverse_size)
-            low = (field(leg.auc) - distance).clip(lower_bound=_LEAST)
-            columns[leg.spread] = (size * low * (field(leg.complement) + distance)).sqrt()
+        for leg, each in ((_ONE, self.one), (_OTHER, self.other)):
+            auc, complement, size = (field(name) for name in leg[:3])
+            low = lower_limit(auc, complement, size, quantile, each.skewness)
+            columns[leg.distance] = field(leg.scale) * (auc - low).clip(lower_bound=0.0)
         return columns
 
-    def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the quantile that belongs to each distance."""
-        columns: dict[str, pl.Expr] = {}
-        for leg in (_ONE, _OTHER):
-            distance, spread = field(leg.distance), field(leg.spread)
-            shift = (field(leg.complement) - field(leg.auc)).clip(lower_bound=0.0)
-            shift = shift * field(leg.inverse_size) / 12
-            further = distance + shift
-            shifted = 2 * further / (spread + (spread**2 + 4 * shift * further).sqrt())
-            # Limits are shifted for quantiles above 1 only.
-            columns[leg.quantile] = (
-                pl.when(distance > spread).then(shifted).otherwise(distance / spread)
-            )
+    def _narrow(self, field: Fields) -> dict[str, pl.Expr]:
+        """Replace one end of the interval by the last place."""
+        excess = self._margin([field(leg.distance) for leg in (_ONE, _OTHER)], field)
+        excess -= field(self.difference).abs()
+        same = pl.when((excess < 0) == (field(_excess(_NEAR)) < 0))
+        columns = {_NEAR: field(_PLACE), _excess(_NEAR): excess}
+        for name in (str, _excess):
+            near, far = field(name(_NEAR)), field(name(_FAR))
+            columns[name(_FAR)] = same.then(far).otherwise(near)
+            columns[name(_OLD)] = same.then(near).otherwise(far)
         return columns
 
     def _improve(self, field: Fields) -> dict[str, pl.Expr]:
-        """Choose a ratio at which the quantiles are more nearly equal."""
-        ratio, before = field(_RATIO), field(_RATIO_BEFORE)
-        excess = (field(_ONE.quantile) / field(_OTHER.quantile)).log()
-        slope = (field(_EXCESS_BEFORE) - excess) / (ratio - before)
-        step = excess / pl.when(slope.is_between(*_SLOPES)).then(slope).otherwise(1.0)
-        step = step.clip(-_LONGEST_STEP, _LONGEST_STEP)
-        return {
-            _RATIO: (ratio + step).clip(field(_LEAST_RATIO), field(_MOST_RATIO)),
-            _RATIO_BEFORE: ratio,
-            _EXCESS_BEFORE: excess,
-        }
+        """Choose the next place."""
+        near, far, old = (field(place) for place in _ENDS)
+        at_near, at_far, at_old = (field(_excess(place)) for place in _ENDS)
+        inner, rise = (near - far) / (old - far), (at_near - at_far) / (at_old - at_far)
+        # Otherwise a parabola through the three places, as a function of the excess, turns back.
+        safe = (rise**2 < inner) & ((1 - rise) ** 2 < 1 - inner)
+        share = at_near / (at_far - at_near) * at_old / (at_far - at_old)
+        share += (
+            (old - near) / (far - near) * at_near / (at_old - at_near) * at_far / (at_old - at_far)
+        )
+        share = pl.when(safe & share.is_between(0, 1, closed="none")).then(share).otherwise(0.5)
+        return {_PLACE: near + share * (far - near)}
 
     def _p_value(self, field: Fields) -> dict[str, pl.Expr]:
-        # They are equal, unless a limit is 0 for any larger quantile.
-        quantile = pl.max_horizontal(field(_ONE.quantile), field(_OTHER.quantile))
-        none = pl.when(field(self.difference) == 0).then(1.0)
-        return {self.p_value: none.otherwise(two_sided_p_value(quantile))}
+        nearer = pl.when(field(_excess(_NEAR)).abs() < field(_excess(_FAR)).abs())
+        quantile = _quantile(nearer.then(field(_NEAR)).otherwise(field(_FAR)), field)
+        p_value = two_sided_p_value(quantile)
+        if self.df is not None:
+            p_value = student_p_value(quantile, field(self.df))
+        none = pl.when((field(self.difference) == 0) & field(_START).is_not_null())
+        finite, infinite = pl.when(quantile.is_finite()), pl.when(quantile.is_infinite())
+        return {
+            self.quantile: none.then(0.0).otherwise(finite.then(quantile)),
+            self.p_value: none.then(1.0).otherwise(
+                infinite.then(0.0).otherwise(finite.then(p_value))
+            ),
+        }
+
+    def _margin(self, distances: Sequence[pl.Expr], field: Fields) -> pl.Expr:
+        correlation = None if self.correlation is None else field(self.correlation)
+        return margin(distances[0], distances[1], correlation)
+
+
+def _quantile(place: pl.Expr, field: Fields) -> pl.Expr:
+    return field(_START) * place / (1 - place)

@@ -15,13 +15,15 @@ weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
 from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.metrics.auc_variance import ROUNDING, Moments
+from polars_wroc.metrics.auc_variance import Moments
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.stats.differences import Limits
+from polars_wroc.stats.proportions import ROUNDING, wilson_ends
 
 # A class cannot have more than this many times the variance of its pseudo-observation.
 _MOST = 3
@@ -32,13 +34,17 @@ _SIDES = ("low", "high")
 class ScoreInterval:
     """The interval of an AUC whose moments are columns; ``name`` is a suffix of other columns.
 
-    ``auc`` and ``one_minus_auc`` are columns too.
+    ``auc`` and ``one_minus_auc`` are columns too, and so is the ``design_effect`` of rows that
+    depend on each other: how many times larger the variance is than that of independent rows.
     """
 
     auc: str
     one_minus_auc: str
     moments: dict[str, Moments]
     name: str = ""
+    design_effect: str | None = None
+    # Factor of the correction for skewness: half of that of Edgeworth's expansion.
+    skewness: ClassVar[float] = 1 / 12
 
     def inverse_size(self, side: str) -> str:
         """Column of 1 divided by the effective size that a limit rests on."""
@@ -60,18 +66,11 @@ class ScoreInterval:
         """Steps from the moments to the columns `misranked` and `inverse_size`."""
         return [self._misranked, self._heavier, self._classes, self._sizes]
 
-    def limits(self, field: Fields, quantile: pl.Expr, inflation: pl.Expr | float = 1.0) -> Limits:
-        """Confidence limits for a quantile of the normal or of Student's distribution.
-
-        ``inflation`` is how many times larger the variance is than that of independent rows.
-        """
+    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
+        """Confidence limits for a quantile of the normal or of Student's distribution."""
         auc, complement = field(self.auc), field(self.one_minus_auc)
-        low, high = (field(self.inverse_size(side)) * inflation for side in _SIDES)
-        # Half of the correction of Edgeworth's expansion for skewness.
-        shift = (quantile**2 - 1).clip(lower_bound=0.0) / 12
-        from_below = auc - shift * (complement - auc).clip(lower_bound=0.0) * low
-        from_above = complement - shift * (auc - complement).clip(lower_bound=0.0) * high
-        return wilson_limits(auc, (from_below, from_above), (low, high), quantile)
+        low, high = (field(self.inverse_size(side)) for side in _SIDES)
+        return wilson_limits(auc, complement, (low, high), quantile, self.skewness)
 
     def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and moments seen from both ends."""
@@ -129,6 +128,8 @@ class ScoreInterval:
             of_data = own[0].fill_null(0.0) + own[1].fill_null(0.0)
             most = pl.max_horizontal(*pseudo, of_data)
             size = pl.min_horizontal(both[0] + both[1], most)
+            if self.design_effect is not None:
+                size *= field(self.design_effect)
             columns[self.inverse_size(side)] = pl.when(known).then(size)
         return columns
 
@@ -137,6 +138,35 @@ class ScoreInterval:
 
     def _column(self, part: str, side: str, of_class: str) -> str:
         return f"__{part}_{side}_{of_class}{self.name}"
+
+
+@dataclass(frozen=True)
+class WilsonInterval:
+    """Wilson's interval of a proportion, all of whose parts are columns.
+
+    ``size`` is the inverse of its effective sample size.
+    """
+
+    auc: str
+    one_minus_auc: str
+    size: str
+    skewness: ClassVar[float] = 0.0
+
+    def inverse_size(self, _: str) -> str:
+        """Column of 1 divided by the effective size."""
+        return self.size
+
+    @property
+    def steps(self) -> list[Step]:
+        """No steps are needed."""
+        return []
+
+    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
+        """Confidence limits for a quantile of the normal distribution."""
+        value, complement, size = (
+            field(name) for name in (self.auc, self.one_minus_auc, self.size)
+        )
+        return wilson_limits(value, complement, (size, size), quantile, self.skewness)
 
 
 def class_inverse_size(
@@ -156,20 +186,19 @@ def class_inverse_size(
 
 def wilson_limits(
     auc: pl.Expr,
-    shares: tuple[pl.Expr, pl.Expr],
+    complement: pl.Expr,
     inverse_sizes: tuple[pl.Expr, pl.Expr],
     quantile: pl.Expr,
+    skewness: float,
 ) -> Limits:
-    """Wilson's limits around an AUC; null where an inverse size is null.
+    """Wilson's limits around an AUC; null where an inverse size is null or infinite.
 
-    The lower one is of the first of ``shares`` and ``inverse_sizes``; the upper one is that of
-    the second ones from above, where the share is 1 minus the AUC.
+    The lower one has the first of ``inverse_sizes``, and the upper one is that of the complement
+    with the second.
     """
-    lowest, furthest = (
-        _wilson(share.clip(lower_bound=0.0), size, quantile)
-        for share, size in zip(shares, inverse_sizes, strict=True)
-    )
-    known = pl.when(pl.all_horizontal(size.is_not_null() for size in inverse_sizes))
+    lowest = lower_limit(auc, complement, inverse_sizes[0], quantile, skewness)
+    furthest = lower_limit(complement, auc, inverse_sizes[1], quantile, skewness)
+    known = pl.when(pl.all_horizontal(size.is_finite() for size in inverse_sizes))
     # Limits near 1 are as exact as those near 0; rounding must not exclude the AUC.
     return Limits(
         known.then(pl.min_horizontal(lowest, auc)),
@@ -177,8 +206,13 @@ def wilson_limits(
     )
 
 
-def _wilson(share: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr) -> pl.Expr:
-    """Wilson's lower limit of a share."""
-    extra = quantile**2 * inverse_size
-    root = (extra * share * (1 - share) + extra**2 / 4).sqrt()
-    return ((share + extra / 2 - root) / (1 + extra)).clip(lower_bound=0.0)
+def lower_limit(
+    auc: pl.Expr, complement: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr, skewness: float
+) -> pl.Expr:
+    """Wilson's lower limit after a correction for skewness, which lowers small AUCs.
+
+    ``skewness`` is its factor. Rounding may leave the limit above the AUC.
+    """
+    shift = (quantile**2 - 1).clip(lower_bound=0.0) * skewness
+    share = auc - shift * (complement - auc).clip(lower_bound=0.0) * inverse_size
+    return wilson_ends(share.clip(lower_bound=0.0), inverse_size, quantile).low

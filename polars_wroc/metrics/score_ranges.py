@@ -27,8 +27,8 @@ from polars_wroc.counts.score_sums import (
 )
 from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect

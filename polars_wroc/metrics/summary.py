@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from polars_wroc.counts.binned_rows import pool_in_bins
@@ -9,17 +11,21 @@ from polars_wroc.counts.binning import Binning
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
+from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
-from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.roc_auc_ci import (
+from polars_wroc.metrics.auc_design import AUC_VARIANCE, with_auc_variances
+from polars_wroc.metrics.auc_interval import (
+    DESIGN_COLUMNS,
     INTERVAL_COLUMNS,
-    RELIABILITY_COLUMNS,
     Interval,
     IntervalOptions,
     Method,
 )
+from polars_wroc.metrics.interval_reliability import RELIABILITY_COLUMNS
+from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.curve import Curve
@@ -62,6 +68,10 @@ def summary(
     method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
@@ -83,10 +93,32 @@ def summary(
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
-        The positive value of a label that is not Boolean, 0/1 or -1/1.
+        The positive value of a label that is not Boolean, 0/1 or -1/1. Where it does not occur, no
+        row is positive and AUCs are null.
     level, method, weight_type, cluster
         Level and method of the confidence interval, meaning of the weights, clusters: see
         `roc_auc_ci`.
+    strata
+        Column name or expression of each row's stratum, for a stratified sample. With it, or with
+        ``fpc``, the standard error is that of the survey design: linearised, from the totals of the
+        sampling units within their strata. ``cluster`` then is the primary sampling unit, which a
+        number identifies within its stratum; without it each row is one. Units and strata are those
+        of all rows of the frame, also of other groups, missing or of weight 0, so do not filter
+        them before. Null is a stratum too. ``method`` must be ``"score"``, ``"logit-t"``,
+        ``"logit"`` or ``"wald"``; quantiles are Student's.
+    fpc
+        Column name or numeric expression, constant in a stratum, for samples that are a large part
+        of the population (finite population correction): the proportion of units that was sampled
+        where it is at most 1, else the number of units in the population.
+    lonely
+        What a stratum with a single sampling unit adds to the variance of a group with rows in it.
+        ``"null"``: that is unknown, and so is the variance. ``"certainty"``: nothing, as if the
+        unit was certain to be sampled. ``"adjust"``: its squared distance from the mean of all
+        units, which errs on the safe side. Where ``fpc`` is 1 nothing is unknown; if it is 1 in all
+        strata, ``se`` is 0 and the interval that of independent rows.
+    replicate_weights
+        `ReplicateWeights`: the standard error comes from them instead of strata and clusters, which
+        must be None. It is null where a class has no weight in a replicate.
     bins
         Approximate: group scores into about this many bins, at least 16, and treat each bin as a
         tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
@@ -113,7 +145,12 @@ def summary(
         is NaN. With ``bins`` or ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64):
         the exact AUC of the rows lies between them, but for rounding in the last digits. The other
         columns are computed from the binned scores; ``inverted`` is null where these bounds leave
-        it open.
+        it open. With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the
+        variance divided by that of independent rows), ``df`` (Int64: the degrees of freedom that
+        the interval uses; in each stratum the sampling units with rows of the group, at most all
+        units of the stratum less one), ``df_segment`` (Int64: the units with rows of the group
+        less the strata with such; null for replicate weights), and ``ci_note`` says where a lonely
+        unit, a single unit with rows or a replicate without a class leaves the variance unknown.
 
     Raises
     ------
@@ -159,7 +196,12 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    designed = survey.stratified or replicate_weights is not None
+    if replicate_weights is not None:
+        survey.require_none("replicate_weights")
+    clustered = cluster is not None and not designed
+    options = IntervalOptions(level, method, weight_type, clustered=clustered, designed=designed)
     rows: Rows = read_rows(
         frame,
         label,
@@ -168,6 +210,8 @@ def summary(
         by,
         pos_label,
         cluster=cluster,
+        survey=survey if survey.stratified else None,
+        replicate_weights=replicate_weights,
     )
     table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)
     return like_input(frame, rows.result(table, summary_columns(table)))
@@ -182,6 +226,8 @@ def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
 
 def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Reduce each group to the sums that `summary_of` needs."""
+    if interval.options.designed:
+        return _sum_designed(rows, interval)
     if rows.compiled and not (rows.counted or interval.options.clustered):
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
@@ -191,23 +237,29 @@ def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
         )
         return walked.select(*rows.keys, **walked_numbers(), **interval.walk_sums())
 
-    return _sum_placed(rows, interval, summary_sums(rows, interval))
-
-
-def clustered_sums(rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Reduce each group to those of these sums that its interval needs."""
-    return _sum_placed(rows, interval, interval.sums(row_curve(), pl.col))
-
-
-def _sum_placed(rows: Rows, interval: Interval, sums: dict[str, pl.Expr]) -> pl.LazyFrame:
+    sums = summary_sums(rows, interval)
     return reduce_placed(
         rows, lambda placed: with_own_cluster_sums(placed, interval).aggregate(sums)
     )
 
 
+def _sum_designed(rows: Rows, interval: Interval) -> pl.LazyFrame:
+    """Reduce each group to these sums and to the variance of its AUC by the design."""
+
+    def reduce(placed: PlacedRows) -> pl.LazyFrame:
+        cached = replace(placed, frame=placed.frame.cache())
+        sums = cached.aggregate(summary_sums(rows, interval))
+        return with_auc_variances(sums, cached.frame, rows)
+
+    return reduce_placed(rows, reduce)
+
+
 def summary_columns(sums: pl.LazyFrame) -> list[str]:
     """Names of the columns that `summary_of` adds to these sums."""
-    return [*SUMMARY_COLUMNS, *(name for name in AUC_BOUNDS if name in sums.collect_schema())]
+    given = sums.collect_schema()
+    bounds = [name for name in AUC_BOUNDS if name in given]
+    designed = AUC_VARIANCE in given or DESIGN_COLUMNS[0] in given
+    return [*SUMMARY_COLUMNS, *bounds, *(DESIGN_COLUMNS if designed else ())]
 
 
 def with_own_cluster_sums(placed: PlacedRows, interval: Interval) -> PlacedRows:

@@ -16,8 +16,8 @@ from polars_wroc.inputs.columns import SCORE, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.score_types import frames_alike
+from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.range_passes import PassesInTurn, RangePasses
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions, Method
 from polars_wroc.metrics.score_ranges import ScoreRange, cut_ranges, summary_of_ranges
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS
 from polars_wroc.plans.collect import collect

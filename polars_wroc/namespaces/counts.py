@@ -23,7 +23,7 @@ from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.subgroup_auc import subgroup_auc
-from polars_wroc.metrics.partial_auc import partial_aucs
+from polars_wroc.metrics.partial_aucs import partial_aucs
 from polars_wroc.metrics.summary import summary
 from polars_wroc.namespaces.described import described
 from polars_wroc.plans.collect import collect
@@ -32,12 +32,13 @@ from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 # Arguments that need single rows, or that the counts determine.
 _NOT_OF_COUNTS = (
-    "frame", "label", "score", "weight", "pos_label", "cluster", "tolerance",
+    "frame", "label", "score", "weight", "pos_label", "tolerance",
+    "cluster", "strata", "fpc", "lonely", "replicate_weights",
     "honest", "resamples", "seed",
 )  # fmt: skip
 
 
-def _of_counts(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_counts(function: Callable[..., Any], *needing_rows: str) -> Callable[..., Any]:
     def method(self: Counts, **arguments: Any) -> Any:
         try:
             inspect.signature(method).bind(self, **arguments)
@@ -50,7 +51,8 @@ def _of_counts(function: Callable[..., Any]) -> Callable[..., Any]:
 
     # The ``bins`` of a calibration are another argument, which stays.
     binned = "tolerance" in inspect.signature(function).parameters
-    return described(method, function, [*_NOT_OF_COUNTS, *(["bins"] if binned else [])])
+    left_out = [*_NOT_OF_COUNTS, *(["bins"] if binned else []), *needing_rows]
+    return described(method, function, left_out)
 
 
 class Counts:
@@ -74,7 +76,7 @@ class Counts:
     cost_curve = _of_counts(cost_curve)
     tpr_at_fpr = _of_counts(tpr_at_fpr)
     fpr_at_tpr = _of_counts(fpr_at_tpr)
-    partial_aucs = _of_counts(partial_aucs)
+    partial_aucs = _of_counts(partial_aucs, "level", "method", "weight_type")
     operating_points = _of_counts(operating_points)
     threshold_metrics = _of_counts(threshold_metrics)
     calibration_curve = _of_counts(calibration_curve)

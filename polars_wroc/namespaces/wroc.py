@@ -39,8 +39,9 @@ from polars_wroc.metrics.curve_metrics import (
 )
 from polars_wroc.metrics.hull_metrics import h_measure, roc_hull_auc
 from polars_wroc.metrics.log_loss import log_loss
-from polars_wroc.metrics.partial_auc import partial_auc, partial_aucs
+from polars_wroc.metrics.partial_auc import partial_auc
 from polars_wroc.metrics.partial_auc_ci import partial_auc_ci
+from polars_wroc.metrics.partial_aucs import partial_aucs
 from polars_wroc.metrics.roc_auc_ci import roc_auc_ci
 from polars_wroc.metrics.roc_influence import roc_influence
 from polars_wroc.metrics.summary import summary

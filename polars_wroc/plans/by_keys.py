@@ -37,7 +37,7 @@ def join_on_keys(
     on, constant = list(keys), pl.lit(0, pl.Int8).alias(_CONSTANT)
     # On one sorted float column the engine may use a merge join, in which NaN never equals NaN.
     # A second, constant key prevents that.
-    single_float = len(on) == 1 and table.collect_schema()[on[0]].is_float()
+    single_float = len(on) == 1 and other.collect_schema()[on[0]].is_float()
     if single_float:
         table, other = table.with_columns(constant), other.with_columns(constant)
         on.append(_CONSTANT)

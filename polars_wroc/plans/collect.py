@@ -31,7 +31,7 @@ def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
 
 
 def collect_all(plans: Sequence[pl.LazyFrame], *, reproducible: bool = False) -> list[pl.DataFrame]:
-    """Do the same with plans that share their source."""
+    """Run plans that share their source together, each as `collect` would."""
     with _only_message():
         return pl.collect_all(plans, engine=_engine(reproducible=reproducible))
 

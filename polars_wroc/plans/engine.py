@@ -154,6 +154,6 @@ def _is_installed() -> bool:
     """Whether numba can be imported: it may be there, but not for this version of NumPy."""
     try:
         import_module("numba")
-    except Exception:  # noqa: BLE001  (whatever is wrong with it, plans do the same)
+    except Exception:  # noqa: BLE001  (without it plans compute all results)
         return False
     return True

@@ -15,12 +15,12 @@ _GROUP, _PLACE = "__group", "__place"
 
 
 class BatchGroups:
-    """The groups so far: their numbers are their places in the table of their keys."""
+    """The groups of all batches so far, numbered by their places in the table of their keys."""
 
     def __init__(self, keys: pl.Schema) -> None:
         self._keys = list(keys)
         self._known = pl.DataFrame(schema=keys)
-        # Those of the batch before: the next often has the same.
+        # Keys and groups of the previous batch: the next often has the same.
         self._last, self._last_groups = pl.DataFrame(), np.zeros(1, np.int64)
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class BatchGroups:
         return self._known[groups].hstack(columns) if self._keys else columns
 
     def _groups(self, values: pl.DataFrame) -> Array:
-        """Return the groups with these keys; those that are not known become so."""
+        """Return the groups with these keys, and number those that are new."""
         if values.equals(self._last):
             return self._last_groups
         groups = np.full(values.height, -1)

@@ -108,7 +108,10 @@ def with_cluster_sums(
 
 
 def with_cluster_sums_in_lists(placed: pl.Expr, values: dict[str, pl.Expr]) -> pl.Expr:
-    """Do the same for lists of rows; the values must not refer to aggregates of the list."""
+    """Add to each row in lists the sums of the ``values`` over its cluster in the list.
+
+    The values must not refer to aggregates of the list.
+    """
     cluster = pl.element().struct.field(CLUSTER)
     of_cluster = {name: value.sum().over(cluster) for name, value in values.items()}
     return placed.list.eval(pl.element().struct.with_fields(**of_cluster))

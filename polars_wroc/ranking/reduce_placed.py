@@ -36,7 +36,7 @@ def reduce_placed(
 
 
 def reduce_placements(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFrame:
-    """Do the same for rows with several scores, which take a sort each.
+    """Reduce rows that are placed by several scores, with a sort for each, to a table.
 
     The rows have `WEIGHT`, `CLUSTER` if they had it, and the ``columns``.
     """

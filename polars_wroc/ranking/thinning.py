@@ -42,7 +42,7 @@ def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFr
 
 
 def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
-    """Do the same for placed rows in any order, without laying out the whole curve.
+    """Thin the curves of placed rows, which may be in any order, without laying them out.
 
     The result has thresholds and confusion matrices. The origin, where missing rows are, is left
     out.

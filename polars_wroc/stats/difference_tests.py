@@ -10,6 +10,7 @@ from polars_wroc.stats.differences import Estimate, difference_limits
 from polars_wroc.stats.distributions import (
     normal_quantile,
     normal_score,
+    student_p_value,
     student_quantile,
     two_sided_p_value,
 )
@@ -46,39 +47,47 @@ def auc_difference_test(
     intervals of both AUCs. In small groups the level holds on the logit, not on the AUC itself.
     """
     covariance = (one.variance + other.variance - variance) / 2
-    correlation = covariance / (one.variance * other.variance).sqrt()
+    # Roots and proportions, since products of variances may underflow.
+    correlation = covariance / (one.variance.sqrt() * other.variance.sqrt())
     limits = difference_limits(one.limits(level), other.limits(level), correlation)
     logits = [(area.auc / area.one_minus_auc).log() for area in (one, other)]
     parts = [area.variance * area.slope**2 for area in (one, other)]
-    logit_variance = parts[0] + parts[1] - 2 * covariance * one.slope * other.slope
-    df = (parts[0] + parts[1]) ** 2 / (parts[0] ** 2 / one.df + parts[1] ** 2 / other.df)
+    both = parts[0] + parts[1]
+    logit_variance = both - 2 * covariance * one.slope * other.slope
+    df = 1 / ((parts[0] / both) ** 2 / one.df + (parts[1] / both) ** 2 / other.df)
     t = (logits[0] - logits[1]) / logit_variance.sqrt()
     known = pl.when(variance > 0)
+    p_value = two_sided_p_value(normal_score(t, df.clip(lower_bound=1.0)))
     return {
         "difference": pl.when(variance.is_not_null()).then(one.auc - other.auc),
         "se": variance.sqrt(),
-        "ci_low": known.then(limits.low),
-        "ci_high": known.then(limits.high),
-        "p_value": known.then(two_sided_p_value(normal_score(t, df.clip(lower_bound=1.0)))),
+        "ci_low": known.then(limits.low.fill_nan(None)),
+        "ci_high": known.then(limits.high.fill_nan(None)),
+        "p_value": known.then(p_value.fill_nan(None)),
     }
 
 
-def contrast(difference: pl.Expr, variance: pl.Expr, level: float) -> dict[str, pl.Expr]:
+def contrast(
+    difference: pl.Expr, variance: pl.Expr, level: float, df: pl.Expr | None = None
+) -> dict[str, pl.Expr]:
     """Normal confidence interval and test of a difference, as `CONTRAST_COLUMNS`.
 
+    With ``df``, degrees of freedom of the variance, those of Student's t.
     With a variance of 0, interval and ``z`` are null; the p-value is 1 for a difference of 0, else
     null.
     """
     se = variance.sqrt()
     known = pl.when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
-    margin = normal_quantile((1 + level) / 2) * se
-    z = difference / se
+    tail, z = (1 + level) / 2, difference / se
+    quantile = pl.lit(normal_quantile(tail)) if df is None else student_quantile(tail, df)
+    p_value = two_sided_p_value(z) if df is None else student_p_value(z, df)
+    margin = quantile * se
     return {
         "difference": difference,
         "se": se,
         "ci_low": known.then(difference - margin),
         "ci_high": known.then(difference + margin),
         "z": known.then(z),
-        "p_value": known.then(two_sided_p_value(z)).when(no_difference).then(1.0),
+        "p_value": known.then(p_value).when(no_difference).then(1.0),
     }

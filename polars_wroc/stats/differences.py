@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+# Higher correlations are not credible from few rows or sampling units, and would let the limits of
+# two estimates near 0 or 1 all but cancel out.
+_MOST_CORRELATED = 0.95
+
 
 class Limits(NamedTuple):
     """Lower and upper confidence limit."""
@@ -42,8 +46,20 @@ def margin(one: pl.Expr, other: pl.Expr, correlation: pl.Expr | None = None) -> 
     return squares.sqrt()
 
 
-def ratio_limits(one: Estimate, other: Estimate) -> Limits:
-    """Confidence limits of the ratio of two independent proportions.
+def credible_correlation(covariance: pl.Expr, one: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Correlation of two estimates from their covariance and variances, at most 0.95 in size.
+
+    0 where a variance is 0 or unknown.
+    """
+    correlation = (covariance / (one.sqrt() * other.sqrt())).clip(
+        -_MOST_CORRELATED, _MOST_CORRELATED
+    )
+    known = pl.when((one > 0) & (other > 0) & covariance.is_not_null())
+    return known.then(correlation).otherwise(0.0)
+
+
+def ratio_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = None) -> Limits:
+    """Confidence limits of the ratio of two proportions; without ``correlation`` independent.
 
     Donner and Zou's (2012) too: the ratios r for which the limits of ``one - r * other`` include
     0, so that those of the ratio exclude 1 exactly where those of the difference exclude 0. The
@@ -51,15 +67,26 @@ def ratio_limits(one: Estimate, other: Estimate) -> Limits:
     ``other`` is 0. Null where an estimate has no limits.
     """
     known = pl.when(one.high.is_not_null() & other.high.is_not_null())
-    return Limits(known.then(_lowest_ratio(one, other)), known.then(1 / _lowest_ratio(other, one)))
+    lowest, inverse = (_lowest_ratio(*each, correlation) for each in ((one, other), (other, one)))
+    return Limits(known.then(lowest), known.then(1 / inverse))
 
 
-def _lowest_ratio(one: Estimate, other: Estimate) -> pl.Expr:
+def reported_ratio(ratio: Estimate, denominator: pl.Expr) -> Estimate:
+    """Make a ratio null where its denominator is 0, and so its upper limit where it is infinite."""
+    defined = pl.when(denominator > 0)
+    bounded = pl.when((denominator > 0) & ratio.high.is_finite())
+    return Estimate(defined.then(ratio.value), defined.then(ratio.low), bounded.then(ratio.high))
+
+
+def _lowest_ratio(one: Estimate, other: Estimate, correlation: pl.Expr | None) -> pl.Expr:
     """Solve for the smallest ratio; the largest is the inverse of the smallest inverse ratio.
 
     Written without differences of nearly equal numbers, which a rate near 0 would lose.
     """
     share = one.low / one.value
     kept = share * (2 - share)
-    root = (other.value**2 - kept * other.high * (2 * other.value - other.high)).clip(0.0).sqrt()
-    return pl.when(one.low > 0).then(one.value * kept / (other.value + root)).otherwise(0.0)
+    middle = other.value
+    if correlation is not None:
+        middle -= correlation * (1 - share) * (other.high - other.value)
+    root = (middle**2 - kept * other.high * (2 * other.value - other.high)).clip(0.0).sqrt()
+    return pl.when(one.low > 0).then(one.value * kept / (middle + root)).otherwise(0.0)

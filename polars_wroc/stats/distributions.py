@@ -13,15 +13,37 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.plans.steps import Fields, let
 from polars_wroc.stats.interpolation import interpolate, polynomial
 
 # Half of the nodes of the tail polynomial lie where z / sqrt(2) is below this.
 _TAIL_SCALE = 2.0
+# The same for quantiles, as a function of the root of the logarithm of the tail.
+_ROOT_SCALE = 2.0
+# Quantiles are known for tails from this one to 0.5.
+_LEAST_TAIL = 1e-16
+_LARGEST_ROOT = math.sqrt(-2 * math.log(2 * _LEAST_TAIL))
+# Where to cut off the tail of t with one degree of freedom, which falls as exp(-z**2 / 4), and the
+# number of values of the integrand.
+_TAIL_WIDTH, _TAIL_NODES = 11.0, 40
 
 
 def normal_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
     return NormalDist().inv_cdf(probability)
+
+
+def upper_quantile(tail: pl.Expr) -> pl.Expr:
+    """Quantile that a standard normal variable exceeds with a probability of at most 0.5.
+
+    It is ``s = sqrt(-2 * log(2 * tail))`` times a smooth function of ``1 / (c + s)``, which a
+    polynomial approximates. The error is below 1e-10 for tails from 1e-16 on; of larger ones than
+    0.5 the quantile is 0, as of 0.5.
+    """
+    root = (-2 * (2 * tail.clip(_LEAST_TAIL, 0.5)).log()).sqrt()
+    place = _ROOT_SCALE / (_ROOT_SCALE + root)
+    least = _ROOT_SCALE / (_ROOT_SCALE + _LARGEST_ROOT)
+    return root * polynomial(_root_coefficients(), (2 * place - least - 1) / (1 - least))
 
 
 def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
@@ -31,6 +53,32 @@ def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
     the relative error is below 1e-9, and mostly below 1e-12.
     """
     return polynomial(_student_coefficients(probability), 2 / df - 1).exp()
+
+
+def student_p_value(t: pl.Expr, df: pl.Expr) -> pl.Expr:
+    """Probability that Student's t is at least as far from 0 as ``t``, for 1 or more ``df``.
+
+    An integral over z, where ``exp(-z**2 / 2)`` is the density of t up to a constant: the rest of
+    the integrand is smooth for all degrees of freedom. The relative error is below 1e-11.
+    """
+
+    def tail(field: Fields) -> pl.Expr:
+        z, df = field("z"), field("df")
+        # Beyond this the integrand is below 1e-13 of its start.
+        width = (z**2 + _TAIL_WIDTH**2).sqrt() - z
+        total: pl.Expr = pl.lit(0.0)
+        for node, weight in _quadrature():
+            step = width * node
+            at = (z + step) ** 2 / (df + 1)
+            # The derivative of t by z, up to a constant; exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
+            slope = (z + step) * (at * 0.75).exp() / (at / 2).sinh().sqrt()
+            total += weight * slope * (-step * (z + step / 2)).exp()
+        density = polynomial(_density_coefficients(), 2 / df - 1).exp() / math.sqrt(math.pi)
+        scale = density * df.sqrt() / (df + 1)
+        return (scale * width * total * (-(z**2) / 2).exp()).clip(upper_bound=1.0)
+
+    size = ((df + 1) * (t**2 / df).log1p()).sqrt()
+    return let({"z": size, "df": df}, tail)
 
 
 def normal_score(t: pl.Expr, df: pl.Expr) -> pl.Expr:
@@ -77,6 +125,35 @@ def chi_squared_p_value(statistic: pl.Expr, df: pl.Expr) -> pl.Expr:
     return pl.when(statistic.is_not_null() & (df > 0)).then(positive)
 
 
+def f_p_value(statistic: pl.Expr, df: pl.Expr, df_of_variance: pl.Expr) -> pl.Expr:
+    """Probability that a variable of the F distribution is at least ``statistic / df``.
+
+    As of chi-squared, but divided by an estimated variance with at least 1 degree of freedom; where
+    that has many, it is the same. For whole ``df`` a finite sum, to which the p-value of Student's
+    t is added where they are odd. The relative error is below 1e-11 for up to 199 of them and
+    p-values from 1e-12 on. Null without a degree of freedom.
+    """
+    half, odd = df_of_variance / 2, df % 2
+    shift = odd / 2
+    # Powers of the proportions of both sums of squares in their total.
+    of_variance = -(statistic / df_of_variance).log1p()
+    of_statistic = -(df_of_variance / statistic).log1p()
+    gamma = polynomial(_density_coefficients(), 2 / df_of_variance - 1) + half.log() / 2
+    # In the sum of logarithms the first stands for the ratio of gamma functions.
+    first = pl.when(odd == 1).then(gamma - math.lgamma(1.5)).otherwise(0.0)
+    numbers = pl.int_ranges(1, df // 2).cast(pl.List(pl.Float64)) + shift
+    ratios = ((numbers + (half - 1)) / numbers).list.eval(pl.element().log())
+    factors = pl.concat_list(first, ratios).list.eval(pl.element().cum_sum())
+    powers = pl.int_ranges(0, df // 2).cast(pl.List(pl.Float64)) + shift
+    terms = powers * of_statistic + half * of_variance + factors
+    some = pl.when(df > 1).then(terms.list.eval(pl.element().exp()).list.sum()).otherwise(0.0)
+    of_t = student_p_value(statistic.sqrt(), df_of_variance)
+    tail = pl.when(odd == 1).then(of_t).otherwise(0.0)
+    positive = pl.when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
+    known = statistic.is_not_null() & df_of_variance.is_not_null() & (df > 0)
+    return pl.when(known).then(positive)
+
+
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is at least as far from 0 as ``z``.
 
@@ -92,6 +169,44 @@ def two_sided_p_value(z: pl.Expr) -> pl.Expr:
 @lru_cache(maxsize=64)
 def _student_coefficients(probability: float) -> tuple[float, ...]:
     return interpolate(lambda x: math.log(_student_quantile(probability, (x + 1) / 2)))
+
+
+@lru_cache(maxsize=1)
+def _root_coefficients() -> tuple[float, ...]:
+    least = _ROOT_SCALE / (_ROOT_SCALE + _LARGEST_ROOT)
+
+    def quantile_by_root(position: float) -> float:
+        place = (1 + least + position * (1 - least)) / 2
+        root = _ROOT_SCALE / place - _ROOT_SCALE
+        return -normal_quantile(math.exp(-(root**2) / 2) / 2) / root
+
+    return interpolate(quantile_by_root)
+
+
+@lru_cache(maxsize=1)
+def _density_coefficients() -> tuple[float, ...]:
+    """Of the logarithm of the density of t at 0 times ``sqrt(2 * pi)``, which 1 / df tells."""
+
+    def log_density(position: float) -> float:
+        half = 1 / (position + 1)
+        return math.lgamma(half + 0.5) - math.lgamma(half) - math.log(half) / 2
+
+    return interpolate(log_density)
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> list[tuple[float, float]]:
+    """Nodes and weights of Fejer's rule on [0, 1]."""
+    angles = [math.pi * (i + 0.5) / _TAIL_NODES for i in range(_TAIL_NODES)]
+    harmonics = range(1, _TAIL_NODES // 2 + 1)
+    return [
+        (
+            (1 - math.cos(angle)) / 2,
+            (1 - 2 * math.fsum(math.cos(2 * k * angle) / (4 * k**2 - 1) for k in harmonics))
+            / _TAIL_NODES,
+        )
+        for angle in angles
+    ]
 
 
 @lru_cache(maxsize=1)

@@ -63,6 +63,12 @@ def adjusted_together(
     return join_on_keys(table, of_row, keys)
 
 
+def number_of_tests(p_values: Sequence[str], counted: pl.Expr) -> pl.Expr:
+    """Number of the tests that `adjusted_together` adjusts together, at least 1."""
+    tests = pl.sum_horizontal((pl.col(name).is_not_null() & counted).sum() for name in p_values)
+    return tests.cast(pl.Int64).clip(lower_bound=1)
+
+
 def is_significant(p_adjusted: pl.Expr, level: float) -> pl.Expr:
     """Whether a difference is significant after adjustment; null where it is not tested."""
     return p_adjusted <= 1 - level

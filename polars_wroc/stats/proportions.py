@@ -10,10 +10,14 @@ import polars as pl
 
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.stats.differences import Estimate, Limits, difference_limits, ratio_limits
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import normal_quantile, student_quantile
 
 # Largest difference of two rates that may be due to rounding.
 TOLERANCE = 1e-12
+# Below this proportion of its terms a difference of sums is rounding error.
+ROUNDING = 1e-13
+# Of Student's t, for proportions with the variance of a design.
+_QUANTILE = "__quantile_of_proportions"
 # Below this a sum of powers of weights may have lost terms to underflow.
 _LEAST_SUM = 1e-290
 
@@ -32,16 +36,28 @@ class WeightedCount:
 def wilson(rate: pl.Expr, size: pl.Expr, quantile: pl.Expr | float) -> Limits:
     """Wilson's confidence limits of a rate, for a sample size that need not be whole.
 
-    ``quantile`` is that of the normal distribution. Null where the size or the quantile is null.
+    ``quantile`` is that of the normal distribution. Null where the rate, the size or the quantile
+    is null, or the size is 0.
     """
-    extra = quantile**2 / size
-    centre = (rate + extra / 2) / (1 + extra)
-    margin = (extra * rate * (1 - rate) + extra**2 / 4).sqrt() / (1 + extra)
-    known = pl.when(extra.is_not_null())
+    low, high = wilson_ends(rate, 1 / size, quantile)
     # Rounding must not exclude a rate of 0 or 1 from its interval.
     return Limits(
-        low=known.then(pl.min_horizontal((centre - margin).clip(lower_bound=0.0), rate)),
-        high=known.then(pl.max_horizontal((centre + margin).clip(upper_bound=1.0), rate)),
+        pl.when(low.is_finite()).then(pl.min_horizontal(low, rate)),
+        pl.when(high.is_finite()).then(pl.max_horizontal(high, rate)),
+    )
+
+
+def wilson_ends(rate: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr | float) -> Limits:
+    """Wilson's confidence limits of a rate, given 1 divided by its sample size.
+
+    That is 0 where the rate is exact; where it is infinite the limits are NaN. Rounding may leave
+    the rate just outside.
+    """
+    extra = quantile**2 * inverse_size
+    root = (extra * rate * (1 - rate) + extra**2 / 4).sqrt()
+    return Limits(
+        ((rate + extra / 2 - root) / (1 + extra)).clip(lower_bound=0.0),
+        ((rate + extra / 2 + root) / (1 + extra)).clip(upper_bound=1.0),
     )
 
 
@@ -65,11 +81,13 @@ def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     return pl.when(is_exact(squares)).then(weight * (weight / squares))
 
 
-def _value_and_size(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, pl.Expr]:
+def _value_and_sizes(
+    part: WeightedCount, others: WeightedCount
+) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     """A weighted proportion, of ``part`` in ``part`` and ``others``, and its effective sample size.
 
-    The size is the smaller of Kish's and the one that would give the proportion its linearised
-    variance. Both are null where there are no rows or the weights overflow, the size also where
+    First Kish's, then the smaller of that and the one that would give the proportion its linearised
+    variance. All are null where there are no rows or the weights overflow, the sizes also where
     `effective_sample_size` is null.
     """
     both = part + others
@@ -79,7 +97,25 @@ def _value_and_size(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr
     ratio = pl.min_horizontal(1.0, rate * other_rate / spread)
     factor = pl.when(spread > 0).then(ratio).otherwise(1.0)
     kish = effective_sample_size(both.weight, both.squares)
-    return known.then(rate), known.then(kish * factor)
+    return known.then(rate), known.then(kish), known.then(kish * factor)
+
+
+def size_by_design(value: pl.Expr, kish: pl.Expr, variance: pl.Expr) -> pl.Expr:
+    """Sample size that gives a proportion its variance by a design, at most Kish's.
+
+    Null where the variance is; a variance of 0 says nothing.
+    """
+    spread = value * (1 - value)
+    size = pl.when((spread > 0) & (variance > 0)).then(pl.min_horizontal(spread / variance, kish))
+    return pl.when(variance.is_not_null()).then(size.otherwise(kish))
+
+
+@dataclass(frozen=True)
+class RatesByDesign:
+    """What the design of a survey says: the variance of each proportion, and their df."""
+
+    variance: Callable[[str, Fields], pl.Expr]
+    df: Callable[[Fields], pl.Expr]
 
 
 @dataclass(frozen=True)
@@ -87,35 +123,52 @@ class Proportions:
     """Named proportions with Wilson intervals.
 
     For each name ``parts`` returns the count in the numerator, and that of all other rows. Other
-    ``estimates`` of some proportions have intervals of the same effective sample sizes.
+    ``estimates`` of some proportions have intervals of the same effective sample sizes. By the
+    ``design`` of a survey quantiles are those of Student's t.
     """
 
     parts: Callable[[Fields], Mapping[str, tuple[WeightedCount, WeightedCount]]]
     level: float
     estimates: Callable[[Fields], Mapping[str, pl.Expr]] = lambda _: {}
+    design: RatesByDesign | None = None
 
     @property
     def steps(self) -> list[Step]:
         """Steps from sums of weights to the columns that `proportion` refers to."""
-        return [self._values, self._limits]
+        at = [] if self.design is None else [self._students]
+        return [self._values, *at, self._limits]
 
     def _values(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
         estimates = self.estimates(field)
         for name, (part, others) in self.parts(field).items():
-            value, size = _value_and_size(part, others)
+            value, kish, size = _value_and_sizes(part, others)
+            if self.design is not None:
+                size = size_by_design(value, kish, self.design.variance(name, field))
             value = estimates.get(name, value)
-            columns |= {_column(name, "value"): value, _column(name, "size"): size}
+            columns |= {
+                proportion_column(name, "value"): value,
+                proportion_column(name, "size"): size,
+            }
         return columns
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
-        quantile = normal_quantile((1 + self.level) / 2)
+        quantile = normal_quantile(self._tail) if self.design is None else field(_QUANTILE)
         for name in self.parts(field):
-            value, size = (field(_column(name, part)) for part in ("value", "size"))
+            value, size = (field(proportion_column(name, part)) for part in ("value", "size"))
             for end, limit in wilson(value, size, quantile)._asdict().items():
-                columns[_column(name, end)] = limit
+                columns[proportion_column(name, end)] = limit
         return columns
+
+    @property
+    def _tail(self) -> float:
+        return (1 + self.level) / 2
+
+    def _students(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the quantile of Student's t, which all limits need."""
+        assert self.design is not None
+        return {_QUANTILE: student_quantile(self._tail, self.design.df(field))}
 
 
 class Proportion(NamedTuple):
@@ -134,10 +187,11 @@ class Proportion(NamedTuple):
 
 def proportion(name: str, field: Fields) -> Proportion:
     """Refer to the columns of the steps of `Proportions`."""
-    return Proportion(*(field(_column(name, part)) for part in Proportion._fields))
+    return Proportion(*(field(proportion_column(name, part)) for part in Proportion._fields))
 
 
-def _column(name: str, part: str) -> str:
+def proportion_column(name: str, part: str) -> str:
+    """Column of a part of a `Proportion`."""
     return f"__share_{name}_{part}"
 
 

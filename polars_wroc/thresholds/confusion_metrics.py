@@ -18,6 +18,7 @@ from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
 from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
 from polars_wroc.thresholds.confusion import Confusion, EstimatedConfusion
+from polars_wroc.thresholds.rate_design import BY_DESIGN
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
@@ -72,6 +73,8 @@ class ThresholdMetrics:
     weight_type: WeightType
     prevalence: float | None = None
     honest: Honest | None = None
+    # With the columns of `rate_variances`.
+    designed: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -79,6 +82,9 @@ class ThresholdMetrics:
             arguments.level(self.level)
         check_weight_type(self.weight_type)
         target_prevalence(self.prevalence)
+        if self.designed and self.prevalence is not None:
+            msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
+            raise ValueError(msg)
         if self.honest is not None:
             arguments.option("honest", self.honest, get_args(Honest))
 
@@ -96,7 +102,8 @@ class ThresholdMetrics:
         if self.honest == "crossfit":
             unknown = pl.lit(None, pl.Float64)
             return [*metrics, lambda _: dict.fromkeys(_LIMIT_COLUMNS, unknown)]
-        proportions = Proportions(self._shares, self.level, self._estimates)
+        design = BY_DESIGN if self.designed else None
+        proportions = Proportions(self._shares, self.level, self._estimates, design)
         return [*metrics, *proportions.steps, self._limits]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:

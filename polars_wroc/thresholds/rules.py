@@ -79,14 +79,11 @@ def choose_rule(
                 msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
                 raise ValueError(msg)
     limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
-    given = [
-        name for name, value in ({"criterion": criterion} | limits).items() if value is not None
-    ]
+    given = arguments.given(criterion=criterion, **limits)
     if len(given) != 1:
-        found = " and ".join(f"`{name}`" for name in given) or "none"
         msg = (
             "exactly one of `criterion`, `max_fpr`, `min_tpr` and `max_selection_rate` must be "
-            f"given; found {found}"
+            f"given; found {arguments.named(given)}"
         )
         raise ValueError(msg)
     if criterion is not None:
@@ -98,15 +95,18 @@ def choose_rule(
     return _LIMITS[name](arguments.number(name, limits[name], low=0, high=1))
 
 
-def expected_optimism(rule: str | None, positives: int) -> float:
+def expected_optimism(rule: str | None, positives: int) -> float | None:
     """Return how much lower tpr is expected to be on other rows than on those of the choice.
 
     ``rule`` is a criterion, the name of a limit, or None if it is not known. The formulas fit
-    simulations with normal scores. With AUC 0.85 and three times as many negatives, Youden's index
-    had 0.084, 0.050 and 0.017 with 20, 50 and 200 positives, and a limit of fpr 0.049, 0.020 and
-    0.005. From AUC 0.95 to 0.7, and with one to nine times as many negatives, Youden's index had
-    0.066 to 0.107 with 20 positives, a limit of fpr 0.045 to 0.050.
+    simulations with normal scores and 20 to 200 positives; below 10 positives the result is None.
+    With AUC 0.85 and three times as many negatives, Youden's index had 0.084, 0.050 and 0.017 with
+    20, 50 and 200 positives, and a limit of fpr 0.049, 0.020 and 0.005. From AUC 0.95 to 0.7, and
+    with one to nine times as many negatives, Youden's index had 0.066 to 0.107 with 20 positives, a
+    limit of fpr 0.045 to 0.050.
     """
+    if positives < _FEWEST_POSITIVES:
+        return None
     if rule in _OPTIMISM:
         return _OPTIMISM[rule] / positives
     return 0.62 * math.pow(positives, -2 / 3)
@@ -117,7 +117,7 @@ def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | No
     if threshold is None:
         return choose_rule(**rule) if rule else None
     if rule:
-        found = " and ".join(f"`{name}`" for name in rule)
+        found = arguments.named(rule)
         msg = f"`threshold` must not come with a rule that chooses one; found {found}"
         raise ValueError(msg)
     return arguments.number("threshold", threshold) + 0.0
@@ -172,6 +172,8 @@ _CRITERIA: dict[str, Rule] = {
     "closest_topleft": Rule(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both),
     "accuracy": Rule(lambda point: (point.tp - point.fp) / point.all_rows, known=_any),
 }
+# With fewer positives the formulas of the expected optimism say nothing.
+_FEWEST_POSITIVES = 10
 # Times the number of positives; by a limit of the selection rate tpr is hardly optimised.
 _OPTIMISM = {"max_fpr": 1.0, "min_tpr": 1.0, "max_selection_rate": 0.2}
 _LIMITS = {

@@ -37,7 +37,7 @@ from polars_wroc.thresholds.rules import Point, Rule
 
 _FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
 # The threshold of a row's model, and whether it selects any row.
-THRESHOLD, _SELECTS = "__threshold", "__selects"
+THRESHOLD, SELECTS = "__threshold", "__selects"
 
 
 def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
@@ -90,7 +90,7 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
     """Return one threshold for each model: a given one, or the one chosen on all rows."""
     models = rows.model_keys
     if not isinstance(choice, Rule):
-        given = {THRESHOLD: pl.lit(choice), _SELECTS: pl.lit(value=True)}
+        given = {THRESHOLD: pl.lit(choice), SELECTS: pl.lit(value=True)}
         table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
         return table.select(*models, **given)
     return thresholds_of(choose_threshold(rows.regrouped([]), choice), models)
@@ -102,7 +102,7 @@ def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         *keys,
         pl.col("threshold").alias(THRESHOLD),
         # At the origin the threshold is +inf, as a score may be, but no row is selected.
-        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(_SELECTS),
+        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(SELECTS),
     )
 
 
@@ -111,9 +111,7 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
 
     ``thresholds`` has a row for each value of its keys, or one row for all.
     """
-    keys = [key for key in rows.keys if key in thresholds.collect_schema()]
-    joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
-    joined = replace(rows, frame=joined).cut_at("threshold", [pl.col(THRESHOLD)]).frame
+    joined = rows_at(rows, thresholds)
     # The unchecked weight, since a check of a whole group does not stream.
     positive, negative = class_weights(pl.col(WEIGHT))
     predicted = is_selected()
@@ -133,9 +131,23 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     return rows.aggregate(joined, {"threshold": pl.col(THRESHOLD).first()} | cells)
 
 
+def rows_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Add to the rows the thresholds of their group, each in turn if it has several."""
+    keys = [key for key in rows.keys if key in thresholds.collect_schema()]
+    joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
+    return replace(rows, frame=joined).cut_at("threshold", [pl.col(THRESHOLD)]).frame
+
+
+def given_thresholds(thresholds: Sequence[float]) -> pl.LazyFrame:
+    """Return thresholds for all groups as `rows_at` needs them."""
+    return pl.LazyFrame({THRESHOLD: thresholds}, {THRESHOLD: pl.Float64}).with_columns(
+        pl.lit(value=True).alias(SELECTS)
+    )
+
+
 def is_selected() -> pl.Expr:
     """Whether a row joined with its threshold has at least this score."""
-    return at_least(pl.col(SCORE), pl.col(THRESHOLD)) & pl.col(_SELECTS)
+    return at_least(pl.col(SCORE), pl.col(THRESHOLD)) & pl.col(SELECTS)
 
 
 def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:

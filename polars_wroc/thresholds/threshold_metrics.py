@@ -11,11 +11,15 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.curve import curve_frame
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.search import THRESHOLD, given_thresholds
+from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
 
 
 def threshold_metrics(
@@ -30,6 +34,10 @@ def threshold_metrics(
     prevalence: float | None = None,
     level: float | None = None,
     weight_type: WeightType = "probability",
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
 ) -> FrameT:
     """Confusion matrix and its metrics at each threshold, per group.
 
@@ -45,6 +53,11 @@ def threshold_metrics(
     prevalence, level, weight_type
         Prevalence in the target population, and confidence intervals of the rates: see
         `confusion_matrix`.
+    cluster, strata, fpc, lonely
+        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
+        there is one stratum. The intervals then use its variances and Student's t, and effective
+        sample sizes of at most Kish's, so that a design makes them wider but hardly narrower;
+        ``thresholds`` must be given, and no ``prevalence``.
 
     Returns
     -------
@@ -76,8 +89,17 @@ def threshold_metrics(
     └───────────┴─────┴─────┴──────────┘
     """
     asked = [] if thresholds is None else arguments.numbers("thresholds", thresholds)
-    metrics = ThresholdMetrics(level, weight_type, prevalence)
-    rows = read_rows(frame, label, score, weight, by, pos_label)
+    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    metrics = ThresholdMetrics(level, weight_type, prevalence, designed=survey.given)
+    if survey.given and not (asked and level is not None):
+        found = arguments.named(arguments.given(thresholds=thresholds, level=level))
+        msg = (
+            "`thresholds` and `level` must be given for intervals by a survey design; "
+            f"found {found}"
+        )
+        raise ValueError(msg)
+    design = survey if survey.given else None
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
     curve = curve_frame(rows, asked, squares=level is not None)
     if asked:
         curve = curve.filter(pl.col("threshold").is_in(asked))
@@ -85,5 +107,10 @@ def threshold_metrics(
         # The origin's threshold is +inf too: it is the first row.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(~origin)
+    if rows.design is not None:
+        keys = [*rows.keys, THRESHOLD]
+        cells = unit_cells(rows, given_thresholds(asked), keys)
+        variances = rate_variances(cells, keys, rows.design).rename({THRESHOLD: "threshold"})
+        curve = join_on_keys(curve, variances, [*rows.keys, "threshold"])
     table = in_columns(curve, metrics.steps)
     return like_input(frame, rows.sorted_result(table, metrics.columns))

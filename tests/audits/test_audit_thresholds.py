@@ -215,6 +215,15 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
     )
 
 
+@pytest.mark.parametrize(("positives", "named"), [(1, "1 positive,"), (9, "9 positives,")])
+def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> None:
+    frame = pl.DataFrame({"y": [1] * positives + [0] * 9, "s": range(positives + 9), "g": "a"})
+    assert optimism(wroc.audit(frame, "y", "s", by="g", max_fpr=0.2)) == (
+        f"As the threshold was chosen on these same rows, with {named} the true positive rate on "
+        "other rows is likely to be lower; so few positives do not tell by how much."
+    )
+
+
 @pytest.mark.slow
 def test_page_without_a_threshold_has_sliders_only(judged: pl.DataFrame, tmp_path: Path) -> None:
     result = wroc.audit(judged, "y", "s", by="g")

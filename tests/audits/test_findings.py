@@ -148,12 +148,28 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     )
 
 
-def test_verdict_of_clusters_says_why_nothing_is_tested(data: pl.DataFrame) -> None:
+def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
     rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
     result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
-    text = verdict(result.gaps, result.parameters)
-    assert text.startswith("Gaps are measured but not tested: rows of one patient belong together")
+    free = wroc.audit(rows, "y", "s", by="g")
+    compared = f" of {free.gaps['auc_gap_p_value'].count()} comparisons of a segment with the other"
+    assert compared in verdict(result.gaps, result.parameters)
     assert untested_findings(result.segments, result.gaps, result.parameters) == []
+
+
+def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
+    rows = data.with_columns(h=pl.when(g="a").then(pl.int_range(pl.len())).otherwise(-1))
+    result = wroc.audit(rows, "y", "s", by="g", strata="h", reference={"g": "b"})
+    (sentence,) = untested_findings(result.segments, result.gaps, result.parameters)
+    assert sentence == (
+        "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
+        "single sampling unit, whose variance is unknown: g a."
+    )
+    # The rest of any other segment has its rows.
+    rest = wroc.audit(rows, "y", "s", by="g", strata="h")
+    text = verdict(rest.gaps, rest.parameters)
+    assert text.startswith("Nothing could be compared: no gap has enough rows in both the segment")
+    assert text.endswith(" and two AUCs with a variance, as a test needs.")
 
 
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))

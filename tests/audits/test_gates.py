@@ -224,7 +224,7 @@ def test_the_command_line_says_what_no_gate_judges(
     assert main([*command, "--fail-if", "auc_gap>0.9"]) == 0
     assert capsys.readouterr().err == "polars-wroc: auc_gap>0.9 is not judged in g, few\n"
     report = tmp_path / "audit.html"
-    gate = ["--fail-if", "auc_gap_p_adjusted<0.05", "--cluster", "y", "-o", str(report)]
+    gate = ["--fail-if", "auc_gap_p_adjusted<0.05", "--strata", "s", "-o", str(report)]
     assert main([*command, *gate]) == 2
     assert "it is based on too few rows, undefined or not tested" in capsys.readouterr().err
     assert report.exists()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -159,6 +159,22 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     assert_frame_equal(segments, audit.segments, abs_tol=1e-12)
     in_clusters = segments.filter(attribute="sex")["se"].to_list()
     assert in_clusters != pytest.approx(expected["se"].to_list(), rel=1e-3)
+
+
+def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--by", "sex", "--strata", "age", "--lonely", "adjust", "-o", "-"]
+    rows = pl.read_parquet(PATIENTS)
+    design: dict[str, Any] = {"strata": "age", "lonely": "adjust"}
+    given: dict[str, Any] = {"label": "progressed", "score": "score", "weight": "weight"}
+    assert main(["audit", str(PATIENTS), *COLUMNS, *words]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    audit = wroc.audit(rows, **given, by="sex", **design)
+    assert printed["settings"]["strata"] == "age"
+    assert_frame_equal(pl.DataFrame(printed["gaps"]), audit.gaps, abs_tol=1e-12)
+    assert main(["auc", str(PATIENTS), *COLUMNS, *words]) == 0
+    found = pl.DataFrame(json.loads(capsys.readouterr().out))
+    expected = wroc.summary(rows, **given, by="sex", **design)
+    assert_frame_equal(found.select("se", "df"), expected.select("se", "df"), abs_tol=1e-12)
 
 
 def test_auc_of_weights_that_count_rows(
@@ -376,8 +392,9 @@ def test_input_folder_and_pattern_are_never_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [["-o", "x.csv"], ["--band", "pointwise", "-o", "x.svg"]])
+@pytest.mark.parametrize("option", ["--cluster", "--strata"])
 def test_clusters_of_curves_are_for_charts_without_a_band(
-    more: list[str], capsys: pytest.CaptureFixture[str]
+    option: str, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["curve", str(PATIENTS), *COLUMNS, "--cluster", "age", *more]) == 2
-    assert "--cluster applies to the AUCs in a chart" in capsys.readouterr().err
+    assert main(["curve", str(PATIENTS), *COLUMNS, option, "age", *more]) == 2
+    assert f"{option} applies to the AUCs in a chart" in capsys.readouterr().err

@@ -183,6 +183,7 @@ def test_bins_of_rows_are_asked_for_only_when_given(
             "--pos-label is about col",
         ),
         (["auc", "--counts", "counts1.parquet", "--cluster", "c"], "--cluster is about columns of"),
+        (["audit", "--counts", "counts1.parquet", "--by", "g", "--fpc", "f"], "--fpc is about col"),
         (["auc", "counts1.parquet"], "the following arguments are required: --label, --score"),
         (["auc", "day1.parquet", "--label", "y"], "the following arguments are required: --score"),
         (["counts", "day1.parquet", *COLUMNS], "the following arguments are required: -o/--output"),

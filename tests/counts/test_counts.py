@@ -319,7 +319,7 @@ def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
         (
             lambda df: wroc.summary(df, "y", "s", bins=16, cluster="g"),
             ValueError,
-            "`cluster` must be None with `bins` or `tolerance`",
+            "`cluster`, `strata` and `fpc` must be None with `bins` or `tolerance`",
         ),
         (
             lambda df: wroc.summary(df, "y", "s", tolerance=-0.1),

@@ -210,6 +210,33 @@ def test_interval_of_a_ratio_with_a_rate_of_zero() -> None:
     assert row["ci_high"] == pytest.approx(ratio_limits(least, most)[1])
 
 
+def test_an_undefined_ratio_has_no_limits(people: pl.DataFrame) -> None:
+    nobody = wroc.fairness(people, "y", "s", by="g", threshold=1e9)
+    limits = ["value", "ci_low", "ci_high", "joint_low", "joint_high"]
+    ratios = nobody.filter(pl.col("metric").str.ends_with("_ratio")).select(limits)
+    assert ratios.height == 3
+    assert ratios.null_count().row(0) == (3,) * 5
+    gap = nobody.filter(metric="demographic_parity_difference").row(0, named=True)
+    assert (gap["value"], gap["p_value"]) == (0.0, 1.0)
+    assert gap["ci_low"] < 0 < gap["ci_high"]
+
+
+def test_an_infinite_limit_of_a_ratio_is_null(people: pl.DataFrame) -> None:
+    # With next to no rows the lower limit of every rate is 0.
+    tiny = people.with_columns(w=pl.lit(1e-160))
+    named: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
+    named["weight_type"] = "frequency"
+    table = wroc.fairness(tiny, "y", "s", **named)
+    ratio = table.filter(metric="demographic_parity_ratio").row(0, named=True)
+    assert ratio["value"] > 0
+    assert [ratio[f"{kind}_low"] for kind in ("ci", "joint")] == [0.0, 0.0]
+    assert (ratio["ci_high"], ratio["joint_high"]) == (None, 1.0)
+    gaps = wroc.group_gaps(tiny, "y", "s", **named)
+    assert (gaps["tpr_ratio"] > 0).all()
+    assert (gaps["tpr_ratio_low"] == 0).all()
+    assert gaps["tpr_ratio_high"].to_list() == [None] * gaps.height
+
+
 def test_undefined_rates_are_left_out(people: pl.DataFrame) -> None:
     # Group c has no negatives, group d selects nobody.
     frame = people.filter((pl.col("g") != "c") | pl.col("y")).with_columns(

@@ -19,6 +19,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 RATES = ["selection_rate", "tpr", "fpr", "ppv", "npv"]
 P_VALUES = [f"{name}_gap_p_value" for name in ("auc", *RATES)]
 ADJUSTED = [f"{name}_gap_p_adjusted" for name in ("auc", *RATES)]
+TESTED = ("_p_value", "_p_adjusted", "_detectable", "_verdict")
 
 
 def people(sizes: dict[str, int], seed: int = 3) -> pl.DataFrame:
@@ -177,7 +178,8 @@ def test_small_groups_and_small_references_are_not_tested(
         assert [any(p is not None for p in row) for row in p_values.rows()] == tested
         kept = pl.Series(tested)
         assert_frame_equal(p_values.filter(kept), free.select(names).filter(kept))
-    measured = [name for name in gaps.columns if "_p_" not in name]
+    # Detectable gaps too are those of a test.
+    measured = [name for name in gaps.columns if not name.endswith(TESTED)]
     assert_frame_equal(gaps.select(measured), free.select(measured))
 
 
@@ -249,12 +251,18 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
 
 
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
-def test_copies_in_clusters_are_measured_but_not_tested(reference: Any) -> None:
+def test_copies_in_clusters_show_no_more_than_one_of_them(reference: Any) -> None:
     frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")
-    copies = pl.concat([frame] * 20)
-    given: dict[str, Any] = {"by": "g", "threshold": 0.7, "reference": reference}
-    free, found = (wroc.audit(copies, "y", "s", cluster=c, **given).gaps for c in (None, "c"))
-    assert free.select(P_VALUES).count().sum_horizontal().item() > 0
-    assert found.select(P_VALUES + ADJUSTED).null_count().row(0) == (3,) * 12
-    measured = [name for name in found.columns if name not in P_VALUES + ADJUSTED]
-    assert_frame_equal(found.select(measured), free.select(measured))
+    given: dict[str, Any] = {"by": "g", "threshold": 0.7, "reference": reference, "min_rows": 0}
+
+    def gaps(copies: int, cluster: str | None) -> pl.DataFrame:
+        rows = pl.concat([frame] * copies)
+        return wroc.audit(rows, "y", "s", cluster=cluster, **given).gaps
+
+    once, found = gaps(1, "c"), gaps(20, "c")
+    assert_frame_equal(found.select(P_VALUES[1:]), once.select(P_VALUES[1:]), rel_tol=1e-6)
+    # Their pseudo-observations are rows, of which the copies have more.
+    assert_frame_equal(found.select(P_VALUES), once.select(P_VALUES), abs_tol=0.04)
+    as_rows = gaps(20, None)
+    least = (table.select(pl.min_horizontal(P_VALUES).min()).item() for table in (as_rows, found))
+    assert next(least) < 1e-6 < next(least)

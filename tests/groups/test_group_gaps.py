@@ -38,6 +38,7 @@ COLUMNS = [
     "auc_gap_p_adjusted",
 ]
 GAP = COLUMNS[2:]
+VERDICTS = ["auc_gap_detectable", "auc_gap_verdict"]
 # Where the other rows are pooled, and the logits are compared.
 logit_gaps = partial(wroc.group_gaps, method="logit-t", reference="rest_pooled")
 REFERENCES = ["rest_pooled", "overall_pooled", "best", "b"]
@@ -293,8 +294,10 @@ def test_weighted_groups_on_both_engines(
 ) -> None:
     plan = logit_gaps(people.lazy(), "y", "s", weight="w", by="g", reference=reference)
     table = plan.collect(engine=engine)
-    assert table.columns == ["g", *COUNTS, *COLUMNS]
-    assert table.dtypes[1:] == [pl.Int64] * 2 + [pl.Float64] * len(COLUMNS)
+    assert table.columns == ["g", *COUNTS, *COLUMNS, *VERDICTS]
+    assert table.dtypes[1:] == [
+        *[pl.Int64] * 2, *[pl.Float64] * len(COLUMNS), pl.Float64, pl.String
+    ]  # fmt: skip
     rows = people.group_by("g").agg(pl.sum("y"), n=pl.len()).sort("g")
     assert table["n_pos"].to_list() == rows["y"].to_list()
     assert table["n_neg"].to_list() == (rows["n"] - rows["y"]).to_list()
@@ -347,7 +350,7 @@ def test_models_are_compared_each_for_itself(
 ) -> None:
     plan = logit_gaps(models.lazy(), "y", ["s", "r"], weight="w", by="g", reference=reference)
     table = plan.collect(engine=engine)
-    assert table.columns == ["g", "model", *COUNTS, *COLUMNS]
+    assert table.columns == ["g", "model", *COUNTS, *COLUMNS, *VERDICTS]
     for model in ("s", "r"):
         frame = models.select("g", "y", "w", s=model)
         assert_follows(table.filter(model=model), definition(frame, reference))

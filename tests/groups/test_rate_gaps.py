@@ -83,12 +83,14 @@ def ratio(one: Share, other: Share) -> list[float | None]:
     return [one.value / other.value, *ratio_limits(one[:3], other[:3])]
 
 
-def p_value(one: Share, other: Share) -> float:
-    """The test of two shares with their common variance."""
+def p_value(one: Share, other: Share) -> float | None:
+    """The test of two shares with their common variance; None if a cell expects too few rows."""
     total = one.size + other.size
     both = (one.size * one.value + other.size * other.value) / total
     if not 0 < both < 1:
         return 1.0
+    if min(one.size, other.size) * min(both, 1 - both) < 5:
+        return None
     z = (one.value - other.value) / np.sqrt(both * (1 - both) * total / one.size / other.size)
     return float(2 * stats.norm.sf(abs(z)))
 
@@ -134,23 +136,27 @@ def by_group(frame: pl.DataFrame) -> Any:
     )
 
 
-@pytest.mark.parametrize("reference", sweep(["overall", "rest", "best", "b"]))
+@pytest.mark.parametrize(
+    "reference", sweep(["overall", "overall_pooled", "rest", "rest_pooled", "best", "b"], fast=2)
+)
 def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str, engine: Engine) -> None:
     table = gaps(people.lazy(), reference).collect(engine=engine)
     plain = wroc.group_gaps(people, "y", "s", weight="w", by="g", reference=reference)
-    assert table.columns == [*plain.columns, *COLUMNS]
+    verdicts = [f"{rate}_gap_{part}" for rate in RATES for part in ("detectable", "verdict")]
+    assert table.columns == [*plain.columns[:-2], *COLUMNS, *plain.columns[-2:], *verdicts]
     assert not set(plain.columns) & set(COLUMNS)
     assert table.select(COLUMNS).schema == dict.fromkeys(COLUMNS, pl.Float64())
-    same = [name for name in plain.columns if name != "auc_gap_p_adjusted"]
+    of_all_tests = {"auc_gap_p_adjusted", "auc_gap_detectable", "auc_gap_verdict"}
+    same = [name for name in plain.columns if name not in of_all_tests]
     assert_frame_equal(table.select(same), plain.select(same))
     expected = by_group(people)
     names = {"b": "b", "best": plain.sort("auc")["g"][-1]}
     for rate in RATES:
         rates = expected.by_group[rate].astype(float)
         assert table[rate].to_list() == pytest.approx(rates.to_list(), abs=1e-12)
-        if reference == "overall":
+        if reference.startswith("overall"):
             others = [expected.overall[rate]] * 4
-        elif reference == "rest":
+        elif reference.startswith("rest"):
             others = [by_group(people.filter(pl.col("g") != g)).overall[rate] for g in "abcd"]
         else:
             others = [rates[names[reference]]] * 4
@@ -183,8 +189,8 @@ def test_best_is_the_group_with_the_highest_auc(people: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_level_sets_the_width_only(people: pl.DataFrame) -> None:
     tables = [gaps(people, "b", level=level) for level in (0.8, 0.95)]
-    limits = pl.selectors.ends_with("_low", "_high")
-    assert_frame_equal(*(table.select(~limits) for table in tables))
+    of_level = pl.selectors.ends_with("_low", "_high", "_gap_detectable", "_gap_verdict")
+    assert_frame_equal(*(table.select(~of_level) for table in tables))
     row = tables[0].row(0, named=True)
     one, other = (share(people.filter(g=g), "fpr", 0.8) for g in "ab")
     assert one is not None
@@ -223,7 +229,7 @@ def test_a_group_is_part_of_everybody(people: pl.DataFrame) -> None:
             for end in ("", "_low", "_high"):
                 gap = (1 - part) * one[f"{rate}_gap{end}"]
                 assert other[f"{rate}_gap{end}"] == pytest.approx(gap, abs=1e-12)
-                # To everybody, of whom the group is a part: r / (part r + (1 - part)).
+                # To all rows, of which the group is a part: r / (part r + (1 - part)).
                 r = one[f"{rate}_ratio{end}"]
                 assert other[f"{rate}_ratio{end}"] == pytest.approx(r / (part * r + 1 - part))
             assert other[f"{rate}_gap_p_value"] == pytest.approx(one[f"{rate}_gap_p_value"])
@@ -236,7 +242,8 @@ def test_p_values_are_adjusted_over_the_whole_table(people: pl.DataFrame, refere
     table = wroc.group_gaps(frame, "y", ["s", "r"], reference=reference, **options)
     names = [f"{rate}_gap_p_value" for rate in ("auc", *RATES)]
     p = np.array([x for name in names for x in table[name].drop_nulls()])
-    assert len(p) == (48 if reference == "rest" else 36)
+    # Of weighted rows too few are expected in some cells.
+    assert (30 if reference == "rest" else 20) < len(p) < (48 if reference == "rest" else 36)
     stepped = {x: min(1.0, max((p >= y).sum() * y for y in p if y <= x)) for x in p}
     for name in names:
         found = table[name.removesuffix("value") + "adjusted"].to_list()

@@ -25,6 +25,9 @@ TABLES: dict[str, Table] = {
     "compare": lambda frame, label, score, **named: wroc.compare(
         frame, label, [score, "t"], **named
     ),
+    "compare by score": lambda frame, label, score, **named: wroc.compare(
+        frame, label, [score, "t"], method="score", **named
+    ),
     "threshold_metrics": partial(wroc.threshold_metrics, **LEVEL),
     "threshold_metrics, prevalence": partial(wroc.threshold_metrics, prevalence=0.2, **LEVEL),
     "operating_points": partial(wroc.operating_points, criterion="youden", level=0.95),
@@ -37,6 +40,7 @@ TABLES: dict[str, Table] = {
     "group_gaps, overall": partial(wroc.group_gaps, reference="overall", threshold=0.5),
     "group_gaps, pooled": partial(wroc.group_gaps, reference="overall_pooled"),
     "group_gaps, best": partial(wroc.group_gaps, reference="best", threshold=0.5),
+    "group_gaps, within": partial(wroc.group_gaps, within=pl.col("c") % 2, threshold=0.5),
     "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
     "cross_auc": partial(wroc.cross_auc, method="newcombe"),
 }

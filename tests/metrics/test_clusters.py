@@ -361,6 +361,12 @@ def test_one_cluster_in_a_class_has_an_interval_without_a_variance(
         assert newcombe_excess(found, limit) == pytest.approx(0, abs=1e-7)
 
 
+def test_clusters_are_no_reason_to_suspect_the_weights(visits: pl.DataFrame) -> None:
+    copies = pl.concat([visits.with_row_index("id")] * 12)
+    found = wroc.summary(copies, "y", "s", cluster="id")
+    assert found["ci_note"].to_list() == wroc.summary(copies, "y", "s")["ci_note"].to_list()
+
+
 def test_one_cluster_of_everything_has_no_variance(visits: pl.DataFrame) -> None:
     found = interval(visits, cluster=pl.col("c") * 0)
     assert (found["se"], found["ci_method"]) == (None, "newcombe")

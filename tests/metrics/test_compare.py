@@ -484,6 +484,11 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         ValueError,
         r"^`level` must lie between 0.001 and 0.9999; found 95$",
     ),
+    "unknown method": (
+        {"method": "logit-t"},
+        ValueError,
+        r"^`method` must be one of 'delong', 'score'; found 'logit-t'$",
+    ),
     "unknown weight type": (
         {"weight_type": "count"},
         ValueError,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import polars_wroc as wroc
-from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS
+from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS
 
 
 class Row(NamedTuple):
@@ -221,6 +221,19 @@ def test_range_with_fewer_than_three_positives_has_no_limits() -> None:
         assert (interval["ci_method"] == "score") == known
         assert interval["se"] > 0
         assert found(rows, tpr=(start, 1), weight=None, method="logit-t")["ci_low"] > 0
+
+
+def test_positives_in_the_range_are_counted_not_their_clusters() -> None:
+    random = np.random.default_rng(12)
+    frame = pl.DataFrame({"y": random.random(600) < 0.4, "s": random.normal(size=600)})
+    frame = frame.with_row_index("c").with_columns(pl.col("s") + pl.col("y"), pl.col("c") % 12)
+    free, found = (
+        wroc.partial_aucs(frame, "y", "s", tpr=(0.8, 1), level=0.95, cluster=cluster)
+        for cluster in (None, "c")
+    )
+    assert found["n_eff_pos"].item() < 13
+    widths = [table["ci_high"].item() - table["ci_low"].item() for table in (free, found)]
+    assert 0.5 < widths[1] / widths[0] < 2
 
 
 def test_range_that_ends_below_1_has_no_limits() -> None:

@@ -21,13 +21,14 @@ from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import formulas
+from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS
+from polars_wroc.metrics.interval_reliability import RELIABILITY_COLUMNS
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
     SUMMARY_METRICS,
     CurveMetric,
     MetricName,
 )
-from polars_wroc.metrics.roc_auc_ci import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
 from polars_wroc.namespaces.wroc import ExprNamespace
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placements import add_placements, row_curve

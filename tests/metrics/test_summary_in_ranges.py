@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.roc_auc_ci import IntervalOptions
+from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.score_ranges import add_ranges, count_in_bins, cut_ranges
 from polars_wroc.metrics.summary_in_ranges import read_parts
 from polars_wroc.plans.collect import collect

@@ -97,8 +97,11 @@ def test_tables_stream(scan: pl.LazyFrame, name: str) -> None:
 
 @pytest.mark.plans
 def test_tests_stream_until_the_table_is_small(scan: pl.LazyFrame) -> None:
-    compared = wroc.compare(scan, "y", ["s", "limit"], weight="w", by="g", adjust="none")
-    assert IN_MEMORY_FALLBACK not in _streaming_graph(compared)
+    for method in ("delong", "score"):
+        compared = wroc.compare(
+            scan, "y", ["s", "limit"], weight="w", by="g", method=method, adjust="none"
+        )
+        assert IN_MEMORY_FALLBACK not in _streaming_graph(compared)
     gaps = wroc.group_gaps(scan, "y", "s", weight="w", by="g", adjust="none", threshold=0)
     assert IN_MEMORY_FALLBACK not in _streaming_graph(gaps)
 

@@ -65,6 +65,7 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("threshold_metrics with intervals", 4),
         ("summary in clusters", 4),
         ("compare", 5),
+        ("compare by score", 5),
         ("compare in clusters", 3),
         ("group_gaps to the rest", 4),
         ("group_gaps to overall", 4),

@@ -74,6 +74,7 @@ def test_auc_of_many_rows_takes_the_ranges(
         ["audit", "--by", "g"],
         ["curve", "-o", "curve.csv"],
         ["auc", "--cluster", "limit"],
+        ["auc", "--strata", "g"],
     ],
 )
 def test_what_has_no_ranges_is_refused(

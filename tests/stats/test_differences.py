@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from plain_roc import ratio_limits as in_closed_form
 from plain_roc import wilson
 
-from polars_wroc.stats.differences import Estimate, difference_limits, ratio_limits
+from polars_wroc.stats.differences import (
+    Estimate,
+    credible_correlation,
+    difference_limits,
+    ratio_limits,
+    reported_ratio,
+)
 
 Limited: TypeAlias = Sequence[float | None]
 
@@ -75,6 +81,35 @@ def test_rates_near_zero_keep_their_digits() -> None:
     a, b = rate(30, 100), rate(15, 100)
     tiny = [part * 1e-200 for part in b]
     assert limits(tiny, a)[0] == pytest.approx([1e-200 * end for end in limits(b, a)[0]], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "one", "other", "expected"),
+    [
+        (0.5, 1.0, 4.0, 0.25),
+        (2.0, 1.0, 4.0, 0.95),
+        (-2.0, 1.0, 4.0, -0.95),
+        # The product of these variances is no number.
+        (5e-201, 1e-200, 4e-200, 0.25),
+        (0.0, 0.0, 4.0, 0.0),
+        (None, 1.0, 4.0, 0.0),
+        (0.5, None, 4.0, 0.0),
+    ],
+)
+def test_credible_correlation(
+    covariance: float | None, one: float | None, other: float | None, expected: float
+) -> None:
+    parts = (pl.lit(part, pl.Float64) for part in (covariance, one, other))
+    assert pl.select(credible_correlation(*parts)).item() == pytest.approx(expected)
+
+
+def test_reported_ratio() -> None:
+    frame = pl.DataFrame(
+        {"value": [2.0, 2.0, math.inf], "low": [1.0] * 3, "high": [3.0, math.inf, math.inf]}
+    ).with_columns(denominator=pl.Series([0.5, 0.5, 0.0]))
+    ratio = reported_ratio(Estimate(*map(pl.col, Estimate._fields)), pl.col("denominator"))
+    rows = frame.select(**ratio._asdict()).rows()
+    assert rows == [(2.0, 1.0, 3.0), (2.0, 1.0, None), (None, None, None)]
 
 
 def test_no_limits_without_those_of_both() -> None:

@@ -10,10 +10,13 @@ from sweeps import sweep
 
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
+    f_p_value,
     normal_score,
+    student_p_value,
     student_quantile,
     student_score,
     two_sided_p_value,
+    upper_quantile,
 )
 
 
@@ -37,6 +40,17 @@ def test_two_sided_p_value_at_its_ends() -> None:
     assert found[2:] == [0.0, 0.0, None]
 
 
+def test_upper_quantile() -> None:
+    tails = np.concatenate([np.geomspace(1e-16, 0.5, 4_001), 0.5 - np.geomspace(1e-9, 0.4, 500)])
+    found = pl.select(upper_quantile(pl.lit(pl.Series(tails)))).to_series()
+    assert found.to_numpy() == pytest.approx(stats.norm.isf(tails), rel=0, abs=1e-10)
+
+
+def test_upper_quantile_at_its_ends() -> None:
+    tails = pl.lit(pl.Series([0.5, 0.8, None]))
+    assert pl.select(upper_quantile(tails)).to_series().to_list() == [0.0, 0.0, None]
+
+
 @pytest.mark.parametrize("first", sweep([1, 2, 40, 120], fast=2))
 def test_chi_squared_p_value(first: int) -> None:
     tails = np.concatenate([np.geomspace(1e-12, 0.5, 60), 1 - np.geomspace(1e-9, 0.5, 20)])
@@ -55,6 +69,31 @@ def test_chi_squared_p_value_at_its_ends() -> None:
     assert found.to_list() == [1.0, 1.0, 0.0, 0.0, None, None, None]
 
 
+@pytest.mark.parametrize("first", [1, 100])
+@pytest.mark.parametrize("df_of_variance", [1.0, 2.0, 7.0, 31.0, 2.5e4])
+def test_f_p_value(first: int, df_of_variance: float) -> None:
+    tails = np.concatenate([np.geomspace(1e-12, 0.5, 40), np.linspace(0.55, 0.999, 15)])
+    df = np.repeat(np.arange(first, first + 100, 3), tails.size)
+    values = stats.f.isf(np.tile(tails, df.size // tails.size), df, df_of_variance)
+    table = pl.DataFrame({"x": values * df, "df": df})
+    p_value = f_p_value(pl.col("x"), pl.col("df"), pl.lit(df_of_variance))
+    found = table.select(p_value).to_series()
+    assert found.to_numpy() == pytest.approx(stats.f.sf(values, df, df_of_variance), rel=1e-11)
+
+
+def test_f_p_value_at_its_ends() -> None:
+    table = pl.DataFrame(
+        {
+            "x": [0.0, 0.0, 1e9, 1e9, None, 3.0, 3.0, 3.0],
+            "df": [1, 2, 3, 4, 3, 0, None, 2],
+            "other": [5.0, 5.0, 1e3, 1e3, 5.0, 5.0, 5.0, None],
+        }
+    )
+    p_value = f_p_value(pl.col("x"), pl.col("df"), pl.col("other"))
+    found = table.select(p_value).to_series().to_list()
+    assert found == [1.0, 1.0, 0.0, 0.0, None, None, None, None]
+
+
 def test_student_score_is_the_inverse_of_the_normal_score() -> None:
     z = pl.Series("z", np.linspace(-6, 6, 121))
     for df in (1.0, 3.5, 40.0, 1e9):
@@ -69,3 +108,28 @@ def test_student_score_is_rather_too_large(df: int, most: float) -> None:
     found = pl.select(student_score(pl.lit(pl.Series(z)), pl.lit(df))).to_series().to_numpy()
     excess = found / stats.t.isf(stats.norm.sf(z), df) - 1
     assert 0 < excess.min() < excess.max() < most
+
+
+@pytest.mark.parametrize("df", [1.0, 1.5, 2.0, 7.0, 30.0, 1e3, 1e8])
+def test_student_p_value(df: float) -> None:
+    t = np.concatenate([[0.0], np.geomspace(1e-3, 36, 200)])
+    found = pl.select(student_p_value(pl.lit(pl.Series(t)), pl.lit(df))).to_series()
+    assert found.to_numpy() == pytest.approx(2 * stats.t.sf(t, df), rel=1e-11, abs=0)
+
+
+def test_student_p_value_in_closed_form() -> None:
+    t = np.geomspace(1e-6, 1e6, 100)
+    found = pl.select(
+        cauchy=student_p_value(pl.lit(pl.Series(-t)), pl.lit(1)),
+        two=student_p_value(pl.lit(pl.Series(t)), pl.lit(2)),
+    )
+    assert found["cauchy"].to_numpy() == pytest.approx(2 / np.pi * np.arctan(1 / t), rel=1e-11)
+    root = np.sqrt(2 + t**2)
+    assert found["two"].to_numpy() == pytest.approx(2 / (root * (root + t)), rel=1e-11)
+
+
+def test_student_p_value_belongs_to_the_quantile() -> None:
+    df = pl.Series(np.append(np.arange(1.0, 60.0), 1e6)).to_frame("df")
+    for level in (0.5, 0.9, 0.95, 0.999):
+        p = student_p_value(student_quantile((1 + level) / 2, pl.col("df")), pl.col("df"))
+        assert df.select(p).to_series().to_numpy() == pytest.approx(1 - level, rel=1e-9)

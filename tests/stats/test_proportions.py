@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +17,8 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
+from polars_wroc.metrics.score_interval import lower_limit
+from polars_wroc.stats.proportions import wilson
 
 Engine: TypeAlias = Any
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -205,6 +209,32 @@ def test_smaller_of_the_two_sizes_is_used() -> None:
         assert (linear < kish) == (frame is heavy)
         limits = stats_wilson(rate, min(linear, kish))
         assert found_in(row, "tpr") == pytest.approx(limits, abs=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-9, 0.3, 1.0])
+def test_limits_by_sample_size(rate: float) -> None:
+    sizes = pl.DataFrame({"n": [0.0, 1e-200, 0.5, 40.0, 1e12, math.inf, None]})
+    rows = sizes.select(
+        "n",
+        **wilson(pl.lit(rate), pl.col("n"), 1.96)._asdict(),
+        lowest=lower_limit(
+            pl.lit(rate), pl.lit(1 - rate), 1 / pl.col("n"), pl.lit(1.96), skewness=0.0
+        ),
+    ).rows()
+    for n, low, high, lowest in rows:
+        if n is None or n == 0:
+            assert (low, high) == NOTHING
+        elif n == math.inf:
+            assert low == lowest == high == rate
+        else:
+            assert low <= rate <= high
+            # One definition for rates and AUCs.
+            assert low == min(lowest, rate)
+            extra = 1.96**2 / Fraction(n)
+            for end in (low, high):
+                p, q = Fraction(end), Fraction(rate)
+                misfit = ((p - q) ** 2 - extra * p * (1 - p)) / (1 + extra)
+                assert float(misfit) == pytest.approx(0, abs=1e-15)
 
 
 def stats_wilson(rate: float, size: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.phrases import many
 from polars_wroc.audits.report.tables import DASH, threshold_text
 from polars_wroc.audits.segment_findings import empty_segments, one_class_segments, small_segments
 from polars_wroc.audits.settings import AuditSettings
@@ -37,6 +38,10 @@ _INTERVALS: dict[str, str] = {
 _WEIGHTS = {
     "probability": "a weight is how much of the population a row represents",
     "frequency": "a weight is the number of rows that a row represents",
+}
+_LONELY = {
+    "certainty": "the only unit of a stratum was certain to be sampled",
+    "adjust": "the only unit of a stratum is compared with the mean of all units",
 }
 _COSTS = {
     "cost_fn": "cost {:g} of a false negative",
@@ -143,12 +148,15 @@ def optimism(audit: AuditTables) -> str:
         return ""
     rule = audit.parameters.rule
     lower = expected_optimism(None if rule is None else _name_of(rule), positives)
-    size = f"about {lower:.2f}" if lower >= _LEAST_SHOWN else f"less than {_LEAST_SHOWN}"
     chosen = "If the threshold was" if rule is None else "As the threshold was"
-    return (
-        f"{chosen} chosen on these same rows, with {positives:,} positives, expect the true "
-        f"positive rate on other rows to be {size} lower."
-    )
+    start = f"{chosen} chosen on these same rows, with {many(positives, 'positive')},"
+    if lower is None:
+        return (
+            f"{start} the true positive rate on other rows is likely to be lower; so few positives "
+            "do not tell by how much."
+        )
+    size = f"about {lower:.2f}" if lower >= _LEAST_SHOWN else f"less than {_LEAST_SHOWN}"
+    return f"{start} expect the true positive rate on other rows to be {size} lower."
 
 
 def decision(settings: AuditSettings) -> str | None:
@@ -175,6 +183,26 @@ def intervals(audit: AuditTables) -> str:
     return _INTERVALS[method] + (fallback if used - {method} else "")
 
 
+def design(audit: AuditTables) -> str:
+    """Describe the design of a survey; empty without one."""
+    settings, df = audit.parameters, audit.design_df
+    if df is None:
+        return ""
+    parts = [f"sampling units: {settings.cluster or 'the rows'}"]
+    if settings.strata is not None:
+        parts.append(f"strata: {settings.strata}")
+    if settings.fpc is not None:
+        parts.append(f"finite population correction: {settings.fpc}")
+    if settings.lonely != "null":
+        parts.append(_LONELY[settings.lonely])
+    return "; ".join([*parts, _students(df)])
+
+
+def _students(df: int) -> str:
+    degrees = f"Student's t with {many(df, 'degree')} of freedom"
+    return f"{degrees}, fewer for segments with rows in few units"
+
+
 def meaning_of_weight(settings: AuditSettings) -> str:
     """Describe what a weight represents."""
     return _WEIGHTS[settings.weight_type]
@@ -186,7 +214,8 @@ def methods(audit: AuditTables) -> set[str]:
     used = {
         "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
         "kish": settings.weight is not None and settings.weight_type == "probability",
-        "cluster": settings.cluster is not None,
+        "cluster": settings.by_design and not settings.stratified,
+        "design": settings.by_design,
         "decisions": decided,
         "calibration": audit.calibration is not None,
         "holm": settings.adjust == "holm",

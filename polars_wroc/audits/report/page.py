@@ -19,6 +19,7 @@ from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.phrases import first_few
 from polars_wroc.audits.report.facts import (
     decision,
+    design,
     facts,
     glossary,
     intervals,
@@ -122,6 +123,7 @@ def render(audit: AuditTables) -> str:
         glossary=glossary(audit),
         methods=methods(audit),
         intervals=intervals(audit),
+        design=design(audit),
         weights=meaning_of_weight(settings),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],

@@ -1,0 +1,69 @@
+"""Check that what the simulations compute for many replicates is what the library returns."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from designs import Groups
+from polars.testing import assert_frame_equal
+from simulation import REPLICATE, SEGMENT, gaps, largest_gaps
+
+import polars_wroc as wroc
+
+REPLICATES = 3
+THRESHOLD = 2.0
+
+
+def check_agreement() -> None:
+    """Compare all columns of a few replicates with those of `group_gaps` and `fairness`.
+
+    Raises
+    ------
+    AssertionError
+        If they differ.
+    """
+    for sizes, reference in (
+        ([(20, 60)] * 2, "rest"),
+        ([(10, 30), (20, 60), (40, 120)], "rest"),
+        ([(10, 30), (20, 60), (40, 120)], "overall"),
+        ([(10, 30), (20, 60), (40, 120)], 2),
+    ):
+        setting = Groups(sizes, 0.9, "lognormal", "unequal")
+        frame = setting.draw(np.random.default_rng(len(sizes)), REPLICATES)
+        of_gaps = gaps(frame, reference, threshold=THRESHOLD)
+        of_fairness = largest_gaps(frame, THRESHOLD)
+        for replicate in range(REPLICATES):
+            own = pl.col(REPLICATE) == replicate
+            _check_replicate(
+                frame.filter(own), reference, of_gaps.filter(own), of_fairness.filter(own)
+            )
+
+
+def _check_replicate(
+    frame: pl.DataFrame, reference: object, of_gaps: pl.DataFrame, of_fairness: pl.DataFrame
+) -> None:
+    weight = "weight"
+    expected = wroc.group_gaps(
+        frame,
+        "label",
+        "score",
+        by=SEGMENT,
+        weight=weight,
+        reference=reference,
+        threshold=THRESHOLD,
+    )
+    found = of_gaps.sort(SEGMENT).select(expected.columns)
+    assert_frame_equal(found, expected, check_dtypes=False)
+    # `max_abroca` is left out of the simulations.
+    whole = wroc.fairness(frame, "label", "score", by=SEGMENT, weight=weight, threshold=THRESHOLD)
+    wanted = whole.filter(pl.col("metric").is_in(of_fairness["metric"].to_list())).sort("metric")
+    left = of_fairness.filter(metric="max_abroca").height
+    assert left == 0, "an ABROCA was computed"
+    assert_frame_equal(
+        of_fairness.sort("metric").select(wanted.columns), wanted, check_dtypes=False
+    )
+
+
+if __name__ == "__main__":
+    check_agreement()
+    print("The simulations agree with the library.")

@@ -1,0 +1,183 @@
+"""Intervals of points of curves near a false positive rate of 0, and of partial areas."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+from designs import Spread, TwoClasses, Weights, shift
+from simulation import LEVEL, REPLICATE, Simulation
+from tables import Found, Measure, Section, Table, coverage, mean, share
+
+import polars_wroc as wroc
+from polars_wroc.metrics.auc_interval import AreaMethod
+
+AUC = 0.85
+RATES = (0.1, 0.02, 0.005, 0.003, 0.001, 0.0)
+SIZES = ((15, 45), (50, 150), (50, 500), (200, 2000))
+# The issue's coverages of the limits that there were before; they are no option any more.
+BEFORE = {0.02: "0.95", 0.005: "0.90", 0.003: "0.83", 0.001: "0.56", 0.0: "0.02"}
+BAND_SIZE = (200, 2000)
+AREA_FROM = 0.8
+AREA_SIZES = ((15, 45), (50, 150), (200, 600))
+AREA_WEIGHTS: tuple[Weights, ...] = ("unit", "lognormal", "related")
+AREA_METHODS: tuple[AreaMethod, ...] = ("score", "logit-t")
+
+
+def curves(simulation: Simulation) -> list[Section]:
+    """Simulate points, bands and partial areas."""
+    return [points(simulation), band(simulation), areas(simulation)]
+
+
+def points(simulation: Simulation) -> Section:
+    """Coverage of `tpr_at_fpr`."""
+    body, found = [], []
+    for size in SIZES:
+        for spread in ("equal", "unequal"):
+            setting = TwoClasses(*size, AUC, "unit", spread)
+            table = simulation.run(setting, tpr_at_rates)
+            covered = {
+                rate: coverage(
+                    table.filter(fpr=rate), true_tpr(spread, rate), "tpr_low", "tpr_high"
+                )
+                for rate in RATES
+            }
+            one_sided = [
+                rate for rate in RATES if share(table.filter(fpr=rate)["one_sided"]).value > 0
+            ]
+            shown = [measure.coverage for measure in covered.values()]
+            body.append((setting.size, spread, *shown, f"{max(one_sided):g} and below"))
+            if size == SIZES[-1] and spread == "equal":
+                found = [
+                    Found(
+                        "`tpr_at_fpr`: coverage",
+                        f"fpr {rate:g}, {setting.size} (before: the issue's number)",
+                        before,
+                        covered[rate].coverage,
+                    )
+                    for rate, before in BEFORE.items()
+                ]
+    return Section(
+        "True positive rates near a false positive rate of 0",
+        f"Coverage of `tpr_at_fpr` by rate, AUC {AUC:g}, no weights. Where the negatives are too "
+        "few the lower limit is 0 and the interval one-sided, which covers nearly always.",
+        Table(("size", "spread", *(f"fpr {rate:g}" for rate in RATES), "one-sided at"), body),
+        found,
+    )
+
+
+def band(simulation: Simulation) -> Section:
+    """Coverage of the pointwise band at points of the curve."""
+    body = []
+    for spread in ("equal", "unequal"):
+        setting = TwoClasses(*BAND_SIZE, AUC, "unit", spread)
+        table = simulation.fewer(2).run(setting, highest_points)
+        covered = [
+            coverage(table.filter(rate=rate), true_tpr(spread, rate), "tpr_low", "tpr_high")
+            for rate in RATES
+        ]
+        body.append((spread, *(measure.coverage for measure in covered)))
+    return Section(
+        "Pointwise band",
+        f'Coverage of `roc_curve(band="pointwise")` at the highest points with these false '
+        f"positive rates, {BAND_SIZE[0]}/{BAND_SIZE[1]}, AUC {AUC:g}; half of the replicates.",
+        Table(("spread", *(f"fpr {rate:g}" for rate in RATES)), body),
+    )
+
+
+def areas(simulation: Simulation) -> Section:
+    """Coverage of partial areas over a range of true positive rates."""
+    truth = true_area()
+    body, found = [], []
+    for size in AREA_SIZES:
+        for weights in AREA_WEIGHTS:
+            setting = TwoClasses(*size, AUC, weights)
+            table = simulation.run(setting, partial_areas)
+            cells = []
+            for method in AREA_METHODS:
+                known = table.filter(way=method).drop_nulls("ci_low")
+                covered = coverage(known, truth)
+                width = (
+                    mean((known["ci_high"] - known["ci_low"]).to_numpy()) if len(known) else None
+                )
+                cells.append((covered, "-" if width is None else f"{width.value:.3f}"))
+            missing = share(table.filter(way=AREA_METHODS[0])["ci_low"].is_null())
+            shown = [cell for covered, width in cells for cell in (_covered(covered), width)]
+            body.append((setting.size, weights, *shown, f"{missing.value:.3f}"))
+            design = f"tpr {AREA_FROM:g} to 1, {setting.size}, {weights} weights"
+            if size == AREA_SIZES[0] or weights == "related":
+                old = _covered(cells[1][0])
+                new = f"{_covered(cells[0][0])}, without interval {missing.value:.2f}"
+                found.append(Found("`partial_auc_ci`: coverage", design, old, new))
+    return Section(
+        "Partial areas over true positive rates",
+        f"Coverage and mean width of `partial_auc_ci(tpr=({AREA_FROM:g}, 1))`, AUC {AUC:g}, equal "
+        "spread, among the intervals that there are: there is none by `score` where fewer than "
+        "three effective positives are in the range.",
+        Table(
+            (
+                "size",
+                "weights",
+                *(part for method in AREA_METHODS for part in (method, "width")),
+                "without interval",
+            ),
+            body,
+        ),
+        found,
+    )
+
+
+def _covered(measure: Measure) -> str:
+    return "-" if np.isnan(measure.value) else measure.coverage
+
+
+def tpr_at_rates(frame: pl.DataFrame) -> pl.DataFrame:
+    """Intervals of all replicates at these rates."""
+    return wroc.tpr_at_fpr(frame, "label", "score", fpr=RATES, by=REPLICATE, level=LEVEL)
+
+
+def highest_points(frame: pl.DataFrame) -> pl.DataFrame:
+    """The band at the highest points of the curves with these rates."""
+    curve = wroc.roc_curve(frame, "label", "score", by=REPLICATE, band="pointwise", level=LEVEL)
+    return pl.concat(
+        curve.filter((pl.col("fpr") - rate).abs() < 1e-9)
+        .group_by(REPLICATE)
+        .agg(pl.col("tpr_low", "tpr_high").last())
+        .with_columns(rate=pl.lit(rate))
+        for rate in RATES
+    )
+
+
+def partial_areas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Intervals of partial areas by several methods."""
+
+    def interval(method: AreaMethod) -> pl.Expr:
+        return wroc.partial_auc_ci(
+            "label", "score", weight="weight", tpr=(AREA_FROM, 1), level=LEVEL, method=method
+        )
+
+    ways = frame.group_by(REPLICATE).agg(**{method: interval(method) for method in AREA_METHODS})
+    limits = ("ci_low", "ci_high")
+    return pl.concat(
+        ways.select(*(pl.col(method).struct.field(name) for name in limits), way=pl.lit(method))
+        for method in AREA_METHODS
+    )
+
+
+def true_tpr(spread: Spread, fpr: float) -> float:
+    """Return the true positive rate at a false positive rate."""
+    if fpr in {0, 1}:
+        return float(fpr)
+    if spread == "equal":
+        normal = NormalDist()
+        return normal.cdf(shift(AUC) + normal.inv_cdf(fpr))
+    return float(fpr ** ((1 - AUC) / AUC))
+
+
+def true_area() -> float:
+    """Return the true area over the range, by the midpoint rule."""
+    normal, steps = NormalDist(), 20_000
+    rates = [AREA_FROM + (1 - AREA_FROM) * (i + 0.5) / steps for i in range(steps)]
+    fprs = [normal.cdf(normal.inv_cdf(tpr) - shift(AUC)) for tpr in rates]
+    return (1 - AREA_FROM) * (1 - sum(fprs) / len(fprs))

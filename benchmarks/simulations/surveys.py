@@ -1,0 +1,157 @@
+"""Simulate samples of strata and sampling units, with the design and without.
+
+    python benchmarks/simulations/surveys.py
+    python benchmarks/simulations/surveys.py --replicates 200
+
+What comes out goes into ``surveys.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from designs import SPREADS
+from interval_coverage import two_or_more
+from promises import variance_ratio
+from survey_designs import COLUMNS, ClusteredSegments, Sample, TwoStage
+from tables import RULE, SIGNIFICANCE, Measure, Section, Table, coverage, share
+
+import polars_wroc as wroc
+
+OUTPUT = Path(__file__).parents[1] / "surveys.md"
+DESIGNS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "cluster": {"cluster": "unit"},
+    "cluster and strata": {"cluster": "unit", "strata": "stratum"},
+}
+STRATA = ((30, 20), (8, 20))
+SHARES = (0.1, 0.4)
+AUCS = (0.83, 0.97)
+SEGMENTS = (2, 5, 10, 20)
+AUCS_OF_AUDITS = (0.6, 0.8, 0.9, 0.97)
+UNITS = 300
+
+
+def main() -> None:
+    """Simulate, print and write."""
+    parser = argparse.ArgumentParser(description="Simulate surveys and clusters.")
+    parser.add_argument("--replicates", type=two_or_more, default=4_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    random = np.random.default_rng(options.seed)
+    frames = max(options.replicates // COLUMNS, 1)
+    sections = [*two_stage_samples(random, frames), clustered_audits(random, frames)]
+    versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
+    title = (
+        "# Surveys and clusters, simulated\n\n"
+        f"`python benchmarks/simulations/surveys.py --replicates {options.replicates} --seed "
+        f"{options.seed}` with {versions}: {frames * COLUMNS:,} replicates of each line, {COLUMNS} "
+        f"scores for each of {frames} draws of labels, which is less than as many independent "
+        f"replicates. {RULE}"
+    )
+    report = "\n\n".join([title, *map(str, sections)])
+    print(report)
+    OUTPUT.write_text(report + "\n", encoding="utf-8")
+
+
+def two_stage_samples(random: np.random.Generator, frames: int) -> list[Section]:
+    """Intervals of AUCs and tests of a gap between domains that share sampling units."""
+    aucs, gaps = [], []
+    for (strata, rows), effect, auc in product(STRATA, SHARES, AUCS):
+        setting = TwoStage(strata, rows, auc, effect)
+        print(setting, file=sys.stderr, flush=True)
+        samples = [setting.draw(random) for _ in range(frames)]
+        cells = (f"{strata} x 2 x {rows}", f"{effect:g}", f"{auc:g}")
+        whole = {way: _summaries(samples, design) for way, design in DESIGNS.items()}
+        # What the estimate estimates, pairs within strata and units included.
+        truth = float(np.mean(whole["none"]["auc"].to_numpy()))
+        for way, found in whole.items():
+            covered = coverage(found, truth)
+            aucs.append((*cells, f"{truth:.3f}", way, covered.coverage, str(variance_ratio(found))))
+        for way, design in DESIGNS.items():
+            found = _gaps(samples, design).filter(pl.col("segment") == 0)
+            covered = coverage(found, 0.0, "auc_gap_low", "auc_gap_high")
+            rejected = share(found["auc_gap_p_value"] < SIGNIFICANCE)
+            gaps.append((*cells, way, covered.coverage, rejected.family_error))
+    header = ("strata x units x rows", "share of units", "AUC")
+    return [
+        Section(
+            "Two-stage samples: AUCs",
+            "Strata of two sampling units each; *share of units*: how much of the variance of a "
+            "score in a class the rows of a unit have in common; *AUC*: for rows of the same "
+            "stratum and of different units. The true AUC is the mean of the estimates. The ratio "
+            "is that of the mean estimated variance to the variance of the estimates.",
+            Table((*header, "true AUC", "design", "coverage", "variance, estimated / true"), aucs),
+        ),
+        Section(
+            "Two-stage samples: gap between two domains",
+            "Each unit has rows of both domains, which are alike: coverage of the gap of 0, and "
+            "share of p-values below 0.05.",
+            Table((*header, "design", "coverage", "p < 0.05"), gaps),
+        ),
+    ]
+
+
+def clustered_audits(random: np.random.Generator, frames: int) -> Section:
+    """Family error of audits of clustered rows whose segments are all alike."""
+    body = []
+    for spread, segments, auc in product(SPREADS, SEGMENTS, AUCS_OF_AUDITS):
+        setting = ClusteredSegments(segments, UNITS, 5, auc, 0.6, spread)
+        print(setting, file=sys.stderr, flush=True)
+        samples = [setting.draw(random) for _ in range(frames)]
+        errors = (
+            family_error(_gaps(samples, DESIGNS[way])).family_error for way in ("none", "cluster")
+        )
+        body.append((spread, str(segments), f"{auc:g}", *errors))
+    return Section(
+        "Null audits of clusters",
+        f"{UNITS} clusters of five rows with one label, which are in one segment each and have "
+        "60 % of the variance of a score (of the normal variables it is made of) in common: share "
+        "of audits in which a gap of AUCs to the rest is significant after Holm's method. Of the "
+        "clusters 30 % are positive, so that one of 20 segments has four or five of these.",
+        Table(("spread", "segments", "AUC", "without cluster=", "with cluster="), body),
+    )
+
+
+def family_error(found: pl.DataFrame) -> Measure:
+    """Share of replicates in which any test is significant; of two segments there is one test."""
+    p_value = pl.col("auc_gap_p_value")
+    tests = pl.when(pl.col("segment").n_unique() == 2).then(1).otherwise(p_value.count())
+    smallest = found.group_by("sample", "model").agg(p=p_value.min() * tests)
+    return share(smallest["p"] <= SIGNIFICANCE)
+
+
+def _summaries(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:
+    tables = (
+        wroc.summary(sample.frame, "label", sample.scores, weight="weight", **design)
+        for sample in samples
+    )
+    return pl.concat(table.select("auc", "se", "ci_low", "ci_high") for table in tables)
+
+
+def _gaps(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:
+    return pl.concat(
+        wroc.group_gaps(
+            sample.frame,
+            "label",
+            sample.scores,
+            weight="weight",
+            by="segment",
+            adjust="none",
+            **design,
+        )
+        .select("segment", "model", "auc_gap_low", "auc_gap_high", "auc_gap_p_value")
+        .with_columns(sample=pl.lit(number))
+        for number, sample in enumerate(samples)
+    )
+
+
+if __name__ == "__main__":
+    main()

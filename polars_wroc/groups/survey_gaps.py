@@ -1,0 +1,174 @@
+"""Variances of gaps by the design of a survey.
+
+The units of a survey have rows of several groups, so that a group and its reference depend on each
+other. Each group has a row for every unit that it or its reference has rows in, with the influence
+of the unit on both. A gap has the degrees of freedom of the side with fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from polars_wroc.groups.references import Reference, UnitWeights, other_name
+from polars_wroc.inputs.columns import CLUSTER, STRATUM
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.survey_design import SurveyDesign
+from polars_wroc.metrics.auc_design import AUC_INFLUENCE, auc_influences
+from polars_wroc.plans.by_keys import aggregate, join_on_keys
+from polars_wroc.plans.collect import collect
+from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.stats.design_variance import (
+    DESIGN_DF,
+    degrees_of_freedom,
+    linear_variances,
+    several_units,
+)
+from polars_wroc.stats.differences import credible_correlation
+from polars_wroc.thresholds.rate_design import rate_influence, rate_influences, rate_variance
+from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.thresholds.unit_cells import unit_cells
+
+AUC = "auc"
+_WEIGHTS = _GIVEN, _LEFT_OUT, _TOTAL = "__given", "__left_out", "__total"
+# How many times a unit has rows of a group: in the group, and in all groups.
+_PRESENT, _ALL = "__present", "_of_all"
+_OTHER_PRESENT = other_name(_PRESENT)
+
+
+def correlation(metric: str, field: Fields) -> pl.Expr:
+    """Correlation of a metric of a group with that of its reference; 0 if one has no variance."""
+    variances = [field(rate_variance(name)) for name in (metric, other_name(metric))]
+    return credible_correlation(field(_covariance(metric)), *variances)
+
+
+def gap_variance(metric: str, field: Fields) -> pl.Expr:
+    """Variance of the gap of a metric."""
+    parts = field(rate_variance(metric)) + field(rate_variance(other_name(metric)))
+    return (parts - 2 * field(_covariance(metric))).clip(lower_bound=0.0)
+
+
+@dataclass(frozen=True)
+class SurveyGaps:
+    """The influences of units on AUCs, and their cells if there are thresholds."""
+
+    keys: Sequence[str]
+    design: SurveyDesign
+    influences: pl.LazyFrame
+    cells: pl.LazyFrame | None
+    # Whether the rest is computed at once, so that the same rows give the same bits each time.
+    at_once: bool = False
+
+    @property
+    def df(self) -> int:
+        """Degrees of freedom of the design, computed."""
+        return int(collect(self.design.strata.select(self.design.df)).item())
+
+    def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
+        """Add the variances of the metrics of groups and references, and `DESIGN_DF` of gaps."""
+        # Both computed from the table as it is, since a plan that contains itself grows fast.
+        of_aucs = self._auc_variances(table, reference)
+        joined = join_on_keys(table, of_aucs, self.keys)
+        if self.cells is None:
+            return joined
+        of_rates = self._rate_variances(self.cells, table, reference)
+        return join_on_keys(joined, of_rates, self.keys)
+
+    def _auc_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
+        weights, within = reference.auc_weights(), reference.partition_keys
+        both = self._with_reference(self.influences, table, within, weights, [AUC_INFLUENCE])
+        variances = self._variances(both, {AUC: AUC_INFLUENCE})
+        return join_on_keys(variances, self._degrees_of_freedom(both), self.keys)
+
+    def _rate_variances(
+        self, cells: pl.LazyFrame, table: pl.LazyFrame, reference: Reference
+    ) -> pl.LazyFrame:
+        weights, within = reference.row_weights(), reference.partition_keys
+        both = self._with_reference(cells, table, within, weights, CELLS)
+        steps = [
+            step
+            for name in (str, other_name)
+            for step in rate_influences(GAP_RATES, self.keys, name)
+        ]
+        renamed = {
+            rate_influence(other_name(rate)): other_name(rate_influence(rate)) for rate in GAP_RATES
+        }
+        influences = in_columns(both, steps).rename(renamed)
+        return self._variances(influences, {rate: rate_influence(rate) for rate in GAP_RATES})
+
+    def _with_reference(
+        self,
+        units: pl.LazyFrame,
+        table: pl.LazyFrame,
+        within: Sequence[str],
+        weights: UnitWeights,
+        values: Sequence[str],
+    ) -> pl.LazyFrame:
+        """Return values of each group and of its reference in all units with rows of either."""
+        keys, unit = self.keys, [STRATUM, CLUSTER]
+        named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
+        groups = table.select(*keys, *named)
+        own = units.select(*keys, *unit, *values, pl.lit(1, pl.Int64).alias(_PRESENT))
+        # In the order of the units, so that sums over groups have the same bits each time.
+        weighted = join_on_keys(own, groups, keys)
+        given = pl.col(_GIVEN).fill_null(0.0)
+        # Units in which the reference has no rows have sums of 0.
+        sums = {name: pl.when(given > 0).then(given * pl.col(name)).sum() for name in values}
+        sums[_PRESENT] = (given > 0).sum().cast(pl.Int64)
+        of_all = aggregate(
+            weighted, [*within, *unit], {f"{name}{_ALL}": value for name, value in sums.items()}
+        )
+        pairs = join_on_keys(groups, of_all, within, how="inner", maintain_order="none")
+        both = join_on_keys(pairs, own, [*keys, *unit], maintain_order="none")
+        both = both.with_columns(pl.col(*values, _PRESENT).fill_null(0))
+        others = {
+            other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
+            / pl.col(_TOTAL)
+            for name in values
+        }
+        left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64) * pl.col(_PRESENT)
+        others[_OTHER_PRESENT] = pl.col(f"{_PRESENT}{_ALL}") - left_out
+        present = pl.any_horizontal(pl.col(_PRESENT, _OTHER_PRESENT) > 0)
+        ordered = both.with_columns(**others).filter(present).sort([*keys, *unit])
+        return collect(ordered, reproducible=True).lazy() if self.at_once else ordered
+
+    def _degrees_of_freedom(self, both: pl.LazyFrame) -> pl.LazyFrame:
+        """Count those of each gap: the fewer of the group's and the reference's.
+
+        Null where one of them has rows in a single unit.
+        """
+        sides = _PRESENT, _OTHER_PRESENT
+        units = {side: (pl.col(side) > 0).sum().cast(pl.Int64) for side in sides}
+        of_strata = aggregate(both, [*self.keys, STRATUM], units)
+        of_strata = join_on_keys(of_strata, self.design.strata, [STRATUM])
+        free = {side: degrees_of_freedom(side) for side in sides}
+        known = {f"{side}_known": several_units(side) for side in sides}
+        smaller = pl.when(pl.all_horizontal(*known)).then(pl.min_horizontal(*sides))
+        counted = aggregate(of_strata, self.keys, free | known)
+        return counted.select(*self.keys, smaller.alias(DESIGN_DF))
+
+    def _variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
+        """Return the variances of metrics, each named with the influence on it."""
+        products: dict[str, tuple[str, str]] = {}
+        for metric, value in metrics.items():
+            products[rate_variance(metric)] = value, value
+            products[rate_variance(other_name(metric))] = other_name(value), other_name(value)
+            products[_covariance(metric)] = value, other_name(value)
+        variances = linear_variances(influences, self.keys, self.design, products)
+        return variances.select(*self.keys, *products)
+
+
+def survey_gaps(rows: Rows, placed: pl.LazyFrame, thresholds: pl.LazyFrame | None) -> SurveyGaps:
+    """Compute what gaps need to know of the units of a survey."""
+    assert rows.design is not None
+    cells = None
+    if thresholds is not None:
+        cells = unit_cells(rows, thresholds, rows.keys)
+    return SurveyGaps(rows.keys, rows.design, auc_influences(placed, rows), cells)
+
+
+def _covariance(metric: str) -> str:
+    return f"__design_covariance_{metric}"

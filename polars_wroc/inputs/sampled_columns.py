@@ -1,0 +1,37 @@
+"""Columns that say how rows were sampled: sampling units, strata, replicate weights."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.inputs.arguments import reject_type
+from polars_wroc.inputs.columns import Typed, numeric, valid_weights
+from polars_wroc.inputs.expressions import as_column
+from polars_wroc.inputs.named_columns import named_columns, typed_column
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
+from polars_wroc.inputs.survey_design import FPC, SURVEY_COLUMNS, SurveyArguments
+
+
+def unit_columns(frame: pl.LazyFrame, survey: SurveyArguments) -> dict[str, Typed]:
+    """Return the columns `CLUSTER`, `STRATUM` and `FPC`, as far as they are given."""
+    columns = {
+        name: typed_column(argument, as_column(argument, getattr(survey, argument)), frame)
+        for name, argument in SURVEY_COLUMNS.items()
+        if argument in survey.names
+    }
+    if FPC in columns:
+        columns[FPC] = columns[FPC]._replace(column=numeric(columns[FPC]))
+    return columns
+
+
+def replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[str, Typed]:
+    """Return the columns of replicate weights."""
+    argument = "replicate_weights"
+    if not isinstance(weights, ReplicateWeights):
+        reject_type(argument, "be an object of class ReplicateWeights", weights)
+    columns = named_columns(argument, weights.columns, frame).values()
+    typed = [typed_column(argument, column, frame) for column in columns]
+    return {
+        f"__replicate_{i}": each._replace(column=valid_weights(each))
+        for i, each in enumerate(typed)
+    }

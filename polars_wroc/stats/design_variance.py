@@ -1,0 +1,124 @@
+"""Variances of linear estimates from a sample survey, by its strata and sampling units.
+
+An estimate is linearised: each row has an influence, which is 0 outside of the segment that the
+estimate is of. The variance of the sum of the influences is that of the totals of the sampling
+units within their strata. Units without rows of the segment have a total of 0, and count.
+
+How well a variance is known depends on the units that have rows: in each stratum its degrees of
+freedom are their number, at most all units of the stratum less one. For an estimate from all rows
+these are the degrees of freedom of the design; a region of 6 strata has those of its strata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from polars_wroc.inputs.columns import CLUSTER, STRATUM
+from polars_wroc.inputs.survey_design import FRACTION, UNITS, SurveyDesign
+from polars_wroc.plans.by_keys import aggregate, join_on_keys
+from polars_wroc.plans.steps import Fields
+from polars_wroc.stats.proportions import ROUNDING
+
+# Degrees of freedom of a variance, and the units less the strata that have rows of a segment.
+DESIGN_DF, SEGMENT_DF = "__design_df", "__segment_df"
+# Whether the segment has rows in a stratum with a single unit, which has no variance.
+LONELY = "__lonely"
+_PRESENT = "__present"
+
+
+def residual(value: pl.Expr, expected: pl.Expr) -> pl.Expr:
+    """Difference of a unit's sum from what is expected of it; 0 within rounding.
+
+    Of a unit with all rows of a segment nothing is left, and rounding must not be a variance.
+    """
+    difference = value - expected
+    return pl.when(difference.abs() > ROUNDING * expected).then(difference).otherwise(0.0)
+
+
+def unit_totals(
+    rows: pl.LazyFrame, keys: Sequence[str], sums: Mapping[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Aggregate the rows of each segment and sampling unit."""
+    # Sorted, so that sums over units are the same to the last digit each time.
+    by = [*keys, STRATUM, CLUSTER]
+    return aggregate(rows, by, dict(sums)).sort(by)
+
+
+def linear_variances(
+    totals: pl.LazyFrame,
+    keys: Sequence[str],
+    design: SurveyDesign,
+    products: Mapping[str, tuple[str, str]],
+) -> pl.LazyFrame:
+    """Compute variances and covariances of sums of influences over the units of each segment.
+
+    ``totals`` has a row for each segment and unit with rows of it. Each of the ``products`` names
+    two columns of them; their covariance is null where a value or, by a lonely unit, a term is, and
+    where only one unit has rows.
+    The result has the keys, the products, `DESIGN_DF`, `SEGMENT_DF` and `LONELY`.
+    """
+    columns = {name for pair in products.values() for name in pair}
+    sums = {_sum(name): pl.col(name).sum() for name in sorted(columns)}
+    sums |= {name: _sum_unless_null(pl.col(a) * pl.col(b)) for name, (a, b) in products.items()}
+    sums[_PRESENT] = pl.len().cast(pl.Int64)
+    of_strata = aggregate(totals, [*keys, STRATUM], sums)
+    of_strata = join_on_keys(of_strata, design.strata, [STRATUM]).sort([*keys, STRATUM])
+    lonely = ((pl.col(UNITS) == 1) & (pl.col(FRACTION) < 1)).any()
+    # The influences of a single unit add up to 0, whatever it is.
+    known = several_units(_PRESENT) & (~lonely if design.lonely == "null" else pl.lit(value=True))
+    aggregates: dict[str, pl.Expr] = {
+        name: pl.when(known).then(_sum_unless_null(_term(name, pair, design)))
+        for name, pair in products.items()
+    }
+    aggregates[DESIGN_DF] = pl.when(several_units(_PRESENT)).then(degrees_of_freedom(_PRESENT))
+    aggregates[SEGMENT_DF] = pl.col(_PRESENT).sum() - pl.len()
+    aggregates[LONELY] = lonely
+    return aggregate(of_strata, keys, aggregates)
+
+
+def several_units(present: str) -> pl.Expr:
+    """Whether more than one unit has rows, as an aggregate of strata with their number."""
+    return pl.col(present).sum() > 1
+
+
+def degrees_of_freedom(present: str) -> pl.Expr:
+    """Aggregate strata to degrees of freedom; the column has the number of units with rows."""
+    return pl.min_horizontal(present, pl.col(UNITS) - 1).sum()
+
+
+def design_df(field: Fields) -> pl.Expr:
+    """Degrees of freedom of a variance, at least 1; without a variance there are none."""
+    return field(DESIGN_DF).cast(pl.Float64).clip(lower_bound=1.0)
+
+
+def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:
+    """How many times larger a variance is than if rows were independent.
+
+    A variance of 0 says nothing: the effect is 1. Null without a variance by the design.
+    """
+    known = pl.when((by_design > 0) & (of_rows > 0)).then(by_design / of_rows)
+    return known.when(by_design.is_not_null()).then(1.0)
+
+
+def _term(name: str, pair: tuple[str, str], design: SurveyDesign) -> pl.Expr:
+    """What a stratum adds to a variance or covariance."""
+    units, left = pl.col(UNITS), 1 - pl.col(FRACTION)
+    product, one, other = pl.col(name), pl.col(_sum(pair[0])), pl.col(_sum(pair[1]))
+    spread = product - one * other / units
+    if pair[0] == pair[1]:
+        spread = pl.when(spread > ROUNDING * product).then(spread).otherwise(0.0)
+    # The totals of all units add up to 0, so that the mean of all is 0.
+    alone = left * product if design.lonely == "adjust" else pl.lit(0.0)
+    several = pl.when(units > 1).then(left * units / (units - 1) * spread).otherwise(alone)
+    return pl.when(product.is_not_null()).then(several)
+
+
+def _sum_unless_null(value: pl.Expr) -> pl.Expr:
+    """Add up values; null if one of them is unknown."""
+    return pl.when(value.is_not_null().all()).then(value.sum())
+
+
+def _sum(name: str) -> str:
+    return f"__sum_of_{name}"

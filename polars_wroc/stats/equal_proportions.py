@@ -1,0 +1,114 @@
+"""Test that two proportions are equal: by their pooled variance or, from few rows, exactly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.plans.steps import Fields, let
+from polars_wroc.stats.distributions import two_sided_p_value
+
+# With fewer expected rows in a cell of the table of four, the normal approximation is poor.
+_FEWEST_EXPECTED = 5
+# How far counts may be from whole numbers, by rounding.
+_ROUNDING = 1e-9
+# Tables are as likely as each other if the logarithms of their probabilities differ by less.
+_AS_LIKELY = 1e-7
+# With fewer expected rows in a cell, a number of rows above `_LARGEST` has a probability below
+# 1e-200, and one more than `_FURTHER` above the observed number is less than 1e-80 times as likely
+# as that. Both are left out.
+_LARGEST, _FURTHER = 200, 100
+
+
+class Sample(NamedTuple):
+    """A proportion and its sample size, which need not be whole."""
+
+    value: pl.Expr
+    size: pl.Expr
+
+
+class _Table(NamedTuple):
+    """A table of four, so turned that one number alone has the fewest expected rows.
+
+    Of ``total`` rows, ``rows`` are in the smaller group and ``outcomes`` have the rarer outcome;
+    ``both`` have both.
+    """
+
+    total: pl.Expr
+    rows: pl.Expr
+    outcomes: pl.Expr
+    both: pl.Expr
+
+
+def equal_proportions_p_value(one: Sample, other: Sample) -> pl.Expr:
+    """Two-sided p-value of the test that two proportions of different rows are equal.
+
+    By their pooled variance where at least five rows are expected in each cell of the table of
+    four. Otherwise Fisher's exact test with the mid-p, if all numbers are whole; the p-value is
+    null if they are not, as with weights.
+    """
+    numbers = {
+        "size_one": one.size,
+        "size_other": other.size,
+        "count_one": one.value * one.size,
+        "count_other": other.value * other.size,
+        "difference": one.value - other.value,
+    }
+    return let(numbers, _p_value)
+
+
+def _p_value(field: Fields) -> pl.Expr:
+    sizes, counts = (
+        [field(f"{part}_{side}") for side in ("one", "other")] for part in ("size", "count")
+    )
+    pooled = (counts[0] + counts[1]) / (sizes[0] + sizes[1])
+    variance = pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
+    table = _table(sizes, counts)
+    whole = pl.all_horizontal((x - x.round()).abs() <= _ROUNDING * (1 + x) for x in sizes + counts)
+    expected = table.rows * table.outcomes / table.total
+    # The exact test is computed for no rows where it is not needed.
+    exact = (variance > 0) & whole & (expected < _FEWEST_EXPECTED)
+    turned = {
+        name: pl.when(exact).then(number.round()).otherwise(0.0)
+        for name, number in table._asdict().items()
+    }
+    return (
+        pl.when(variance == 0)
+        .then(1.0)
+        .when(expected >= _FEWEST_EXPECTED)
+        .then(two_sided_p_value(field("difference") / variance.sqrt()))
+        .when(exact)
+        .then(let(turned, _mid_p_value))
+    )
+
+
+def _table(sizes: list[pl.Expr], counts: list[pl.Expr]) -> _Table:
+    total, outcomes = sizes[0] + sizes[1], counts[0] + counts[1]
+    first_is_smaller, rare = sizes[0] <= sizes[1], 2 * outcomes <= total
+    rows = pl.min_horizontal(sizes)
+    both = pl.when(first_is_smaller).then(counts[0]).otherwise(counts[1])
+    return _Table(
+        total,
+        rows,
+        pl.min_horizontal(outcomes, total - outcomes),
+        pl.when(rare).then(both).otherwise(rows - both),
+    )
+
+
+def _mid_p_value(field: Fields) -> pl.Expr:
+    """Add up the probabilities of less likely numbers, and half of those of equally likely ones."""
+    total, rows, outcomes, both = (field(name) for name in _Table._fields)
+    own = both.clip(upper_bound=_LARGEST).cast(pl.Int64)
+    most = pl.min_horizontal(rows, outcomes, own + _FURTHER).cast(pl.Int64)
+    numbers = pl.int_ranges(1, most + 1).cast(pl.List(pl.Float64))
+    # The probability of each number as a multiple of that of the number before.
+    above = (numbers * -1 + (rows + 1)) * (numbers * -1 + (outcomes + 1))
+    ratios = above / (numbers * (numbers + (total - rows - outcomes)))
+    element = pl.element()
+    logs = pl.concat_list(pl.lit(0.0), ratios.list.eval(element.log()))
+    logs = logs.list.eval(element.cum_sum())
+    compared = logs - logs.list.get(own)
+    less_likely = pl.when(element < -_AS_LIKELY).then(element.exp())
+    counted = less_likely.when(element <= _AS_LIKELY).then(element.exp() / 2).otherwise(0.0)
+    return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()

@@ -1,0 +1,210 @@
+"""Audits by the design of a survey: thresholds by a rule, references, reports, and false alarms."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from plain_survey import Row, covariance, degrees_of_freedom, totals
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import polars_wroc as wroc
+from polars_wroc.audits.report import render
+
+UNITS: dict[str, Any] = {"cluster": "c", "strata": "h"}
+
+
+@pytest.fixture(scope="module")
+def survey() -> pl.DataFrame:
+    """Ten strata of three units; in one row of twenty a value is missing or the weight is 0."""
+    random = np.random.default_rng(1976)
+    rows = 900
+    stratum, unit = random.integers(0, 10, rows), random.integers(0, 3, rows)
+    shared = random.normal(size=(10, 3))[stratum, unit]
+    y = random.random(rows) < 0.4
+    frame = pl.DataFrame(
+        {
+            "h": stratum,
+            "c": unit,
+            "y": y,
+            "s": np.round(random.normal(size=rows) + 1.2 * y + 0.5 * shared, 2),
+            "w": random.lognormal(sigma=0.5, size=rows) * (random.random(rows) < 0.97),
+            "g": random.choice(list("abc"), rows),
+        }
+    )
+    return frame.with_columns(s=pl.when(pl.Series(random.random(rows) < 0.97)).then("s"))
+
+
+def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
+    audit = wroc.audit(survey, "y", "s", by="g", weight="w", criterion="youden", **UNITS)
+    threshold = audit.segments["threshold"][0]
+    given = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=threshold, **UNITS)
+    for name in ("segments", "gaps", "fairness"):
+        assert_frame_equal(getattr(audit, name), getattr(given, name), rel_tol=1e-12)
+    rates = wroc.threshold_metrics(
+        survey, "y", "s", thresholds=threshold, by="g", weight="w", level=0.95, **UNITS
+    )
+    segments = audit.segments.filter(attribute="g").select(rates.drop("g").columns)
+    assert_frame_equal(segments, rates.drop("g"), rel_tol=1e-9)
+
+
+def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
+    rows = survey.with_columns(k=pl.int_range(pl.len()) % 4)
+    options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "min_rows": 30, **UNITS}
+    audit = wroc.audit(rows, "y", "s", by=["g", "k"], reference={"g": "b"}, **options)
+    for attribute, reference in (("g", "b"), ("k", "rest")):
+        alone = wroc.group_gaps(rows, "y", "s", by=attribute, reference=reference, **options)
+        names = [name for name in alone.columns[1:] if not name.endswith(("_adjusted", "_verdict"))]
+        names = [name for name in names if not name.endswith("_detectable")]
+        found = audit.gaps.filter(attribute=attribute).select(names)
+        assert_frame_equal(found, alone.select(names), rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("reference", ["rest_pooled", "overall_pooled"])
+def test_pooled_references_have_no_design(survey: pl.DataFrame, reference: Any) -> None:
+    with pytest.raises(ValueError, match="`reference` must not be 'rest_pooled' or 'overall_poo"):
+        wroc.audit(survey, "y", "s", by="g", reference=reference, cluster="c")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lonely": "adjust"}, "`lonely` must be 'null' without `strata`; found 'adjust'"),
+        ({"strata": "h", "lonely": "drop"}, "`lonely` must be one of 'null', 'certainty'"),
+        ({"strata": "h", "method": "newcombe"}, "`method` must be one of 'score', 'logit-t'"),
+        ({"cluster": "c", "bins": 64}, "`cluster`, `strata` and `fpc` must be None with `bins`"),
+    ],
+)
+def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.audit(survey, "y", "s", by="g", **options)
+
+
+def test_the_design_is_saved(survey: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"fpc": pl.lit(0.5).alias("share"), "lonely": "adjust", **UNITS}
+    audit = wroc.audit(survey, "y", "s", by="g", **options)
+    settings = json.loads(audit.to_json())["settings"]
+    names = ("cluster", "strata", "fpc", "lonely")
+    assert [settings[name] for name in names] == ["c", "h", "share", "adjust"]
+    assert audit.segments.columns[-4:] == ["deff", "df", "df_segment", "small"]
+    free = wroc.audit(survey, "y", "s", by="g").settings
+    assert [free[name] for name in names] == [None, None, None, "null"]
+
+
+def page_of(audit: wroc.Audit) -> str:
+    """The words of a report."""
+    page = re.sub(r"<(script|style).*?</\1>", "", render(audit), flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", "", page).replace("&#39;", "'").split())
+
+
+def test_the_report_names_the_design(survey: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"by": "g", "threshold": 0.5}
+    page = page_of(wroc.audit(survey, "y", "s", **options, **UNITS))
+    design = "sampling units: c; strata: h; Student's t with 20 degrees of freedom, fewer"
+    assert page.count(design) == 2
+    assert "The variance of an AUC is that of the survey design." in page
+    assert "tested by Rao and Scott's chi-squared" in page
+    clusters = page_of(wroc.audit(survey, "y", "s", **options, cluster="c"))
+    assert "sampling units: c; Student's t with 2 degrees of freedom, fewer" in clusters
+    assert "DeLong's, summed over rows that belong together." in clusters
+    assert "Obuchowski" in clusters
+    rows = page_of(wroc.audit(survey, "y", "s", **options, strata="h", lonely="certainty"))
+    assert "sampling units: the rows; strata: h; the only unit of a stratum was certain to" in rows
+    free = page_of(wroc.audit(survey, "y", "s", **options))
+    assert not re.search("sampling unit|Rao|survey", free)
+
+
+def test_units_of_rows_that_are_left_out_count(survey: pl.DataFrame) -> None:
+    nothing = survey.head(10).with_columns(c=pl.lit(7, pl.Int64), w=pl.lit(0.0))
+    audit, more = (
+        wroc.audit(rows, "y", "s", by="g", weight="w", **UNITS)
+        for rows in (survey, pl.concat([survey, nothing]))
+    )
+    assert audit.segments["df"].to_list() == [20] * 4
+    strata = nothing["h"].n_unique()
+    assert more.segments["df"].to_list() == [20 + strata] * 4
+    assert audit.segments["n"].to_list() == more.segments["n"].to_list()
+
+
+def clustered(random: np.random.Generator, correlation: float) -> pl.DataFrame:
+    """Four equal groups in 40 clusters, whose scores and labels have this correlation within."""
+    clusters, size = 40, 30
+    rows = clusters * size
+    unit = np.repeat(np.arange(clusters), size)
+    shared = random.normal(size=(3, clusters))[:, unit] * np.sqrt(correlation)
+    own = random.normal(size=(3, rows)) * np.sqrt(1 - correlation)
+    both = shared + own
+    y = both[0] > 0.25
+    # Clusters are of one group.
+    return pl.DataFrame(
+        {"c": unit, "g": unit % 4, "y": y, "s": both[1] + (1.2 + 0.5 * shared[2]) * y}
+    )
+
+
+def alarm(audit: wroc.Audit) -> bool:
+    """Whether some gap is significant."""
+    adjusted = audit.gaps.select(pl.selectors.ends_with("_p_adjusted"))
+    return bool(adjusted.min().select(pl.min_horizontal(pl.all())).item() < 0.05)
+
+
+@pytest.mark.parametrize("group", ["overall", "a"])
+def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
+    probable = survey.with_columns(s=1 / (1 + (-pl.col("s")).exp()))
+    audit = wroc.audit(probable, "y", "s", by="g", weight="w", level=0.9, **UNITS)
+    assert audit.calibration is not None
+    found = audit.calibration.filter(segment=group).row(0, named=True)
+    used = probable.drop_nulls("s").filter(pl.col("w") > 0)
+    inside = used if group == "overall" else used.filter(g=group)
+    y, s, w = (inside[name].cast(float).to_numpy() for name in "ysw")
+    rows = [Row(*row) for row in inside.select("h", "c", "y", "s", "w").iter_rows()]
+    units = {(h, c) for h, c in survey.select("h", "c").iter_rows()}
+    t = float(stats.t.ppf(0.95, degrees_of_freedom(rows, units)))
+    rate, above = np.average(y, weights=w), np.average(s - y, weights=w)
+    of_rate, of_difference = (
+        covariance(z, z, units)
+        for z in (totals(rows, w * part / w.sum()) for part in (y - rate, s - y - above))
+    )
+    name = "calibration_in_the_large"
+    ends = [above - t * of_difference**0.5, above + t * of_difference**0.5]
+    assert [found[f"{name}_low"], found[f"{name}_high"]] == pytest.approx(ends, rel=1e-9)
+    size = min(rate * (1 - rate) / of_rate, w.sum() ** 2 / (w**2).sum())
+    margin = t**2 / size
+    root = (margin * rate * (1 - rate) + margin**2 / 4) ** 0.5
+    ends = [(rate + margin / 2 + sign * root) / (1 + margin) for sign in (-1, 1)]
+    assert [found["observed_rate_low"], found["observed_rate_high"]] == pytest.approx(ends)
+
+
+def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
+    audit = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=0.5, cluster="g")
+    gaps = audit.gaps.select("^(auc|tpr)_gap_(se|low|high|p_value)$")
+    assert set(gaps.null_count().row(0)) == {3}
+    assert audit.gaps["auc_gap"].null_count() == 0
+    strata = wroc.audit(survey, "y", "s", by="g", weight="w", cluster="g", strata=pl.lit(1))
+    notes = strata.segments.select("segment", "se", "ci_low", "df", "ci_note").rows()
+    unknown = (None, None, None, "all rows are in one sampling unit")
+    assert notes[1:] == [(group, *unknown) for group in "abc"]
+    assert notes[0][1] > 0
+
+
+@pytest.mark.slow
+def test_false_alarms_of_clusters_are_rare() -> None:
+    random = np.random.default_rng(20)
+    replicates, free = 40, 10
+    by_design, as_rows, surely = 0, 0, 0
+    for replicate in range(replicates):
+        rows = clustered(random, 0.3)
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, cluster="c")
+        assert audit.fairness is not None
+        by_design += alarm(audit)
+        parity = audit.fairness.filter(metric="demographic_parity_difference")
+        surely += bool(parity["joint_low"].item() > 0)
+        if replicate < free:
+            as_rows += alarm(wroc.audit(rows, "y", "s", by="g", threshold=0.5))
+    assert by_design < 0.1 * replicates
+    assert surely < 0.1 * replicates
+    assert as_rows > 0.5 * free

@@ -1,0 +1,247 @@
+"""Verdicts on gaps and the smallest gaps that would have been found: against plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import plain_score
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import optimize, stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
+METRICS = ("auc", *RATES)
+COLUMNS = [f"{metric}_gap_{part}" for metric in METRICS for part in ("detectable", "verdict")]
+VERDICTS = {"alike", "different", "too little data"}
+REFERENCES = ["rest", "overall", "b", "best", "rest_pooled", "overall_pooled"]
+
+
+def people(seed: int, n: int, spread: float = 0.0) -> pl.DataFrame:
+    """Rows of four groups; ``spread`` is how much worse the first ones are ranked."""
+    random = np.random.default_rng(seed)
+    group = random.integers(0, 4, n)
+    positive = random.random(n) < 0.4
+    signal = positive * (1.5 - spread * (group == 0)) - spread / 2 * (group == 1)
+    return pl.DataFrame(
+        {
+            "g": np.array(list("abcd"))[group],
+            "y": positive.astype(int),
+            "s": (signal + random.normal(size=n)).round(2),
+            "w": random.lognormal(sigma=0.5, size=n),
+        }
+    )
+
+
+def gaps(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
+    options = {"weight": "w", "threshold": 0.5, **options}
+    return wroc.group_gaps(frame, "y", "s", by="g", **options)
+
+
+def number_of_tests(table: pl.DataFrame) -> int:
+    return sum(table[f"{metric}_gap_p_value"].count() for metric in METRICS)
+
+
+def smallest(
+    reference: float, sizes: Sequence[float], error: float, largest: float
+) -> float | None:
+    """The detectable difference as it is defined."""
+
+    def excess(difference: float) -> float:
+        middle, below = reference - difference / 2, reference - difference
+        tested = middle * (1 - middle) * sum(sizes)
+        true = reference * (1 - reference) * sizes[1] + below * (1 - below) * sizes[0]
+        z = stats.norm.isf(error / 2)
+        return float(difference - z * math.sqrt(tested) - stats.norm.ppf(0.8) * math.sqrt(true))
+
+    if largest <= 0 or excess(largest) < 0:
+        return None
+    return float(optimize.brentq(excess, 1e-12, largest, xtol=1e-14))
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "b"], fast=3))
+@pytest.mark.parametrize("adjust", sweep(["holm", "bh", "none"], fast=["holm", "none"]))
+def test_aucs_against_the_definition(reference: str, adjust: str) -> None:
+    frame = people(1, 1_500, 0.6)
+    table = gaps(frame, reference=reference, adjust=adjust, margin=0.1)
+    error = 0.05 / (1 if adjust == "none" else number_of_tests(table))
+    narrow = plain_score.gaps(frame, reference, 1 - 2 * error)
+    aucs = {g: plain_score.auc_of(frame.filter(g=g)) for g in "abcd"}
+    seen = set()
+    for row in table.rows(named=True):
+        gap, own = narrow[row["g"]], aucs[row["g"]]
+        if gap is None:
+            assert [row["auc_gap_detectable"], row["auc_gap_verdict"]] == [None, None]
+            continue
+        others = [auc for g, auc in aucs.items() if auc and g != row["g"]]
+        other = aucs["b"] if reference == "b" else plain_score.mean_of(others)
+        assert own
+        assert other
+        sizes = [max(plain_score.inverse_sizes(auc).values()) for auc in (own, other)]
+        expected = smallest(other.auc, sizes, error, other.auc - 0.5)
+        if reference == "overall":
+            assert expected
+            expected *= other.pairs / (own.pairs + other.pairs)
+        assert row["auc_gap_detectable"] == pytest.approx(expected, rel=1e-7)
+        alike = gap.low > -0.1 and gap.high < 0.1
+        different = row["auc_gap_p_adjusted"] <= 0.05
+        verdict = "alike" if alike else "different" if different else "too little data"
+        assert row["auc_gap_verdict"] == verdict
+        seen.add(verdict)
+    assert len(seen) >= 2
+
+
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
+def test_verdicts_follow_from_the_table_at_another_level(reference: str) -> None:
+    """Of one test its interval has the level that the two one-sided tests need."""
+    seen = set()
+    for seed in range(8):
+        frame = people(seed, 200 * 3 ** (seed % 4), 0.8 * (seed % 2))
+        table = gaps(frame, reference=reference, margin=0.15)
+        narrow = gaps(frame, reference=reference, level=1 - 0.1 / number_of_tests(table))
+        for metric in METRICS:
+            gap = f"{metric}_gap"
+            alike = (narrow[f"{gap}_low"] > -0.15) & (narrow[f"{gap}_high"] < 0.15)
+            different = table[f"{gap}_p_adjusted"] <= 0.05
+            rows = zip(table[gap], alike, different, table[f"{gap}_verdict"], strict=True)
+            for value, is_alike, is_different, found in rows:
+                expected = "alike" if is_alike else "different" if is_different else None
+                unsaid = None if value is None else "too little data"
+                assert found == (unsaid if value is None else expected or unsaid)
+                seen.add(found)
+    assert seen - {None} == VERDICTS
+
+
+def test_rates_against_the_definition() -> None:
+    table = gaps(people(3, 900), reference="overall")
+    error = 0.05 / number_of_tests(table)
+    frame = people(3, 900).with_columns(d=pl.col("s") >= 0.5)
+    for row in table.rows(named=True):
+        sides = []
+        for rows in (frame.filter(pl.col("g") == row["g"]), frame.filter(pl.col("g") != row["g"])):
+            w, d = rows["w"].to_numpy(), rows["d"].to_numpy()
+            h, p = w / w.sum(), float(w @ d / w.sum())
+            size = min(1 / (h**2).sum(), p * (1 - p) / (h**2 * (d - p) ** 2).sum())
+            sides.append((p, 1 / size, w.sum()))
+        (_, own, weight), (reference, other, rest) = sides
+        expected = smallest(reference, (own, other), error, reference)
+        assert expected
+        share = rest / (weight + rest)
+        assert row["selection_rate_gap_detectable"] == pytest.approx(share * expected, rel=1e-7)
+
+
+def test_alike_comes_before_different() -> None:
+    """A small gap in very many rows."""
+    n = 200_000
+    place = pl.int_range(n)
+    frame = pl.DataFrame({"i": range(n)}).select(
+        g=pl.when(place % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b")),
+        y=place // 2 % 2,
+        s=pl.when(place // 4 % 100 < 50 - 2 * (place % 2)).then(0.9).otherwise(0.1),
+    )
+    options: Any = {"by": "g", "threshold": 0.5}
+    row = wroc.group_gaps(frame, "y", "s", **options).row(0, named=True)
+    assert row["selection_rate_gap_p_adjusted"] < 1e-6
+    assert row["selection_rate_gap_verdict"] == "alike"
+    row = wroc.group_gaps(frame, "y", "s", **options, margin=0.01).row(0, named=True)
+    assert row["selection_rate_gap_verdict"] == "different"
+
+
+def test_too_few_rows_are_too_little_data() -> None:
+    table = gaps(people(4, 3_000), margin=0.5, min_rows=100_000)
+    for metric in METRICS:
+        assert table[f"{metric}_gap_verdict"].to_list() == ["too little data"] * 4
+        assert table[f"{metric}_gap_detectable"].to_list() == [None] * 4
+
+
+def test_no_gap_could_have_been_found() -> None:
+    frame = people(5, 40)
+    table = gaps(frame)
+    assert table["auc_gap_detectable"].to_list() == [None] * 4
+    assert table["auc_gap_verdict"].to_list() == ["too little data"] * 4
+
+
+def test_nothing_is_said_of_what_is_not_compared() -> None:
+    frame = people(6, 400).with_columns(y=pl.when(pl.col("g") == "c").then(1).otherwise("y"))
+    table = gaps(frame, reference="b")
+    for g, metric in (("b", "auc"), ("b", "tpr"), ("c", "auc"), ("c", "fpr")):
+        row = table.filter(g=g)
+        assert row[f"{metric}_gap_verdict"].item() is None
+        assert row[f"{metric}_gap_detectable"].item() is None
+
+
+def test_logits_have_the_verdicts_of_the_score_type_interval() -> None:
+    frame = people(7, 600)
+    options: Any = {"threshold": None, "margin": 0.2}
+    by_score, by_logit = (gaps(frame, method=m, **options) for m in ("score", "logit-t"))
+    same = ["g", "auc_gap", "auc_gap_detectable"]
+    assert_frame_equal(by_score.select(same), by_logit.select(same))
+    assert set(by_logit["auc_gap_verdict"]) <= VERDICTS
+
+
+def test_bins_widen_what_is_alike() -> None:
+    frame = people(8, 4_000)
+    options: Any = {"by": "g", "margin": 0.07}
+    exact = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g"))
+    coarse = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=20))
+    found, wide = exact.group_gaps(**options), coarse.group_gaps(**options)
+    assert "alike" in found["auc_gap_verdict"].to_list()
+    assert "alike" not in wide["auc_gap_verdict"].to_list()
+    assert (wide["auc_gap_detectable"] > found["auc_gap_detectable"]).all()
+
+
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
+def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
+    frame = people(9, 900).with_columns(h=pl.col("w") > 1)
+    named: Any = {"g": "b"} if reference == "b" else reference
+    audit = wroc.audit(frame, "y", "s", by=["g", "h"], threshold=0.5, reference=named)
+    # Of two groups that are compared with each other, only the first counts.
+    of_first = audit.gaps.filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
+    repeats = reference in ("rest", "overall", "rest_pooled", "b")
+    counted = of_first if repeats else audit.gaps
+    level = 1 - 0.05 / number_of_tests(counted)
+    alone = wroc.group_gaps(
+        frame, "y", "s", by="g", threshold=0.5, reference=reference, level=level, adjust="none"
+    )
+    columns = [name for name in COLUMNS if name.endswith("detectable")]
+    found = audit.gaps.filter(attribute="g").select(columns)
+    assert_frame_equal(found, alone.select(columns))
+
+
+def test_clusters_are_judged_by_their_design() -> None:
+    frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
+    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": "c", "min_rows": 30}
+    found = wroc.audit(frame, "y", "s", **options).gaps.select(COLUMNS)
+    assert_frame_equal(found, wroc.group_gaps(frame, "y", "s", **options).select(COLUMNS))
+    assert found["auc_gap_detectable"].null_count() == 0
+
+
+def test_on_both_polars_engines() -> None:
+    frame = people(11, 300)
+    plan = wroc.group_gaps(frame.lazy(), "y", "s", by="g", threshold=0.5, margin=0.2)
+    expected = plan.collect()
+    assert expected.columns[-len(COLUMNS) :] == COLUMNS
+    engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
+    for engine in engines:
+        assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-8)
+
+
+def test_the_margin_is_saved() -> None:
+    audit = wroc.audit(people(12, 200), "y", "s", by="g", margin=0.1)
+    assert audit.settings["margin"] == 0.1
+
+
+@pytest.mark.parametrize("margin", [0.0, 1.0, -0.1, float("nan")])
+def test_margin_is_checked(margin: float) -> None:
+    frame = people(13, 100)
+    message = rf"^`margin` must lie strictly between 0 and 1; found {margin}$"
+    with pytest.raises(ValueError, match=message):
+        gaps(frame, margin=margin)
+    with pytest.raises(ValueError, match=message):
+        wroc.audit(frame, "y", "s", by="g", margin=margin)

@@ -1,0 +1,79 @@
+"""A published survey: NHANES II, whose standard errors of rates are in Stata's survey manual."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import polars as pl
+import pytest
+from samplics.estimation import TaylorEstimator
+from samplics.utils.types import PopParam
+
+import polars_wroc as wroc
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.survey_design import SurveyArguments
+from polars_wroc.thresholds.rate_design import rate_variance
+from polars_wroc.thresholds.search import given_thresholds
+from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
+
+SAMPLE: dict[str, Any] = {"weight": "finalwgt", "strata": "stratid", "cluster": "psuid"}
+
+
+@pytest.fixture(scope="module")
+def nhanes() -> pl.DataFrame:
+    path = files("samplics") / "datasets" / "data" / "nhanes2.csv"
+    return pl.read_csv(str(path), infer_schema_length=None)
+
+
+def standard_errors(
+    nhanes: pl.DataFrame, values: pl.Series, weights: pl.Series, of: PopParam, **given: Any
+) -> dict[Any, float]:
+    estimator = TaylorEstimator(of)
+    units = nhanes["stratid"] * 10 + nhanes["psuid"]
+    estimator.estimate(
+        y=values.to_numpy(),
+        samp_weight=weights.to_numpy(),
+        stratum=nhanes["stratid"].to_numpy(),
+        psu=units.to_numpy(),
+        **given,
+    )
+    found: Any = estimator.stderror
+    return dict(found) if isinstance(found, dict) else {None: float(found)}
+
+
+def test_shares_with_diabetes(nhanes: pl.DataFrame) -> None:
+    """Race 3 has rows in one unit alone of 13 of its 25 strata."""
+    survey = SurveyArguments(SAMPLE["cluster"], SAMPLE["strata"])
+    known = nhanes.with_columns(score=1.0)
+    rows = read_rows(known, "diabetes", "score", "finalwgt", "race", None, survey=survey)
+    assert rows.design is not None
+    # Where all rows are selected, the precision is the share of positives.
+    cells = unit_cells(rows, given_thresholds([0.5]), rows.keys)
+    table = rate_variances(cells, rows.keys, rows.design).collect().sort(rows.keys)
+    errors = (table[rate_variance("ppv")] ** 0.5).to_list()
+    assert errors == pytest.approx([0.0019733, 0.0061443, 0.0076440], abs=5e-8)
+    shares = wroc.threshold_metrics(
+        known, "diabetes", "score", weight="finalwgt", by="race", thresholds=[0.5]
+    )
+    assert shares["ppv"].to_list() == pytest.approx([0.03200, 0.05903, 0.02034], abs=5e-6)
+    complete = nhanes.filter(pl.col("diabetes").is_not_null())
+    of_samplics = standard_errors(
+        complete,
+        complete["diabetes"],
+        complete["finalwgt"],
+        PopParam.mean,
+        domain=complete["race"].to_numpy(),
+    )
+    assert errors == pytest.approx([of_samplics[race] for race in (1, 2, 3)], rel=1e-10)
+
+
+@pytest.mark.parametrize("label", ["highbp", "highlead", "diabetes"])
+def test_standard_error_of_an_auc(nhanes: pl.DataFrame, label: str) -> None:
+    table = wroc.summary(nhanes, label, "zinc", **SAMPLE)
+    influence = wroc.roc_influence(label, "zinc", weight="finalwgt")
+    influences = nhanes.select(influence).to_series().fill_null(0.0)
+    ones = pl.Series([1.0] * nhanes.height)
+    expected = standard_errors(nhanes, influences, ones, PopParam.total)[None]
+    assert table["se"].item() == pytest.approx(expected, rel=1e-10)
+    assert table["df"].item() == 31

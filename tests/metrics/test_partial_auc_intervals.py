@@ -1,0 +1,125 @@
+"""Intervals of partial AUCs of groups: those of the expression, and by the design of a survey."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import pytest
+from plain_survey import Row, covariance, totals
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+
+Engine = Literal["in-memory", "streaming"]
+RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
+SAMPLE: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+
+
+@pytest.fixture(scope="module")
+def survey() -> pl.DataFrame:
+    """Eight strata of three units, and two groups with rows in most of them."""
+    random = np.random.default_rng(8)
+    rows = 240
+    stratum, unit = random.integers(0, 8, rows), random.integers(0, 3, rows)
+    shared = random.normal(size=(8, 3))[stratum, unit]
+    y = random.random(rows) < 0.4
+    columns = {
+        "h": stratum,
+        "c": unit,
+        "g": random.choice(list("ab"), rows),
+        "y": y.astype(int),
+        "s": random.normal(size=rows) + (1.2 + 0.7 * shared) * y,
+        "w": random.lognormal(sigma=0.5, size=rows),
+    }
+    return pl.DataFrame(columns)
+
+
+def of_groups(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
+    interval = wroc.partial_auc_ci("y", "s", weight="w", **options)
+    return frame.group_by("g").agg(interval).unnest("partial_auc_ci").sort("g")
+
+
+@pytest.mark.parametrize("area", RANGES)
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_same_as_the_expression(
+    survey: pl.DataFrame, area: dict[str, Any], clustered: bool
+) -> None:
+    frame = survey.with_columns(s=pl.when(pl.int_range(pl.len()) % 9 > 0).then("s"))
+    options = {"level": 0.9, **area, **({"cluster": "c"} if clustered else {})}
+    found = wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **options)
+    assert_frame_equal(found, of_groups(frame, **options))
+    plain = wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **area)
+    assert found["partial_auc"].to_list() == pytest.approx(plain["partial_auc"].to_list())
+
+
+def test_of_all_rows(survey: pl.DataFrame) -> None:
+    found = wroc.partial_aucs(survey, "y", "s", fpr=(0.0, 0.3), weight="w", level=0.95)
+    expected = survey.select(wroc.partial_auc_ci("y", "s", fpr=(0.0, 0.3), weight="w"))
+    assert_frame_equal(found, expected.unnest("partial_auc_ci"))
+
+
+@pytest.mark.parametrize("area", RANGES)
+def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, Any]) -> None:
+    """The influence of a row is its weight times the derivative of the area by it."""
+    found = wroc.partial_aucs(survey, "y", "s", by="g", level=0.95, **SAMPLE, **area)
+    units = {(h, c) for h, c in survey.select("h", "c").iter_rows()}
+    for g, se in found.select("g", "se").iter_rows():
+        inside = survey.filter(g=g)
+        steps = pl.int_range(pl.len())
+        small = 1e-6
+        changed = [
+            inside.select(
+                wroc.partial_auc(
+                    "y",
+                    "s",
+                    weight=pl.col("w") * (1 + pl.when(steps == i).then(sign * small).otherwise(0)),
+                    **area,
+                )
+            ).item()
+            for i in range(inside.height)
+            for sign in (1, -1)
+        ]
+        influences = (np.array(changed[::2]) - np.array(changed[1::2])) / (2 * small)
+        rows = [Row(*row) for row in inside.select("h", "c", "y", "s", "w").iter_rows()]
+        of_units = totals(rows, [float(each) for each in influences])
+        expected = math.sqrt(covariance(of_units, of_units, units))
+        assert se == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
+    found = wroc.partial_aucs(survey, "y", "s", by="g", fpr=(0.0, 1.0), level=0.95, **SAMPLE)
+    columns = ["se", "ci_low", "ci_high", "n_eff_pos", "n_eff_neg", "deff", "df", "df_segment"]
+    expected = wroc.summary(survey, "y", "s", by="g", **SAMPLE)
+    assert_frame_equal(found.select(columns), expected.select(columns))
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
+    given: dict[str, Any] = {"by": "g", "tpr": (0.7, 1.0), "level": 0.95, **SAMPLE}
+    expected = wroc.partial_aucs(survey, "y", "s", **given)
+    lazy = wroc.partial_aucs(survey.lazy(), "y", "s", **given)
+    assert_frame_equal(lazy.collect(engine=engine), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"fpr": (0, 0.5), "level": 0.9, "bins": 64},
+            "`standardize`, `bins` and `tolerance` must not be .* `level`; found `bins`$",
+        ),
+        ({"fpr": (0, 0.5), "level": 0.9, "standardize": True}, "found `standardize`$"),
+        # Checked also where there are no intervals.
+        ({"tpr": (0.5, 1), "method": "nonsense"}, "`method` must be one of .*; found 'nonsense'"),
+        ({"tpr": (0.5, 1), "weight_type": "z"}, "`weight_type` must be one of .*; found 'z'"),
+        ({"fpr": (0, 0.5), "strata": "h"}, "`level` must be given for `cluster`, `strata`"),
+        ({"fpr": (0, 0.5), "tpr": (0, 1), "level": 0.9}, "`fpr` or `tpr` must be given, not both"),
+        ({"fpr": (0, 0.5), "level": 2}, "`level`"),
+    ],
+)
+def test_wrong_arguments(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.partial_aucs(survey, "y", "s", **options)

@@ -1,0 +1,186 @@
+"""Standard errors from replicate weights: against the definition."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import plain_score
+import polars as pl
+import polars.selectors as cs
+import pytest
+from plain_survey import Row, auc_influences
+from polars.exceptions import InvalidOperationError
+from scipy import stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc import ReplicateWeights
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+
+# Of eight replicates, with Fay's coefficient 0.3 and with stratum sizes 2, 2, 4.
+FACTORS: dict[str, tuple[dict[str, Any], list[float], int]] = {
+    "brr": ({}, [1 / 8] * 8, 7),
+    "fay": ({"rho": 0.3}, [1 / (8 * 0.49)] * 8, 7),
+    "jk1": ({}, [7 / 8] * 8, 7),
+    "jkn": ({"rscales": [0.5] * 4 + [0.75] * 4}, [0.5] * 4 + [0.75] * 4, 5),
+    "jk2": ({}, [1.0] * 8, 8),
+    "bootstrap": ({}, [1 / 8] * 8, 7),
+}
+
+
+@pytest.fixture(scope="module")
+def survey() -> pl.DataFrame:
+    """Rows in two groups, with eight columns of replicate weights and a few zeros in them."""
+    random = np.random.default_rng(11)
+    rows = 120
+    y = random.random(rows) < 0.4
+    weight = random.lognormal(sigma=0.5, size=rows)
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(list("ab"), rows),
+            "y": y.astype(int),
+            "s": np.round(random.normal(size=rows) + y, 1),
+            "w": np.where(random.random(rows) < 0.1, 0, weight),
+        }
+    )
+    replicates = {f"r{i}": weight * random.choice([0, 1, 2], rows) for i in range(8)}
+    return frame.with_columns(**{name: pl.Series(v) for name, v in replicates.items()})
+
+
+def auc(frame: pl.DataFrame, weight: str) -> float:
+    inside = frame.filter(pl.col("w") > 0, pl.col(weight) > 0)
+    columns = inside.select("y", "s", weight).iter_rows()
+    return auc_influences([Row(0, 0, y, s, w) for y, s, w in columns])[0]
+
+
+def deviations(frame: pl.DataFrame) -> list[float]:
+    return [auc(frame, f"r{i}") - auc(frame, "w") for i in range(8)]
+
+
+@pytest.mark.parametrize("kind", sweep(FACTORS, fast=3))
+def test_variance_is_the_sum_over_replicates(survey: pl.DataFrame, kind: Any) -> None:
+    options, factors, df = FACTORS[kind]
+    weights = ReplicateWeights(cs.starts_with("r"), kind, **options)
+    found = wroc.summary(survey, "y", "s", weight="w", replicate_weights=weights)
+    row = found.row(0, named=True)
+    variance = sum(f * d * d for f, d in zip(factors, deviations(survey), strict=True))
+    assert row["se"] ** 2 == pytest.approx(variance, rel=1e-10)
+    assert (row["df"], row["df_segment"]) == (df, None)
+    plain = plain_score.auc_of(survey)
+    assert plain is not None
+    assert plain.variance is not None
+    effect = variance / plain.variance
+    assert row["deff"] == pytest.approx(effect, rel=1e-9)
+    limits = plain_score.limits(plain, float(stats.t.ppf(0.975, df)), effect)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(limits, abs=1e-9)
+
+
+def test_scales_and_df_may_be_given(survey: pl.DataFrame) -> None:
+    names = [f"r{i}" for i in range(8)]
+    weights = ReplicateWeights(names, "brr", scale=0.25, rscales=range(8), df=3)
+    found = wroc.summary(survey, "y", "s", weight="w", replicate_weights=weights)
+    variance = sum(0.25 * i * d * d for i, d in enumerate(deviations(survey)))
+    assert found["se"].item() ** 2 == pytest.approx(variance, rel=1e-10)
+    assert found["df"].item() == 3
+
+
+def test_groups_and_models(survey: pl.DataFrame, engine: Engine) -> None:
+    two = survey.with_columns(t=-pl.col("s").round(0))
+    weights = ReplicateWeights(cs.starts_with("r"), "jk1")
+    options: dict[str, Any] = {"weight": "w", "replicate_weights": weights}
+    plan = wroc.summary(two.lazy(), "y", ["s", "t"], by="g", **options)
+    for row in plan.collect(engine=engine).rows(named=True):
+        frame = two.filter(g=row["g"]).with_columns(s=row["model"])
+        variance = sum(7 / 8 * d * d for d in deviations(frame))
+        assert row["se"] ** 2 == pytest.approx(variance, rel=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-170, 1e155, 1e300])
+def test_scale_of_weights_does_not_matter(survey: pl.DataFrame, scale: float) -> None:
+    weights = ReplicateWeights(cs.starts_with("r"), "brr")
+    scaled = survey.with_columns(cs.starts_with("r", "w") * scale)
+    found, expected = (
+        wroc.summary(frame, "y", "s", weight="w", replicate_weights=weights)
+        for frame in (scaled, survey)
+    )
+    assert found["se"].item() == pytest.approx(expected["se"].item(), rel=1e-9)
+
+
+def test_replicates_whose_sums_are_no_numbers(survey: pl.DataFrame) -> None:
+    weights = ReplicateWeights(cs.starts_with("r"), "brr")
+    scaled = survey.with_columns(r3=pl.lit(1.7e308))
+    found = wroc.summary(scaled, "y", "s", weight="w", replicate_weights=weights)
+    assert found.select("se", "ci_low", "deff").row(0) == (None,) * 3
+
+
+def test_a_replicate_without_a_class_has_no_variance(survey: pl.DataFrame) -> None:
+    empty = survey.with_columns(r3=pl.when(pl.col("y") == 0).then("r3").otherwise(0.0))
+    weights = ReplicateWeights(cs.starts_with("r"), "brr")
+    found = wroc.summary(empty, "y", "s", weight="w", replicate_weights=weights)
+    assert found.select("se", "ci_low", "ci_method", "deff").row(0) == (None,) * 4
+    assert found["auc"].item() == pytest.approx(auc(survey, "w"))
+    assert found["ci_note"].item() == "1 replicates have one class only"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "BRR"}, "`kind` must be one of 'brr', 'fay', 'jk1', 'jkn', 'jk2', 'bootstrap'"),
+        ({"kind": "fay"}, "`rho` must be given for kind 'fay', and for no other; found None"),
+        ({"kind": "brr", "rho": 0.5}, "`rho` must be given for kind 'fay', and for no other"),
+        ({"kind": "fay", "rho": 1}, "`rho` must be below 1; found 1"),
+        ({"kind": "jkn"}, "`rscales` must be given for kind 'jkn'"),
+        ({"kind": "brr", "scale": -1}, "`scale` must be finite and 0 or more; found -1"),
+        ({"kind": "brr", "df": 0}, "`df` must be 1 or more; found 0"),
+    ],
+)
+def test_wrong_options(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ReplicateWeights("r", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "message"),
+    [
+        (("r1", "brr"), {}, "`columns` must hold two or more replicate weights; found 1"),
+        ((["r1", "r2"], "brr"), {"rscales": [1]}, "`rscales` must have one number for each of 2"),
+    ],
+)
+def test_wrong_columns(
+    survey: pl.DataFrame, weights: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.summary(survey, "y", "s", replicate_weights=ReplicateWeights(*weights, **options))
+
+
+def test_replicate_weights_stand_alone(survey: pl.DataFrame) -> None:
+    weights = ReplicateWeights(["r1", "r2"], "brr")
+    with pytest.raises(ValueError, match=r"None with `replicate_weights`; found `cluster`$"):
+        wroc.summary(survey, "y", "s", cluster="g", replicate_weights=weights)
+    with pytest.raises(ValueError, match=r"must be None with `bins` or `tolerance`; found `bins`$"):
+        wroc.summary(survey, "y", "s", bins=20, replicate_weights=weights)
+
+
+@pytest.mark.parametrize("weights", ["r1", ["r1", "r2"]])
+def test_replicate_weights_are_of_their_class(survey: pl.DataFrame, weights: Any) -> None:
+    message = r"^`replicate_weights` must be an object of class Rep.*; found .* of type (str|list)$"
+    with pytest.raises(TypeError, match=message):
+        wroc.summary(survey, "y", "s", replicate_weights=weights)
+
+
+@pytest.mark.parametrize("rscales", [3, "11"])
+def test_factors_are_several_numbers(rscales: Any) -> None:
+    with pytest.raises(TypeError, match=r"^`rscales` must be a number for each replicate; found"):
+        ReplicateWeights(["r1", "r2"], "brr", rscales=rscales)
+
+
+@pytest.mark.parametrize("value", [None, -1.0])
+def test_replicate_weights_are_weights(survey: pl.DataFrame, value: float | None) -> None:
+    wrong = survey.with_columns(r1=pl.lit(value, pl.Float64))
+    weights = ReplicateWeights(["r1", "r2"], "brr")
+    with pytest.raises(
+        InvalidOperationError, match=r"`replicate_weights` must .*; column 'r1' holds"
+    ):
+        wroc.summary(wrong, "y", "s", weight="w", replicate_weights=weights)

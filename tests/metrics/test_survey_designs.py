@@ -1,0 +1,248 @@
+"""Intervals of an AUC by the design of a survey: against worked numbers and the definition."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from plain_survey import Row, auc_influences, covariance, degrees_of_freedom, totals
+from polars.exceptions import InvalidOperationError
+from polars.testing import assert_frame_equal
+from scipy import special, stats
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+
+ROWS = st.lists(
+    st.builds(
+        Row,
+        st.integers(0, 2),
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.integers(0, 6).map(float),
+        # Some have no weight, but their units count.
+        st.integers(0, 4).map(float),
+    ),
+    min_size=10,
+    max_size=40,
+)
+KEYS: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+
+
+def frame_of(rows: list[Row]) -> pl.DataFrame:
+    schema = {"h": pl.Int64, "c": pl.Int64, "y": pl.Int64, "s": pl.Float64, "w": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def of_both_classes(rows: list[Row]) -> bool:
+    return len({row.label for row in rows}) > 1
+
+
+@pytest.fixture
+def sampled(seven: pl.DataFrame) -> pl.DataFrame:
+    """The seven rows, in two strata of two sampling units."""
+    return seven.with_columns(c=pl.Series([1, 1, 2, 2, 3, 3, 4]), h=pl.Series([1] * 4 + [2] * 3))
+
+
+@pytest.fixture
+def survey() -> pl.DataFrame:
+    """Rows of 12 strata with three units each; half of the units have no rows of group b."""
+    random = np.random.default_rng(1965)
+    rows = 700
+    stratum, unit = random.integers(0, 12, rows), random.integers(0, 3, rows)
+    y = random.random(rows) < 0.4
+    score = np.round(random.normal(size=rows) + 1.1 * y + 0.3 * unit, 1)
+    in_b = (unit + stratum) % 2 == 0
+    group = np.where(in_b & (random.random(rows) < 0.3), "b", "a")
+    weight = random.lognormal(size=rows)
+    return pl.DataFrame(
+        {"h": stratum, "c": unit, "y": y.astype(int), "s": score, "w": weight, "g": group}
+    )
+
+
+def rows_of(frame: pl.DataFrame) -> list[Row]:
+    return [Row(*row) for row in frame.select("h", "c", "y", "s", "w").iter_rows()]
+
+
+def test_example_by_hand(sampled: pl.DataFrame) -> None:
+    found = wroc.summary(sampled, "y", "s", **KEYS).row(0, named=True)
+    assert found["auc"] == pytest.approx(0.575, rel=1e-12)
+    assert found["se"] ** 2 == pytest.approx(0.00888125, rel=1e-12)
+    assert found["deff"] == pytest.approx(0.10302, abs=5e-6)
+    assert (found["df"], found["df_segment"]) == (2, 2)
+    limits = found["ci_low"], found["ci_high"]
+    assert limits == pytest.approx((0.19439, 0.86890), abs=5e-6)
+
+
+def test_other_methods_use_students_quantile(sampled: pl.DataFrame) -> None:
+    se, quantile = math.sqrt(0.00888125), stats.t.ppf(0.95, 2)
+    wald = wroc.summary(sampled, "y", "s", **KEYS, method="wald", level=0.9).row(0, named=True)
+    assert wald["ci_high"] == pytest.approx(0.575 + quantile * se, rel=1e-9)
+    for method in ("logit", "logit-t"):
+        found = wroc.summary(sampled, "y", "s", **KEYS, method=method, level=0.9)
+        expected = special.expit(special.logit(0.575) - quantile * se / (0.575 * 0.425))
+        assert found["ci_low"].item() == pytest.approx(expected, rel=1e-9)
+
+
+@given(ROWS, st.booleans(), st.sampled_from(["certainty", "adjust"]))
+def test_variance_is_that_of_the_totals_of_units(
+    rows: list[Row], corrected: bool, lonely: Any
+) -> None:
+    inside = [row for row in rows if row.weight > 0]
+    assume(of_both_classes(inside))
+    fractions = {0: 0.25, 1: 0.5, 2: 0.0} if corrected else {}
+    frame = frame_of(rows)
+    fpc = pl.col("h").replace_strict({0: 0.25, 1: 0.5, 2: 0.0}) if corrected else None
+    found = wroc.summary(frame, "y", "s", **KEYS, lonely=lonely, fpc=fpc).row(0, named=True)
+    auc, influences = auc_influences(inside)
+    z, units = totals(inside, influences), {row.psu for row in rows}
+    expected = covariance(z, z, units, fractions, adjust=lonely == "adjust")
+    assert found["auc"] == pytest.approx(auc, abs=1e-12)
+    assert found["se"] ** 2 == pytest.approx(expected, abs=1e-13)
+    assert found["df"] == degrees_of_freedom(inside, units)
+    present = {row.psu for row in inside}
+    assert found["df_segment"] == len(present) - len({row.stratum for row in inside})
+
+
+@given(ROWS)
+def test_without_clusters_each_row_is_a_unit(rows: list[Row]) -> None:
+    numbered = [row._replace(unit=i) for i, row in enumerate(rows)]
+    inside = [row for row in numbered if row.weight > 0]
+    assume(of_both_classes(inside))
+    options: dict[str, Any] = {"weight": "w", "strata": "h", "lonely": "certainty"}
+    found = wroc.summary(frame_of(rows), "y", "s", **options)
+    _, influences = auc_influences(inside)
+    z = totals(inside, influences)
+    expected = covariance(z, z, {row.psu for row in numbered})
+    assert found["se"].item() ** 2 == pytest.approx(expected, abs=1e-13)
+
+
+def test_units_of_other_groups_count(survey: pl.DataFrame, engine: Engine) -> None:
+    plan = wroc.summary(survey.lazy(), "y", "s", by="g", **KEYS)
+    units = {row.psu for row in rows_of(survey)}
+    for found in plan.collect(engine=engine).rows(named=True):
+        rows = rows_of(survey.filter(g=found["g"]))
+        z = totals(rows, auc_influences(rows)[1])
+        assert found["se"] ** 2 == pytest.approx(covariance(z, z, units), rel=1e-10)
+        assert found["df"] == degrees_of_freedom(rows, units)
+        alone = wroc.summary(survey.filter(g=found["g"]), "y", "s", **KEYS, lonely="certainty")
+        if found["g"] == "b":
+            assert alone["se"].item() != pytest.approx(found["se"], rel=1e-3)
+
+
+def test_rows_that_are_missing_or_weigh_nothing_count_as_units(sampled: pl.DataFrame) -> None:
+    nothing = pl.DataFrame(
+        {
+            "s": [None, 0.5, 0.5],
+            "y": [1, None, 1],
+            "w": [1.0, 1.0, 0.0],
+            "c": [5, 6, 7],
+            "h": [1] * 3,
+        }
+    )
+    found = wroc.summary(pl.concat([sampled, nothing]), "y", "s", **KEYS).row(0, named=True)
+    z = {1: (-0.02375, -0.05875, 0.0, 0.0, 0.0), 2: (-0.0025, 0.085)}
+    expected = sum(len(values) * np.var(values, ddof=1) for values in z.values())
+    assert found["se"] ** 2 == pytest.approx(expected, rel=1e-10)
+    assert (found["df"], found["df_segment"], found["n"]) == (3, 2, 7)
+
+
+def test_each_model_has_its_variance(survey: pl.DataFrame) -> None:
+    two = survey.with_columns(t=-pl.col("s").round(0))
+    found = wroc.summary(two, "y", ["t", "s"], **KEYS)
+    bare = [wroc.summary(two, "y", score, **KEYS) for score in ("t", "s")]
+    assert_frame_equal(found.drop("model"), pl.concat(bare), rel_tol=1e-9)
+
+
+def test_a_lonely_unit_leaves_the_variance_unknown(sampled: pl.DataFrame) -> None:
+    lonely = sampled.with_columns(h=pl.when(pl.col("c") == 4).then(3).otherwise("h"))
+    found = wroc.summary(lonely, "y", "s", **KEYS).row(0, named=True)
+    assert found["auc"] == pytest.approx(0.575)
+    names = ("se", "ci_low", "ci_high", "ci_method", "deff")
+    assert [found[name] for name in names] == [None] * len(names)
+    assert found["ci_note"] == "a stratum has one sampling unit"
+    for method in ("logit-t", "wald"):
+        other = wroc.summary(lonely, "y", "s", **KEYS, method=method).row(0, named=True)
+        assert (other["ci_low"], other["ci_note"]) == (None, found["ci_note"])
+    # Both strata that the unit was moved between have one.
+    certain = pl.when(pl.col("h") > 1).then(1.0).otherwise(0.0)
+    by_fpc = wroc.summary(lonely, "y", "s", **KEYS, fpc=certain)
+    by_option = wroc.summary(lonely, "y", "s", **KEYS, lonely="certainty")
+    assert_frame_equal(by_fpc, by_option)
+    assert by_fpc["se"].item() > 0
+
+
+def test_one_class_has_no_variance(sampled: pl.DataFrame) -> None:
+    found = wroc.summary(sampled.filter(y=1), "y", "s", **KEYS, lonely="adjust")
+    assert found.select("auc", "se", "ci_low", "deff", "ci_note").row(0) == (None,) * 5
+
+
+def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
+    sizes = survey.with_columns(n=3 * (pl.col("h") + 2))
+    by_size = wroc.summary(sizes, "y", "s", **KEYS, fpc="n")
+    by_fraction = wroc.summary(sizes, "y", "s", **KEYS, fpc=1 / (pl.col("h") + 2))
+    assert_frame_equal(by_size, by_fraction)
+    bare = wroc.summary(sizes, "y", "s", **KEYS)
+    assert by_size["se"].item() < bare["se"].item()
+
+
+@pytest.mark.parametrize(
+    ("fpc", "message"),
+    [
+        # Of several strata any may be named.
+        (pl.col("c") / 4, r"must be the same number in all rows of a stratum; found 0\.[27]5 to "),
+        (pl.lit(-1.0), "must be zero or more; found -1.0$"),
+        (
+            pl.lit(1.5),
+            r"above 1 must be the number of units .*, at least those sampled; found 1\.5, with \d",
+        ),
+        (pl.when(pl.col("c") > 1).then(0.5), "must be a number in all rows; found null$"),
+        (
+            pl.when(pl.col("c") > 1).then(0.5).otherwise(float("nan")),
+            "must be a number in all rows; found NaN$",
+        ),
+    ],
+)
+def test_wrong_corrections(sampled: pl.DataFrame, fpc: pl.Expr, message: str) -> None:
+    with pytest.raises(InvalidOperationError, match=f"`fpc` {message}"):
+        wroc.summary(sampled, "y", "s", **KEYS, fpc=fpc)
+
+
+def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
+    fpc = pl.when(pl.col("h") == pl.col("h").first()).then(0.25).otherwise(0.5)
+    wroc.summary(sampled, "y", "s", **KEYS, fpc=fpc)
+    message = r"^`fpc` must be .* in all rows, as `strata` is not given; found 0\.25 to 0\.5$"
+    with pytest.raises(InvalidOperationError, match=message):
+        wroc.summary(sampled, "y", "s", cluster=KEYS["cluster"], fpc=fpc)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lonely": "drop"}, "`lonely` must be one of 'null', 'certainty', 'adjust'; found 'drop'"),
+        ({"lonely": "adjust", "strata": None}, "`lonely` must be 'null' without `strata`"),
+        ({"method": "newcombe"}, "`method` must be one of 'score', 'logit-t', 'logit', 'wald'"),
+        ({"bins": 20}, "`strata` and `fpc` must be None .*; found `cluster` and `strata` with `bi"),
+    ],
+)
+def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.summary(sampled, "y", "s", **(KEYS | options))
+
+
+def test_text_is_no_correction(sampled: pl.DataFrame) -> None:
+    with pytest.raises(TypeError, match=r"^`fpc` must be numeric; found"):
+        wroc.summary(sampled.with_columns(n=pl.lit("a")), "y", "s", **KEYS, fpc="n")
+
+
+def test_the_plan_can_be_stored(sampled: pl.DataFrame) -> None:
+    plan = wroc.summary(sampled.lazy(), "y", "s", **KEYS)
+    stored = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    assert_frame_equal(stored.collect(), plan.collect())

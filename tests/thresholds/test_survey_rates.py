@@ -1,0 +1,128 @@
+"""Intervals of rates by the design of a survey: against worked numbers and the definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
+from polars.testing import assert_frame_equal
+from scipy import optimize, stats
+
+import polars_wroc as wroc
+
+KEYS: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
+ROWS = st.lists(
+    st.builds(
+        Row,
+        st.integers(0, 2),
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.integers(0, 6).map(float),
+        st.integers(0, 4).map(float),
+    ),
+    min_size=10,
+    max_size=40,
+)
+
+
+def frame_of(rows: list[Row]) -> pl.DataFrame:
+    schema = {"h": pl.Int64, "c": pl.Int64, "y": pl.Int64, "s": pl.Float64, "w": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def wilson(rate: float, size: float, quantile: float) -> tuple[float, float]:
+    """The rates at the distance of the quantile, in their own standard errors."""
+
+    def excess(p: float) -> float:
+        return (rate - p) ** 2 - quantile**2 * p * (1 - p) / size
+
+    # A rate of 0 or 1 is a root itself, and of the other is known what it is.
+    if rate in (0, 1):
+        far = quantile**2 / (size + quantile**2)
+        return (0.0, far) if rate == 0 else (1 - far, 1.0)
+    return optimize.brentq(excess, 0, rate, xtol=1e-15), optimize.brentq(
+        excess, rate, 1, xtol=1e-15
+    )
+
+
+@given(ROWS, st.sampled_from(RATES), st.integers(1, 6), st.sampled_from([0.9, 0.95]))
+def test_limits_are_wilsons_with_the_variance_of_the_design(
+    rows: list[Row], rate: str, threshold: int, level: float
+) -> None:
+    inside = [row for row in rows if row.weight > 0]
+    assume(inside)
+    thresholds = [threshold, 3]
+    options: dict[str, Any] = {"thresholds": thresholds, "level": level, "lonely": "certainty"}
+    found = wroc.threshold_metrics(frame_of(rows), "y", "s", **KEYS, **options)
+    row = found.filter(threshold=threshold).row(0, named=True)
+    value, weights, influences = rate_influences(inside, rate, threshold)
+    assert row[rate] == (None if value is None else pytest.approx(value, abs=1e-12))
+    if value is None:
+        assert row[f"{rate}_low"] is None
+        return
+    units = {each.psu for each in rows}
+    df = degrees_of_freedom(inside, units)
+    z = totals(inside, influences)
+    variance, size = covariance(z, z, units), sum(weights) ** 2 / sum(w * w for w in weights)
+    if variance > 1e-20 and 0 < value < 1:
+        size = min(size, value * (1 - value) / variance)
+    limits = wilson(value, size, float(stats.t.ppf((1 + level) / 2, max(df, 1))))
+    assert (row[f"{rate}_low"], row[f"{rate}_high"]) == pytest.approx(limits, abs=1e-8)
+
+
+def test_units_without_rows_of_the_segment_count() -> None:
+    toy = pl.DataFrame(
+        {
+            "h": [1, 1, 1, 2, 2, 2],
+            "c": ["a", "a", "b", "c", "d", "d"],
+            "w": [1, 1, 1, 2, 1, 1],
+            # The rate of selected rows is the weighted mean of s.
+            "s": [1, 0, 1, 1, 0, 1],
+            "y": 1,
+            "g": [0, 0, 1, 0, 0, 0],
+        }
+    )
+    found = wroc.threshold_metrics(toy, "y", "s", by="g", thresholds=0.5, level=0.95, **KEYS)
+    row = found.filter(g=0).row(0, named=True)
+    assert row["selection_rate"] == pytest.approx(2 / 3)
+    size = min(2 / 9 / 0.0308642, 36 / 8)
+    limits = wilson(2 / 3, size, float(stats.t.ppf(0.975, 2)))
+    found_limits = row["selection_rate_low"], row["selection_rate_high"]
+    assert found_limits == pytest.approx(limits, abs=1e-6)
+    alone = toy.filter(g=0)
+    unknown = wroc.threshold_metrics(alone, "y", "s", thresholds=0.5, level=0.95, **KEYS)
+    assert unknown.select("tpr_low", "selection_rate_high").row(0) == (None, None)
+
+
+def test_clusters_alone_are_units_of_one_stratum() -> None:
+    random = np.random.default_rng(3)
+    frame = pl.DataFrame({"s": random.normal(size=90), "c": np.arange(90) // 6}).with_columns(
+        y=(pl.col("s").mean().over("c") > 0).cast(pl.Int8)
+    )
+    options: dict[str, Any] = {"thresholds": [0.0, float("inf")], "level": 0.9, "cluster": "c"}
+    found = wroc.threshold_metrics(frame, "y", "s", **options)
+    one = wroc.threshold_metrics(frame, "y", "s", **options, strata=pl.lit("all"))
+    assert_frame_equal(found, one)
+    rows = wroc.threshold_metrics(frame, "y", "s", thresholds=[0.0, float("inf")], level=0.9)
+    wider = pl.col("accuracy_high") - pl.col("accuracy_low")
+    assert found.select(wider)[1].item() > rows.select(wider)[1].item()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0.9}, "`thresholds` and `level` must be given .* design; found `level`$"),
+        ({"thresholds": 1}, "`thresholds` and `level` must be given .* design; found `thresholds`"),
+        ({}, "`thresholds` and `level` must be given .* design; found none$"),
+        ({"thresholds": 1, "level": 0.9, "prevalence": 0.1}, "`prevalence` must be None for a"),
+    ],
+)
+def test_wrong_options(seven: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.threshold_metrics(seven, "y", "s", cluster="w", **options)
