@@ -155,7 +155,7 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     audit = wroc.audit(
         pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex", cluster="age"
     )
-    segments = pl.DataFrame(printed["segments"])
+    segments = pl.DataFrame(printed["segments"], schema=audit.segments.schema)
     assert_frame_equal(segments, audit.segments, abs_tol=1e-12)
     in_clusters = segments.filter(attribute="sex")["se"].to_list()
     assert in_clusters != pytest.approx(expected["se"].to_list(), rel=1e-3)
