@@ -27,7 +27,7 @@ from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
 from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Favourable, WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -225,9 +225,12 @@ def audit(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
+    favourable: Favourable = "selected",
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
+    title: str | None = None,
+    note: str | None = None,
 ) -> Audit:
     """`audit` on a cluster, exactly, with a task for each range of scores.
 
@@ -240,7 +243,7 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
         range with the chosen threshold.
-    min_rows, margin, method, weight_type
+    min_rows, margin, favourable, method, weight_type, title, note
         As for `polars_wroc.audit`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -308,6 +311,9 @@ def audit(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
+        favourable=favourable,
+        title=title,
+        note=note,
         method=method,
         weight_type=weight_type,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
@@ -19,7 +19,7 @@ from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.verdicts import check_margin
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Favourable, WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_in_counts, require_groups, require_texts
 from polars_wroc.inputs.names import MODEL, OVERALL
@@ -59,6 +59,9 @@ class AuditArguments:
     method: Method
     weight_type: WeightType
     margin: float
+    favourable: Favourable
+    title: str | None
+    note: str | None
     survey: SurveyArguments = _NO_SURVEY
     bins: int | None = None
     tolerance: float | None = None
@@ -67,6 +70,11 @@ class AuditArguments:
         """Check what needs no rows."""
         check_options(self.level, self.adjust)
         check_margin(self.margin)
+        arguments.option("favourable", self.favourable, get_args(Favourable))
+        for name in ("title", "note"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                arguments.reject_type(name, "be a text", value)
         require_groups(self.by, "name the attributes to audit")
         self._choice()
         self._interval()
@@ -141,6 +149,9 @@ class AuditArguments:
             weight_type=self.weight_type,
             min_rows=self.min_rows,
             margin=self.margin,
+            favourable=self.favourable,
+            title=self.title,
+            note=self.note,
             bins=counts.bins() if counts else self.bins,
             tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),

@@ -9,7 +9,7 @@ from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
 from polars_wroc.groups.verdicts import MARGIN
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Favourable, WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.named_columns import named_columns
@@ -43,6 +43,7 @@ def audit(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
+    favourable: Favourable = "selected",
     method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
@@ -52,6 +53,8 @@ def audit(
     replicate_weights: ReplicateWeights | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
+    title: str | None = None,
+    note: str | None = None,
 ) -> Audit:
     """Measure scores overall and in each segment of each attribute, and test the gaps.
 
@@ -87,6 +90,10 @@ def audit(
         with a frequency weight counts that many times.
     margin
         Gaps of less than this are taken for none in the verdicts: see `group_gaps`.
+    favourable
+        Which decision is good for a row, ``"selected"`` or ``"rejected"``, which says who is worse
+        off: by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
+        being rejected is, by a higher selection rate or fpr, or a lower ppv.
     method
         Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
         ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
@@ -102,6 +109,9 @@ def audit(
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
         have ``auc_low, auc_high``.
+    title, note
+        What reports are called, and what their readers should know, such as where the rows come
+        from.
 
     Returns
     -------
@@ -153,6 +163,9 @@ def audit(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
+        favourable=favourable,
+        title=title,
+        note=note,
         method=method,
         weight_type=weight_type,
         survey=survey,

@@ -25,7 +25,7 @@ from polars_wroc.groups.auc_sums import AucSums
 from polars_wroc.groups.references import Reference
 from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Favourable, WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.named_columns import named_columns
@@ -63,9 +63,12 @@ def audit_in_ranges(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
+    favourable: Favourable = "selected",
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
+    title: str | None = None,
+    note: str | None = None,
 ) -> Audit:
     """`audit` of data larger than memory, computed one range of scores at a time.
 
@@ -78,7 +81,7 @@ def audit_in_ranges(
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
-    min_rows, margin, method, weight_type
+    min_rows, margin, favourable, method, weight_type, title, note
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -143,6 +146,9 @@ def audit_in_ranges(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
+        favourable=favourable,
+        title=title,
+        note=note,
         method=method,
         weight_type=weight_type,
     )

@@ -1,46 +1,172 @@
-"""The findings of an audit as sentences, for the report, notebooks and the terminal."""
+"""The findings of an audit: a row for each segment and metric, the most serious first."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, TypeAlias
 
-from polars_wroc.audits.gap_findings import Finding, gap_findings, verdict
-from polars_wroc.audits.segment_findings import (
-    calibration_findings,
-    decision_findings,
-    missing_finding,
-    score_findings,
-    untested_findings,
-)
+import polars as pl
+
+from polars_wroc.audits.groupings import segment_keys
+from polars_wroc.audits.sentences import Words, sentence_of
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL
+
+Verdict: TypeAlias = Literal["different", "too little data", "alike", "not compared"]
+Side: TypeAlias = Literal["worse", "better", "either"]
+
+# How many rows of a segment a metric is based on.
+_BEHIND: dict[SampleSize, pl.Expr] = {
+    "positives": pl.col("n_pos"),
+    "negatives": pl.col("n_neg"),
+    "rows": pl.col("n"),
+    "selected": pl.col("n_selected"),
+    "rejected": pl.col("n") - pl.col("n_selected"),
+}
+_REFERENCE, _IS_SEGMENT, _MIRROR = "__reference", "__reference_is_segment", "__mirror"
 
 
-class Findings(NamedTuple):
-    """Sentences about gaps, about what was not tested, and about the scores and their rows."""
-
-    verdict: str
-    gaps: list[Finding]
-    untested: list[str]
-    scores: list[str]
-
-    @property
-    def sentences(self) -> list[str]:
-        """All sentences, in reading order."""
-        gaps = [finding.text for finding in self.gaps]
-        return [self.verdict, *gaps, *self.untested, *self.scores]
+def findings_of(audit: AuditTables) -> pl.DataFrame:
+    """Lay out the findings in their order, with their sentences."""
+    segments = _with_references(audit)
+    metrics = {name: one for name, one in GAP_METRICS.items() if f"{name}_gap" in segments.columns}
+    table = pl.concat(_gaps(audit, segments, name, metric) for name, metric in metrics.items())
+    ordered = _ordered(table, audit.parameters)
+    words = Words.of(audit.parameters)
+    sentences = [sentence_of(row, words) for row in ordered.iter_rows(named=True)]
+    return ordered.with_columns(pl.Series("sentence", sentences, pl.String))
 
 
-def findings_of(audit: AuditTables) -> Findings:
-    """Write the findings of an audit as sentences."""
-    segments, settings = audit.segments, audit.parameters
-    missing = missing_finding(audit.missing)
-    return Findings(
-        verdict(audit.gaps, settings),
-        gap_findings(audit.gaps, settings),
-        [*decision_findings(segments), *untested_findings(segments, audit.gaps, settings)],
-        [
-            *score_findings(audit),
-            *calibration_findings(audit.calibration, settings),
-            *([] if missing is None else [missing]),
-        ],
+def _partition(table: pl.DataFrame) -> list[str]:
+    return [name for name in ("attribute", MODEL) if name in table.columns]
+
+
+def _with_references(audit: AuditTables) -> pl.DataFrame:
+    """Add to the gaps which segment each is compared with, if it is one, and the rows of each."""
+    gaps, reference = audit.gaps, audit.parameters.reference
+    keys, partition = segment_keys(gaps), _partition(gaps)
+    of_rows = ["n", "n_selected"] if "n_selected" in audit.segments.columns else ["n"]
+    counts = audit.segments.select(*keys, *of_rows)
+    gaps = gaps.join(counts, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    segment, attribute = pl.col("segment").fill_null(MISSING), pl.col("attribute")
+    is_best = pl.col("auc").is_not_null() & (pl.col("auc") == pl.col("auc_reference"))
+    best = segment.filter(is_best).first().over(partition)
+    is_named = attribute.is_in([*reference.named])
+    named = attribute.replace_strict(dict(reference.named), default=None, return_dtype=pl.String)
+    by_kind = best if reference.kind == "best" else pl.lit(reference.kind.partition("_")[0])
+    # Each of two segments is the complement of the other: the second says nothing new.
+    some = pl.col("n") > 0
+    second = (some.sum().over(partition) == 2) & (some.cum_sum().over(partition) == 2)  # noqa: PLR2004
+    return gaps.with_columns(
+        pl.when(is_named).then(named).otherwise(by_kind).alias(_REFERENCE),
+        (is_named | pl.lit(reference.kind == "best")).alias(_IS_SEGMENT),
+        (second & some & ~is_named & pl.lit(reference.is_mutual)).alias(_MIRROR),
+    )
+
+
+def _rows_behind(metric: Metric, table: pl.DataFrame, *, without_own: bool) -> dict[str, pl.Expr]:
+    """Count the rows that a metric of a segment, and of its reference, is based on.
+
+    Of an AUC, those of the smaller class.
+    """
+    partition = _partition(table)
+    own = [_BEHIND[size] for size in metric.sample_sizes]
+    is_reference = pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE)
+    of_segment = [count.filter(is_reference).first().over(partition) for count in own]
+    of_all = [count.sum().over(partition) - (count if without_own else 0) for count in own]
+    others = pl.when(_IS_SEGMENT).then(pl.min_horizontal(of_segment))
+    return {
+        "n_behind": pl.min_horizontal(own),
+        "n_reference": others.otherwise(pl.min_horizontal(of_all)),
+    }
+
+
+def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) -> pl.DataFrame:
+    """Lay out the gaps of a metric: a row for each segment."""
+    settings, keys = audit.parameters, segment_keys(table)
+    rate = f"{name}_ratio" in table.columns
+    ratios = {
+        f"ratio{end}": pl.col(f"{name}_ratio{end}") if rate else pl.lit(None, pl.Float64)
+        for end in ("", "_low", "_high")
+    }
+    gap = pl.col(f"{name}_gap")
+    verdict = pl.col(f"{name}_gap_verdict").fill_null("not compared")
+    without_own = not settings.reference.kind.startswith("overall")
+    enough = audit.enough_rows.where([f"{name}_gap"])
+    judged = table.join(enough, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return judged.select(
+        *keys,
+        pl.lit(name).alias("metric"),
+        pl.col(name).alias("value"),
+        pl.col(_REFERENCE).alias("reference"),
+        pl.col(f"{name}_reference").alias("reference_value"),
+        gap.alias("gap"),
+        pl.col(f"{name}_gap_low").alias("gap_low"),
+        pl.col(f"{name}_gap_high").alias("gap_high"),
+        **ratios,
+        p_value=pl.col(f"{name}_gap_p_value"),
+        p_adjusted=pl.col(f"{name}_gap_p_adjusted"),
+        **_rows_behind(metric, table, without_own=without_own),
+        material=gap.abs() >= settings.margin,
+        side=_side(gap, metric, settings),
+        verdict=verdict,
+        reason=_reason(name, verdict, settings),
+        mirror=pl.col(_MIRROR),
+    )
+
+
+def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
+    """Say for whom a gap is bad: where the favourable decision is what it is."""
+    selected = settings.favourable == "selected"
+    worse = metric.worse_if_selection_is_good if selected else metric.worse_if_rejection_is_good
+    if worse == "either":
+        return pl.lit("either")
+    is_worse = gap < 0 if worse == "lower" else gap > 0
+    side = pl.when(is_worse).then(pl.lit("worse")).when(gap != 0).then(pl.lit("better"))
+    return side.otherwise(pl.lit("either"))
+
+
+def _reason(name: str, verdict: pl.Expr, settings: AuditSettings) -> pl.Expr:
+    """Say why there is no verdict; null where there is one, or the interval says enough."""
+    itself = pl.col(_IS_SEGMENT) & (pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE))
+    undefined = pl.when(itself).then(pl.lit("the reference")).otherwise(pl.lit("undefined"))
+    too_few = ~pl.col("enough") & (verdict == "too little data")
+    few = pl.when(too_few).then(pl.lit(f"fewer than {settings.min_rows} rows"))
+    unknown = (verdict == "too little data") & pl.col(f"{name}_gap_low").is_null()
+    return (
+        pl.when(verdict == "not compared")
+        .then(undefined)
+        .otherwise(few.when(unknown).then(pl.lit("no variance")))
+    )
+
+
+def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Rank findings: by verdict and side, single attributes before crossed ones, by size."""
+    verdict, side = pl.col("verdict"), pl.col("side")
+    different, little = verdict == "different", verdict == "too little data"
+    ranks = [
+        different & (side == "worse"),
+        different & (side == "either"),
+        little & (side == "worse") & pl.col("material"),
+        different,
+        little,
+        verdict == "alike",
+    ]
+    place = pl.lit(len(ranks))
+    for number, holds in reversed([*enumerate(ranks)]):
+        place = pl.when(holds.fill_null(value=False)).then(number).otherwise(place)
+    crossed = ~pl.col("attribute").is_in(settings.by)
+    ordered = table.sort(
+        place,
+        crossed,
+        pl.col("reason").is_not_null(),
+        pl.col("gap").abs().fill_null(0.0),
+        descending=[False, False, False, True],
+        maintain_order=True,
+    )
+    keys = [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
+    return ordered.with_row_index("rank", offset=1).select(
+        pl.col("rank").cast(pl.Int64), *keys, pl.exclude("rank", *keys)
     )

@@ -7,9 +7,28 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.inputs.names import MODEL
 
 _NAMES = 5
+ADJUSTED = {
+    "holm": "p-values are adjusted for their number by Holm's method",
+    "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
+    "none": "p-values are not adjusted for their number",
+}
+_REFERENCES = {
+    "rest": "the other segments",
+    "rest_pooled": "the other segments",
+    "overall": "the overall sample",
+    "overall_pooled": "the overall sample",
+    "best": "the best segment",
+}
+
+
+def reference_of(settings: AuditSettings, attribute: str) -> str:
+    """Say what the segments of an attribute are compared with."""
+    reference = settings.reference
+    return reference.named.get(attribute, _REFERENCES[reference.kind])
 
 
 def many(count: int, thing: str) -> str:

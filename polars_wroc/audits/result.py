@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import html
 import json
+import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.groupings import rows_with
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.terminal import in_text, sentences
+from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 from polars_wroc.metrics.registry import SUMMARY_METRICS
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".html", ".json", ".parquet", ".csv")
 # Most panels of a chart.
 _PANELS = 50
+# Most findings that a notebook shows.
+_SENTENCES = 8
 # Columns of the segments that a notebook shows.
 SHOWN = (
     *("attribute", "segment", "model", "n", "n_pos", "small"),
@@ -65,19 +72,30 @@ class Audit(AuditTables):
         Dictionary of the arguments; the command line adds the ``files``.
     """
 
+    @cached_property
+    def findings(self) -> pl.DataFrame:
+        """A row for each segment and metric, the most serious first."""
+        return findings_of(self)
+
+    @property
+    def verdict(self) -> str:
+        """The findings in a few sentences."""
+        return verdict_of(self.findings, self.parameters).text
+
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the audit, as a dictionary."""
         return self.parameters.as_dict()
 
     def __repr__(self) -> str:
-        return f"Audit of {self.parameters.score} by {self.parameters.by}\n{self.segments}"
+        width = shutil.get_terminal_size().columns
+        return in_text(self, self.findings, width)
 
     def _repr_html_(self) -> str:
-        sentences = findings_of(self).sentences
-        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
-        shown = [name for name in SHOWN if name in self.segments.columns]
-        table = self.segments.select(shown).with_columns(selectors.float().round(3))
+        shown = [self.verdict, *sentences(self.findings, _SENTENCES)]
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
+        columns = [name for name in SHOWN if name in self.segments.columns]
+        table = self.segments.select(columns).with_columns(selectors.float().round(3))
         return f"<ul>{items}</ul>{table._repr_html_()}"
 
     def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Favourable, WeightType
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.metrics.auc_interval import Method
@@ -40,6 +40,9 @@ class AuditSettings:
     weight_type: WeightType
     min_rows: int
     margin: float
+    favourable: Favourable
+    title: str | None
+    note: str | None
     bins: int | None
     tolerance: float | None
     polars_wroc: str

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.gates import Gate, read_gate
 from polars_wroc.audits.result import SHOWN, SUFFIXES, Audit
 from polars_wroc.cli import sources, streams
@@ -17,7 +16,6 @@ from polars_wroc.cli.parser import UsageError
 from polars_wroc.files import outputs
 from polars_wroc.files.messages import without_credentials
 from polars_wroc.inputs.columns import check_positives
-from polars_wroc.inputs.names import MISSING
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.engine import at_once
@@ -34,7 +32,7 @@ _THRESHOLD = (
     "min_tpr",
     "max_selection_rate",
 )
-_COMPARED = ("intersections", "min_rows", "adjust", "margin")
+_COMPARED = ("intersections", "min_rows", "adjust", "margin", "favourable", "title", "note")
 
 
 class GateError(Exception):
@@ -177,11 +175,7 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
         return
     if options.output:
         result.save(options.output)
-    shown = result.segments.select(name for name in result.segments.columns if name in _SHOWN)
-    _print(shown.with_columns(pl.col("segment").fill_null(MISSING)), options)
-    findings = findings_of(result)
-    significant = [finding.text for finding in findings.gaps if finding.significant]
-    _say("\n".join([findings.verdict, *significant, *findings.untested, ""]), options)
+    _say(f"{result}\n", options)
     if options.output:
         _say_written(options)
 

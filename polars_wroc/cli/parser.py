@@ -13,7 +13,7 @@ from polars_wroc.cli import streams
 from polars_wroc.curves.bands import BandKind
 from polars_wroc.files import outputs
 from polars_wroc.groups.verdicts import MARGIN
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Favourable, WeightType
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust
@@ -79,6 +79,16 @@ def build_parser(
         default=MARGIN,
         metavar="M",
         help=f"gaps of less than this are taken for none in the verdicts; default {MARGIN:g}",
+    )
+    audited.add_argument(
+        "--favourable",
+        choices=get_args(Favourable),
+        default="selected",
+        help="which decision is good for a row; default selected",
+    )
+    audited.add_argument("--title", metavar="TEXT", help="title of the report")
+    audited.add_argument(
+        "--note", metavar="TEXT", help="what readers of the report should know about its rows"
     )
     audited.add_argument(
         "--adjust",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+# Which values of a segment are worse for its members.
+Worse: TypeAlias = Literal["lower", "higher", "either"]
 SampleSize: TypeAlias = Literal["positives", "negatives", "rows", "selected", "rejected"]
 
 
@@ -23,6 +25,11 @@ class Metric:
     better: Literal["high", "low"] | None = "high"
     has_gap: bool = False
     in_short: bool = False
+    # Which values are worse where being selected is good for a row, and where being rejected is.
+    worse_if_selection_is_good: Worse = "either"
+    worse_if_rejection_is_good: Worse = "either"
+    # The metric in a segment and in its reference, as a sentence; empty if there are no gaps.
+    comparison: str = ""
 
     @property
     def column(self) -> str:

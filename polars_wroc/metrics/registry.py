@@ -84,6 +84,10 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             summary_column="auc",
             has_gap=True,
             in_short=True,
+            worse_if_selection_is_good="lower",
+            worse_if_rejection_is_good="lower",
+            comparison="Of one {positive} and one {negative}, the score puts the {positive} first "
+            "in {value} of 100 pairs in {segment}, {other} in {rest}",
         ),
         CurveMetric(
             name="gini",

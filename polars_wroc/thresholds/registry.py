@@ -74,6 +74,8 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         fairness="equal_opportunity",
         has_gap=True,
         in_short=True,
+        worse_if_selection_is_good="lower",
+        comparison="Of those {positive}, the score selects {value} in {segment}, {other} in {rest}",
     ),
     RateMetric(
         name="fpr",
@@ -86,6 +88,8 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         fairness="predictive_equality",
         has_gap=True,
         in_short=True,
+        worse_if_rejection_is_good="higher",
+        comparison="Of those {negative}, the score selects {value} in {segment}, {other} in {rest}",
     ),
     ThresholdMetric(
         name="tnr",
@@ -110,6 +114,8 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         fairness="predictive_parity",
         has_gap=True,
         in_short=True,
+        worse_if_rejection_is_good="lower",
+        comparison="Of those selected, {value} are {positive} in {segment}, {other} in {rest}",
     ),
     RateMetric(
         name="npv",
@@ -119,6 +125,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         counted=("tn",),
         others=("fn",),
         has_gap=True,
+        comparison="Of those not selected, {value} are {negative} in {segment}, {other} in {rest}",
     ),
     RateMetric(
         name="selection_rate",
@@ -131,6 +138,9 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         fairness="demographic_parity",
         has_gap=True,
         in_short=True,
+        worse_if_selection_is_good="lower",
+        worse_if_rejection_is_good="higher",
+        comparison="Selected are {value} of {segment} and {other} of {rest}",
     ),
     RateMetric(
         name="accuracy",

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from polars_wroc.audits.segment_findings import calibration_findings, score_findings
 from scipy.stats import binomtest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.segment_findings import calibration_findings, score_findings
 
 LARGE = "calibration_in_the_large"
 

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from polars_wroc.audits.gap_findings import gap_findings, verdict
+from polars_wroc.audits.segment_findings import untested_findings
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.gap_findings import gap_findings, verdict
-from polars_wroc.audits.segment_findings import untested_findings
 from polars_wroc.cli.main import BAD_INPUT, DONE, main
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"

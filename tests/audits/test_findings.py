@@ -14,19 +14,19 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeps import sweep
-
-import polars_wroc as wroc
 from polars_wroc.audits.gap_findings import gap_findings, verdict
-from polars_wroc.audits.report.packing import packed, rounded_rows
-from polars_wroc.audits.report.selection import with_points, with_segments
-from polars_wroc.audits.report.tables import threshold_text
 from polars_wroc.audits.segment_findings import (
     decision_findings,
     missing_finding,
     score_findings,
     untested_findings,
 )
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.report.packing import packed, rounded_rows
+from polars_wroc.audits.report.selection import with_points, with_segments
+from polars_wroc.audits.report.tables import threshold_text
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars_wroc.audits.gap_findings import gap_findings, verdict
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.gap_findings import gap_findings, verdict
 from polars_wroc.audits.gates import read_gate
 from polars_wroc.cli.main import main
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
-from polars_wroc.audits.gap_findings import reference_of
+from polars_wroc.audits.phrases import reference_of
 from polars_wroc.audits.report.packing import rounded, rounded_rows
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts import auc_chart

@@ -16,7 +16,8 @@ import jinja2
 import polars as pl
 
 from polars_wroc.audits.findings import findings_of
-from polars_wroc.audits.phrases import first_few
+from polars_wroc.audits.phrases import ADJUSTED, first_few
+from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.facts import (
     decision,
     design,
@@ -45,12 +46,16 @@ from polars_wroc.audits.report.selection import (
 from polars_wroc.audits.report.steady import steady
 from polars_wroc.audits.report.tables import ABOVE, Table, tables_of
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.terminal import sentences
+from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.ranking.thinning import AUC_CHANGE
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Most rows of the chart of all AUCs.
 _FEW_ROWS = 60
+# Most findings in sentences.
+_FINDINGS = 12
 
 
 class Section(NamedTuple):
@@ -105,12 +110,15 @@ def render(audit: AuditTables) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    settings = audit.parameters
+    settings, findings = audit.parameters, findings_of(audit)
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
     return environment.get_template("report.html").render(
         settings=settings,
         facts=facts(audit),
-        findings=findings_of(audit),
+        verdict=verdict_of(findings, settings),
+        findings=sentences(findings, _FINDINGS),
+        remarks=remarks_of(audit),
+        adjusted=ADJUSTED[settings.adjust],
         decision=decision(settings),
         optimism=optimism(audit),
         files=first_few([*(settings.files or ())]),

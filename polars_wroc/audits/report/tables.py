@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.gap_findings import LEAST_P, reference_of
 from polars_wroc.audits.groupings import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
@@ -19,6 +18,7 @@ from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 DASH = "\N{EN DASH}"
 # The threshold of a curve's origin, which selects no row.
+LEAST_P = 0.001
 ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.gap_findings import untested_attributes
 from polars_wroc.audits.groupings import name_of, rows_with, segment_keys
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
 from polars_wroc.audits.settings import AuditSettings
@@ -29,7 +28,28 @@ _BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
 _ANY = pl.max_horizontal("n_pos", "n_neg") > 0
 
 
-def decision_findings(segments: pl.DataFrame) -> list[str]:
+class Remarks(NamedTuple):
+    """Sentences about what was not tested, and about the scores and their rows."""
+
+    untested: list[str]
+    scores: list[str]
+
+
+def remarks_of(audit: AuditTables) -> Remarks:
+    """Write what should be known beside the findings."""
+    segments, settings = audit.segments, audit.parameters
+    missing = missing_remark(audit.missing)
+    return Remarks(
+        [*decision_remarks(segments), *untested_remarks(segments, audit.gaps, settings)],
+        [
+            *score_remarks(audit),
+            *calibration_remarks(audit.calibration, settings),
+            *([] if missing is None else [missing]),
+        ],
+    )
+
+
+def decision_remarks(segments: pl.DataFrame) -> list[str]:
     """Name the thresholds that select no row or every row."""
     if "selection_rate" not in segments.columns:
         return []
@@ -46,7 +66,7 @@ def decision_findings(segments: pl.DataFrame) -> list[str]:
     return sentences
 
 
-def untested_findings(
+def untested_remarks(
     segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
 ) -> list[str]:
     """Name the segments that were measured but not tested, and the attributes without a test."""
@@ -72,12 +92,12 @@ def untested_findings(
         for one, text in said
         if not one.is_empty()
     ]
-    if untested := untested_attributes(gaps):
+    if untested := _untested_attributes(gaps):
         sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
     return sentences
 
 
-def score_findings(audit: AuditTables) -> list[str]:
+def score_remarks(audit: AuditTables) -> list[str]:
     """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
     The range is that of the segments with enough rows in both classes.
@@ -118,13 +138,21 @@ def _why_no_auc(overall: dict[str, Any]) -> str:
     return "the rows are all of one class"
 
 
-def missing_finding(missing: pl.DataFrame) -> str | None:
+def missing_remark(missing: pl.DataFrame) -> str | None:
     """Name the columns with missing values, and the number of rows."""
     some = missing.filter(pl.col("n_missing") > 0)
     if some.is_empty():
         return None
     listed = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
     return f"Values are missing: {', '.join(listed)}."
+
+
+def _untested_attributes(gaps: pl.DataFrame) -> list[str]:
+    """List the attributes without any test, unless no attribute has one."""
+    tested = pl.any_horizontal(pl.col("^.*_gap_p_value$").is_not_null()).any()
+    of_attributes = gaps.group_by("attribute", maintain_order=True).agg(tested=tested)
+    untested: list[str] = of_attributes.filter(~pl.col("tested"))["attribute"].to_list()
+    return untested if len(untested) < of_attributes.height else []
 
 
 def small_segments(segments: pl.DataFrame) -> pl.DataFrame:
@@ -188,7 +216,7 @@ def _auc(segment: dict[str, Any]) -> str:
     return f"{segment['auc']:.3f}{limits}"
 
 
-def calibration_findings(calibration: pl.DataFrame | None, settings: AuditSettings) -> list[str]:
+def calibration_remarks(calibration: pl.DataFrame | None, settings: AuditSettings) -> list[str]:
     """Compare the mean of each score with the proportion of positives, overall and by segment.
 
     The range over segments leaves out those with too few rows.

@@ -1,0 +1,128 @@
+"""Findings of an audit in plain sentences, with both values and what they may be by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.inputs.names import MODEL
+
+_OTHERS = {"rest": "the rest", "overall": "all rows"}
+# Gaps below this are written with a decimal.
+_SMALL = 0.02
+_PAIRS = "auc"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a sentence calls the classes and the references."""
+
+    positive: str
+    negative: str
+    margin: float
+    # Attributes whose segments are compared with one of them.
+    kind: str
+    named: Mapping[str, str]
+
+    @classmethod
+    def of(cls, settings: AuditSettings) -> Words:
+        """Name the classes by the label, and the references by the settings."""
+        label, value, reference = settings.label, settings.pos_label, settings.reference
+        if label is None:
+            positive, negative = "positive", "negative"
+        elif value is None:
+            positive, negative = label, f"not {label}"
+        else:
+            positive, negative = f"with {label} {value}", f"without {label} {value}"
+        return cls(positive, negative, settings.margin, reference.kind, dict(reference.named))
+
+    def reference(self, finding: Mapping[str, Any]) -> str:
+        """Name what a segment is compared with."""
+        attribute, reference = finding["attribute"], finding["reference"]
+        if attribute in self.named or self.kind == "best":
+            return f"{attribute} {reference}"
+        return _OTHERS[reference]
+
+
+def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
+    """Write a finding as a sentence or two."""
+    segment = f"{finding['attribute']} {name_of(finding['segment'])}"
+    metric = GAP_METRICS[finding["metric"]]
+    if finding["verdict"] == "not compared":
+        if finding["reason"] == "the reference":
+            return f"{segment[0].upper()}{segment[1:]} is the reference of the {metric.label}."
+        return f"The {metric.label} of {segment}, or of {words.reference(finding)}, is undefined."
+    both = metric.comparison.format(
+        positive=words.positive,
+        negative=words.negative,
+        value=share(finding, "value"),
+        other=share(finding, "reference_value"),
+        segment=segment,
+        rest=words.reference(finding),
+    )
+    model = f"By the score {finding[MODEL]}: " if MODEL in finding else ""
+    return f"{model}{both}{_conclusion(finding, words)}"
+
+
+def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
+    gap, low, high = (finding[name] for name in ("gap", "gap_low", "gap_high"))
+    if finding["verdict"] == "alike":
+        return f": alike within {_counted(size(words.margin), finding)}."
+    if finding["verdict"] == "too little data":
+        why = f", with {finding['reason']}" if finding["reason"] else ""
+        if low is None:
+            return f". Too little data to tell{why}."
+        span = _span(low, high, finding)
+        if low * high > 0 and not why:
+            why = ", as it is one of many comparisons"
+        return f". Too little data to tell{why}: {span}."
+    limits = "" if low is None else f" ({_limits(low, high, gap, finding)})"
+    return f": {_signed(gap, finding)}{limits}."
+
+
+def _limits(low: float, high: float, gap: float, finding: Mapping[str, Any]) -> str:
+    """Write limits of one direction as sizes, and others with theirs."""
+    if low * high <= 0:
+        return _span(low, high, finding)
+    ends = (low, high) if gap > 0 else (-high, -low)
+    decimals = _decimals(gap)
+    return " to ".join(f"{100 * end:.{decimals}f}" for end in ends)
+
+
+def _span(low: float, high: float, finding: Mapping[str, Any]) -> str:
+    """Say how far the interval reaches."""
+    decimals = _decimals(max(abs(low), abs(high)))
+    first, last = (f"{abs(100 * end):.{decimals}f}" for end in (low, high))
+    if low < 0 < high:
+        return f"from {_counted(first, finding)} fewer to {last} more"
+    direction = "more" if low >= 0 else "fewer"
+    ends = (first, last) if low >= 0 else (last, first)
+    return f"{ends[0]} to {_counted(ends[1], finding)} {direction}"
+
+
+def _signed(gap: float, finding: Mapping[str, Any]) -> str:
+    return f"{_counted(size(gap), finding)} {'more' if gap > 0 else 'fewer'}"
+
+
+def _counted(number: str, finding: Mapping[str, Any]) -> str:
+    unit = "pair" if finding["metric"] == _PAIRS else "point"
+    return f"{number} {unit}{'' if number == '1' else 's'}"
+
+
+def size(gap: float) -> str:
+    """Write a difference of proportions in points, without its sign."""
+    return f"{abs(100 * gap):.{_decimals(gap)}f}"
+
+
+def _decimals(gap: float) -> int:
+    return 1 if 0 < abs(gap) < _SMALL else 0
+
+
+def share(finding: Mapping[str, Any], column: str) -> str:
+    """Write a proportion in whole percents; with a decimal where the gap is small."""
+    text = f"{100 * finding[column]:.{_decimals(finding['gap'])}f}"
+    return text if finding["metric"] == _PAIRS else f"{text}%"

@@ -1,0 +1,74 @@
+"""An audit as text that fits a terminal: the verdict, the segments and the first findings."""
+
+from __future__ import annotations
+
+import textwrap
+
+import polars as pl
+
+from polars_wroc.audits.phrases import many
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.inputs.names import MISSING, MODEL
+
+# Most segments, and most sentences.
+_SEGMENTS, _SENTENCES = 20, 8
+
+
+def in_text(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
+    """Write the verdict, a table of the segments, and the most serious findings."""
+    verdict = verdict_of(findings, audit.parameters)
+    parts = [textwrap.fill(verdict.text, width), _table(audit, findings, width)]
+    if listed := sentences(findings, _SENTENCES):
+        parts.append("\n".join(_item(text, width) for text in listed))
+    return "\n\n".join(parts)
+
+
+def sentences(findings: pl.DataFrame, most: int) -> list[str]:
+    """Return the sentences of the most serious findings, and how many more there are."""
+    told = findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared")
+    serious = told.filter(pl.col("verdict") != "alike")
+    shown = serious["sentence"].head(most).to_list()
+    if more := told.height - len(shown):
+        shown.append(f"{many(more, 'more comparison')} in the findings.")
+    return shown
+
+
+def _item(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent="* ", subsequent_indent="  ")
+
+
+def _table(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
+    keys = [name for name in ("attribute", "segment", MODEL) if name in findings.columns]
+    said = pl.col("side").filter(pl.col("verdict") == "different").is_in(["worse", "either"])
+    outcome = findings.group_by(keys).agg(
+        pl.when(said.any())
+        .then(pl.lit("different"))
+        .when((pl.col("verdict") == "too little data").any())
+        .then(pl.lit("too little data"))
+        .when((pl.col("verdict") == "alike").any())
+        .then(pl.lit("alike"))
+        .alias("verdict")
+    )
+    table = audit.segments.join(outcome, on=keys, how="left", nulls_equal=True)
+    interval = pl.format("{} to {}", *(pl.col(end).round(3) for end in ("ci_low", "ci_high")))
+    shown = table.head(_SEGMENTS).select(
+        *(pl.col(key).fill_null(MISSING) for key in keys),
+        "n",
+        pl.col("auc").round(3),
+        interval.alias("interval"),
+        "verdict",
+    )
+    options = {
+        "tbl_width_chars": width,
+        "tbl_rows": _SEGMENTS,
+        "tbl_cols": -1,
+        "tbl_hide_column_data_types": True,
+        "tbl_hide_dataframe_shape": True,
+        "tbl_formatting": "NOTHING",
+        "fmt_str_lengths": 40,
+    }
+    with pl.Config(**options):  # type: ignore[arg-type]
+        text = str(shown)
+    more = table.height - shown.height
+    return f"{text}\n{many(more, 'more segment')}" if more else text

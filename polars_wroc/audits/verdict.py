@@ -1,0 +1,99 @@
+"""What an audit comes to, in a few sentences: who is worse off, on what, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.phrases import first_few, many
+from polars_wroc.audits.sentences import Words, share, size
+from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.inputs.names import MODEL
+
+# Most metrics of the segment that is named first.
+_METRICS = 3
+
+
+class Verdict(NamedTuple):
+    """The sentences, and how many comparisons have which outcome."""
+
+    text: str
+    different: int
+    alike: int
+    too_little_data: int
+
+
+def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
+    """Sum up findings; each comparison of two segments counts once."""
+    counted = findings.filter(~pl.col("mirror"))
+    words = Words.of(settings)
+    outcomes = {
+        name: counted.filter(pl.col("verdict") == name).height
+        for name in ("different", "alike", "too little data")
+    }
+    different = counted.filter(verdict="different")
+    worse, either = (different.filter(side=side) for side in ("worse", "either"))
+    sentences = []
+    if not worse.is_empty():
+        sentences += _named_first(worse, words, "is worse off")
+    elif not either.is_empty():
+        sentences += _named_first(either, words, "differs")
+    elif not different.is_empty():
+        # What is better for a segment is worse for the others.
+        sentences += _named_first(different, words, "is better off")
+    rest = _others(outcomes, words)
+    if sentences:
+        sentences += [f"{rest[0].upper()}{rest[1:]}."] if rest else []
+    else:
+        sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
+    text = " ".join(sentences)
+    if "selection_rate" not in findings["metric"]:
+        text = f"Of the ranking only: {text[0].lower()}{text[1:]}"
+    return Verdict(text, *outcomes.values())
+
+
+def _others(outcomes: Mapping[str, int], words: Words) -> str:
+    """Count the comparisons that show no difference."""
+    alike, little = outcomes["alike"], outcomes["too little data"]
+    parts = []
+    if alike:
+        are = "is" if alike == 1 else "are"
+        parts.append(f"{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
+    if little:
+        have = "has" if little == 1 else "have"
+        counted = f"{little:,}" if parts else many(little, "comparison")
+        parts.append(f"{counted} {have} too little data")
+    return " and ".join(parts)
+
+
+def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
+    """Name the segment with the most serious finding, on what, and the other segments."""
+    keys = [name for name in ("attribute", "segment", MODEL) if name in findings.columns]
+    places = findings.select(keys).unique(maintain_order=True)
+    first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
+    shown = first.head(_METRICS).to_dicts()
+    parts = [_against(one, words, with_reference=place == 0) for place, one in enumerate(shown)]
+    name = _name(shown[0])
+    sentences = [f"{name[0].upper()}{name[1:]} {what}: {', '.join(parts)}."]
+    others = [_name(one) for one in places[1:].to_dicts()]
+    if others:
+        several = len(others) > 1
+        verb = ("do" if several else "does") if what == "differs" else ("are" if several else "is")
+        sentences.append(f"So {verb} {first_few(others)}.")
+    return sentences
+
+
+def _name(finding: Mapping[str, Any]) -> str:
+    model = f" by the score {finding[MODEL]}" if MODEL in finding else ""
+    return f"{finding['attribute']} {name_of(finding['segment'])}{model}"
+
+
+def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    metric = GAP_METRICS[finding["metric"]]
+    of_reference = f" of {words.reference(finding)}" if with_reference else ""
+    value, other = share(finding, "value"), share(finding, "reference_value")
+    return f"{metric.label} {value} against {other}{of_reference}"
