@@ -6,12 +6,12 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.groupings import name_of, segment_keys
-from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.tables import AuditTables, JudgedGate
 from polars_wroc.groups.fairness_metrics import ABROCA, METRICS
 from polars_wroc.groups.gaps import GAP_COLUMNS
 from polars_wroc.groups.min_rows import GAP_METRICS
@@ -46,13 +46,6 @@ _UNSIGNED = "_gap"
 _GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 
 
-class Judgement(NamedTuple):
-    """Where an audit meets a condition, and where that is unknown, in words."""
-
-    failures: list[str]
-    not_judged: list[str]
-
-
 @dataclass(frozen=True)
 class Gate:
     """A condition on a column of the gaps, absolute for a gap itself, or on a fairness metric."""
@@ -64,7 +57,7 @@ class Gate:
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"
 
-    def judge(self, audit: AuditTables) -> Judgement:
+    def judge(self, audit: AuditTables) -> JudgedGate:
         """Say where an audit meets the condition, which makes it fail.
 
         An estimate based on too few rows, or compared with such a one, is not judged.
@@ -83,13 +76,14 @@ class Gate:
             )
             raise ValueError(msg)
         failures = [
-            f"{self}: {row['shown']:.4g} in {_place(row)}"
+            f"{row['shown']:.4g} in {_place(row)}"
             for row in judged.iter_rows(named=True)
             if _COMPARE[self.sign](row["value"], self.limit)
         ]
         not_judged = self._left_out(audit) if self.name in _FAIRNESS else table
         unknown = not_judged.filter(pl.col("value").is_null())
-        return Judgement(failures, [_place(row) for row in unknown.iter_rows(named=True)])
+        places = [_place(row) for row in unknown.iter_rows(named=True)]
+        return JudgedGate(str(self), bool(failures), failures, places)
 
     def _values(self, audit: AuditTables) -> pl.DataFrame:
         if self.name in _FAIRNESS:

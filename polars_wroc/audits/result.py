@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars import selectors
 
+from polars_wroc.audits.dossier import dossier_of
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.groupings import rows_with
+from polars_wroc.audits.markdown import in_markdown
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.terminal import in_text, sentences
 from polars_wroc.audits.verdict import verdict_of
@@ -26,7 +27,7 @@ from polars_wroc.thresholds.registry import GAP_RATES
 if TYPE_CHECKING:
     import altair as alt
 
-SUFFIXES = (".html", ".json", ".parquet", ".csv")
+SUFFIXES = (".html", ".md", ".json", ".parquet", ".csv")
 # Most panels of a chart.
 _PANELS = 50
 # Most findings that a notebook shows.
@@ -121,35 +122,29 @@ class Audit(AuditTables):
     def save(self, path: str | Path) -> None:
         """Write the audit in the format of the path's suffix.
 
-        ``.html`` is one file with tables and charts that opens without a network; ``.json`` has
-        the settings and all tables except ``curves``; ``.parquet`` and ``.csv`` have the
-        ``segments``. The file is written whole or not at all.
+        ``.html`` is one file with tables and charts that opens without a network; ``.md`` is a
+        section of a model card or a comment; ``.json`` is as in `to_json`; ``.parquet`` and
+        ``.csv`` have the ``segments``. The file is written whole or not at all.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == ".html":
             from polars_wroc.audits.report import render  # noqa: PLC0415
 
-            page = render(self)
-            outputs.write(path, lambda part: part.write_text(page, encoding="utf-8"))
+            text = render(self)
+        elif suffix == ".md":
+            text = in_markdown(self, self.findings)
         elif suffix == ".json":
             text = self.to_json()
-            outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
         else:
             outputs.save_table(self.segments, path)
+            return
+        outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
 
     def to_json(self) -> str:
-        """Return the settings and all tables except ``curves`` as JSON.
+        """Return the findings, all tables except ``curves``, and how they came about, as JSON.
 
-        A threshold that selects no row is ``"Infinity"``, for which JSON has no number.
+        Null is undefined. A threshold that selects no row is ``"inf"``, for which JSON has no
+        number. The schema is `polars_wroc/audits/audit-1.0.schema.json`; later versions 1.x may
+        have more fields.
         """
-        result: dict[str, Any] = {
-            "settings": {name: outputs.in_json(value) for name, value in self.settings.items()},
-            "segments": outputs.rows_in_json(self.segments),
-            "gaps": outputs.rows_in_json(self.gaps),
-            "missing": outputs.rows_in_json(self.missing),
-        }
-        for name in ("calibration", "fairness"):
-            table = getattr(self, name)
-            if table is not None:
-                result[name] = outputs.rows_in_json(table)
-        return json.dumps(result, indent=2, allow_nan=False, default=outputs.text_of) + "\n"
+        return outputs.as_json(dossier_of(self, self.findings))

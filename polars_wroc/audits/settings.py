@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -46,8 +45,6 @@ class AuditSettings:
     bins: int | None
     tolerance: float | None
     polars_wroc: str
-    # Only of the command line: a frame does not know its files.
-    files: Sequence[str] | None = None
 
     @property
     def by_design(self) -> bool:
@@ -67,6 +64,4 @@ class AuditSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        files = values.pop("files")
-        values["reference"] = self.reference.settings
-        return values if files is None else {"files": files, **values}
+        return values | {"reference": self.reference.settings}

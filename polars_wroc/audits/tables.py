@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.groupings import segment_keys
+from polars_wroc.audits.run import Run
 from polars_wroc.audits.settings import AuditSettings
 
 
@@ -21,6 +23,20 @@ class EnoughRows:
         """List all segments; ``enough`` is whether they have enough rows for all these names."""
         enough = pl.all_horizontal(names).alias("enough")
         return self.table.select(*segment_keys(self.table), enough)
+
+
+@dataclass(frozen=True)
+class JudgedGate:
+    """A condition, whether it is met, and where it is or could not be judged."""
+
+    condition: str
+    met: bool
+    where: Sequence[str]
+    not_judged: Sequence[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the gate as values for JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -37,3 +53,6 @@ class AuditTables:
     # Degrees of freedom of the design of a survey.
     design_df: int | None
     parameters: AuditSettings
+    run: Run = field(default_factory=Run)
+    # Conditions of a pipeline, if there were any.
+    gates: Sequence[JudgedGate] = ()

@@ -56,8 +56,8 @@ def _table(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
         *(pl.col(key).fill_null(MISSING) for key in keys),
         "n",
         pl.col("auc").round(3),
-        interval.alias("interval"),
-        "verdict",
+        interval.fill_null("").alias("interval"),
+        pl.col("verdict").fill_null(""),
     )
     options = {
         "tbl_width_chars": width,

@@ -22,9 +22,7 @@ class Verdict(NamedTuple):
     """The sentences, and how many comparisons have which outcome."""
 
     text: str
-    different: int
-    alike: int
-    too_little_data: int
+    counts: dict[str, int]
 
 
 def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
@@ -53,7 +51,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
     text = " ".join(sentences)
     if "selection_rate" not in findings["metric"]:
         text = f"Of the ranking only: {text[0].lower()}{text[1:]}"
-    return Verdict(text, *outcomes.values())
+    return Verdict(text, outcomes)
 
 
 def _others(outcomes: Mapping[str, int], words: Words) -> str:

@@ -10,18 +10,16 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.gates import Gate, read_gate
-from polars_wroc.audits.result import SHOWN, SUFFIXES, Audit
+from polars_wroc.audits.result import SUFFIXES, Audit
+from polars_wroc.audits.run import audited_files
+from polars_wroc.audits.tables import JudgedGate
 from polars_wroc.cli import sources, streams
 from polars_wroc.cli.parser import UsageError
 from polars_wroc.files import outputs
-from polars_wroc.files.messages import without_credentials
 from polars_wroc.inputs.columns import check_positives
-from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.engine import at_once
 
-# Columns of the segments that a terminal shows.
-_SHOWN = {*SHOWN, "n_missing", *AUC_BOUNDS}
 _THRESHOLD = (
     "threshold",
     "criterion",
@@ -53,9 +51,10 @@ def run_audit(options: argparse.Namespace) -> None:
     audit = sources.functions_of(options)("audit")
     with at_once(sources.known_rows(options)):
         result = audit(by=options.by, **threshold, **compared, **_uncertainty(options))
-    files = [without_credentials(source) for source in options.files]
-    result = replace(result, parameters=replace(result.parameters, files=files))
-    problem, not_judged = _judge(result, gates)
+    run = replace(result.run, command=options.command_line, files=audited_files(options.files))
+    judged, unknown = _judged(result, gates)
+    result = replace(result, run=run, gates=judged)
+    problem = _problem(judged, unknown)
     try:
         _show(result, options)
     except (Exception, pl.exceptions.PanicException) as error:
@@ -64,29 +63,31 @@ def run_audit(options: argparse.Namespace) -> None:
             raise problem from error
         raise
     finally:
-        for line in not_judged:
-            streams.complain(line)
+        for gate in judged:
+            if gate.not_judged:
+                streams.complain(f"{gate.condition} is not judged in {'; '.join(gate.not_judged)}")
     if problem:
         raise problem
 
 
-def _judge(result: Audit, gates: Sequence[Gate]) -> tuple[Exception | None, list[str]]:
-    """Return the error of gates that fail or cannot be judged, and where others are not judged."""
-    failures, unknown, not_judged = list[str](), list[str](), list[str]()
+def _judged(result: Audit, gates: Sequence[Gate]) -> tuple[list[JudgedGate], list[str]]:
+    """Judge gates; return also what is wrong with those that cannot be judged."""
+    judged, unknown = list[JudgedGate](), list[str]()
     for gate in gates:
         try:
-            judgement = gate.judge(result)
+            judged.append(gate.judge(result))
         except ValueError as error:
             unknown.append(str(error))
-            continue
-        failures += judgement.failures
-        if judgement.not_judged:
-            places = "; ".join(judgement.not_judged)
-            not_judged.append(f"{gate} is not judged in {places}")
+    return judged, unknown
+
+
+def _problem(judged: Sequence[JudgedGate], unknown: Sequence[str]) -> Exception | None:
+    """Return the error of gates that are met or cannot be judged."""
+    failures = [f"{gate.condition}: {place}" for gate in judged for place in gate.where]
     text = "; ".join([*failures, *unknown])
     if failures:
-        return GateError(text), not_judged
-    return ValueError(text) if unknown else None, not_judged
+        return GateError(text)
+    return ValueError(text) if unknown else None
 
 
 def run_auc(options: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ from polars_wroc.cli.parser import UsageError, build_parser
 from polars_wroc.cli.progress import Progress
 from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
 from polars_wroc.files import outputs
-from polars_wroc.files.messages import first_line
+from polars_wroc.files.messages import first_line, without_credentials
 
 # Exit code 1 is only for a failed gate.
 DONE, GATE_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -60,6 +61,7 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     except SystemExit:
         # After help, or the version.
         return DONE
+    options.command_line = without_credentials(shlex.join(["polars-wroc", *arguments]))
     wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
 

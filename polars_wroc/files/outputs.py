@@ -90,10 +90,15 @@ def rows_in_json(table: pl.DataFrame) -> list[dict[str, Any]]:
     return [{name: in_json(value) for name, value in row.items()} for row in rows]
 
 
+def as_json(value: Any) -> str:
+    """Write values as indented JSON."""
+    return json.dumps(value, indent=2, allow_nan=False, default=text_of) + "\n"
+
+
 def in_json(value: Any) -> Any:
     """Write as text a number that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return str(value)
     return value
 
 

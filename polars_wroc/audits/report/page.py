@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
 from functools import cache
 from typing import NamedTuple
 
@@ -121,8 +119,8 @@ def render(audit: AuditTables) -> str:
         adjusted=ADJUSTED[settings.adjust],
         decision=decision(settings),
         optimism=optimism(audit),
-        files=first_few([*(settings.files or ())]),
-        today=today(),
+        files=first_few([file.name for file in audit.run.files]),
+        today=audit.run.date.date(),
         overview=overview,
         sections=sections,
         specs=packed({figure.name: figure.spec for figure in figures}),
@@ -136,18 +134,6 @@ def render(audit: AuditTables) -> str:
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
     )
-
-
-def today() -> date:
-    """Return the date of the page in UTC; the variable `SOURCE_DATE_EPOCH` sets it."""
-    name = "SOURCE_DATE_EPOCH"
-    if not (given := os.environ.get(name)):
-        return datetime.now(UTC).date()
-    try:
-        return datetime.fromtimestamp(int(given), UTC).date()
-    except (ValueError, OverflowError, OSError) as error:
-        msg = f"{name} must be a number of seconds since 1970; found {given!r}"
-        raise ValueError(msg) from error
 
 
 def _scores(audit: AuditTables) -> int:

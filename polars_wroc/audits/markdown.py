@@ -1,0 +1,143 @@
+"""An audit in Markdown: a section of a model card, or a comment on a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.phrases import ADJUSTED, many, reference_of
+from polars_wroc.audits.remarks import remarks_of
+from polars_wroc.audits.tables import AuditTables, JudgedGate
+from polars_wroc.audits.terminal import sentences
+from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.inputs.names import MODEL, OVERALL
+
+# Most findings, and most segments.
+_FINDINGS, _SEGMENTS = 10, 50
+_HEADINGS = {
+    "attribute": "Attribute",
+    "segment": "Segment",
+    MODEL: "Score",
+    "n": "Rows",
+    "auc": "AUC",
+    "selection_rate": "Selected",
+    "tpr": "tpr",
+    "fpr": "fpr",
+    "calibration_slope": "Slope",
+}
+_LIMITS = {"auc": ("ci_low", "ci_high")}
+_PERCENT = ("selection_rate", "tpr", "fpr")
+
+
+def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
+    """Write the verdict, the first findings, the segments and how they came about."""
+    settings = audit.parameters
+    title = settings.title or f"Audit of {' and '.join(settings.score)}"
+    verdict = verdict_of(findings, settings)
+    parts = [f"# {_text(title)}"]
+    parts += [_text(settings.note)] if settings.note else []
+    parts += [f"**{_text(verdict.text)}**"]
+    parts += _section("Findings", _listed(sentences(findings, _FINDINGS)))
+    parts += _section("Segments", _segments(audit))
+    parts += _section("Gates", _listed(map(_gate, audit.gates)))
+    parts += _section("Not audited", _listed(_not_audited(audit)))
+    parts += _section("Method", _method(audit))
+    parts += _section("Run", _listed(_run(audit)))
+    parts += ["Name, date and signature of who is responsible for the audit: ____________________"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(heading: str, text: str) -> list[str]:
+    return [f"## {heading}", text] if text else []
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {_text(text)}" for text in texts)
+
+
+def _segments(audit: AuditTables) -> str:
+    columns = [name for name in _HEADINGS if name in audit.segments.columns]
+    shown = audit.segments.head(_SEGMENTS)
+    rows = [[_cell(row, name) for name in columns] for row in shown.iter_rows(named=True)]
+    right = [name not in ("attribute", "segment", MODEL) for name in columns]
+    lines = [
+        _row([_HEADINGS[name] for name in columns]),
+        _row(["---:" if number else "---" for number in right]),
+        *map(_row, rows),
+    ]
+    more = audit.segments.height - shown.height
+    return "\n".join(lines) + (f"\n\n{many(more, 'more segment')} in the JSON." if more else "")
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    value = row[name]
+    if name in ("attribute", "segment"):
+        return _text(name_of(value))
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, str):
+        return _text(value)
+    if name == "n":
+        return f"{value:,}"
+    factor, decimals, sign = (100, 0, "%") if name in _PERCENT else (1, 3, "")
+    names = _LIMITS.get(name, (f"{name}_low", f"{name}_high"))
+    ends = [f"{factor * row[end]:.{decimals}f}" for end in names if row.get(end) is not None]
+    limits = f" ({' to '.join(ends)})" if ends else ""
+    return f"{factor * value:.{decimals}f}{sign}{limits}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _not_audited(audit: AuditTables) -> list[str]:
+    missing = [] if "threshold" in audit.segments.columns else ["Decisions: no threshold was given"]
+    return [*missing, *remarks_of(audit).untested]
+
+
+def _gate(gate: JudgedGate) -> str:
+    outcome = f"met: {'; '.join(gate.where)}" if gate.met else "not met"
+    unknown = f"; not judged in {'; '.join(gate.not_judged)}" if gate.not_judged else ""
+    return f"{gate.condition}: {outcome}{unknown}"
+
+
+def _method(audit: AuditTables) -> str:
+    settings = audit.parameters
+    compared = {reference_of(settings, attribute) for attribute in settings.by}
+    level = f"{100 * settings.level:g}%"
+    return _text(
+        f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
+        f"confidence intervals. A gap is different if it is significant at a level of "
+        f"{1 - settings.level:.2g}, where {ADJUSTED[settings.adjust]}, and alike if it is shown "
+        f"to be within {100 * settings.margin:g} points. Otherwise there is too little data to "
+        "tell, which is not the same as no gap. An audit certifies nothing."
+    )
+
+
+def _run(audit: AuditTables) -> list[str]:
+    run = audit.run
+    overall = audit.segments.filter(attribute=OVERALL).row(0, named=True)
+    used, missing = overall["n"], overall["n_missing"]
+    lines = [
+        f"{run.date:%Y-%m-%d %H:%M} UTC",
+        f"{many(used, 'row')} used of {used + missing:,}",
+        *(f"{many(rows, 'row')} without {name}" for name, rows in audit.missing.rows() if rows),
+    ]
+    for file in run.files:
+        size = "" if file.bytes is None else f", {file.bytes:,} bytes"
+        digest = "" if file.sha256 is None else f", SHA-256 {file.sha256}"
+        lines.append(f"File {file.name}{size}{digest}")
+    if run.command:
+        lines.append(f"Command: {run.command}")
+    versions = ", ".join(f"{name} {number}" for name, number in run.versions.items())
+    return [*lines, versions]
+
+
+def _text(text: str) -> str:
+    """Escape what Markdown or HTML would take for its own, in one line."""
+    for sign in "\\`*_[]<>|#&":
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())
