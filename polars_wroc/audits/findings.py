@@ -92,7 +92,10 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
         for end in ("", "_low", "_high")
     }
     gap = pl.col(f"{name}_gap")
-    verdict = pl.col(f"{name}_gap_verdict").fill_null("not compared")
+    # A gap without a variance is null, although both values are known.
+    known = pl.all_horizontal(pl.col(name, f"{name}_reference").is_not_null()) & ~_is_reference()
+    unknown = pl.when(known).then(pl.lit("too little data")).otherwise(pl.lit("not compared"))
+    verdict = pl.coalesce(f"{name}_gap_verdict", unknown)
     without_own = not settings.reference.kind.startswith("overall")
     enough = audit.enough_rows.where([f"{name}_gap"])
     judged = table.join(enough, on=keys, how="left", nulls_equal=True, maintain_order="left")
@@ -117,6 +120,10 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
     )
 
 
+def _is_reference() -> pl.Expr:
+    return pl.col(_IS_SEGMENT) & (pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE))
+
+
 def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
     """Say for whom a gap is bad: where the favourable decision is what it is."""
     selected = settings.favourable == "selected"
@@ -130,8 +137,9 @@ def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
 
 def _reason(name: str, verdict: pl.Expr, settings: AuditSettings) -> pl.Expr:
     """Say why there is no verdict; null where there is one, or the interval says enough."""
-    itself = pl.col(_IS_SEGMENT) & (pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE))
-    undefined = pl.when(itself).then(pl.lit("the reference")).otherwise(pl.lit("undefined"))
+    undefined = (
+        pl.when(_is_reference()).then(pl.lit("the reference")).otherwise(pl.lit("undefined"))
+    )
     too_few = ~pl.col("enough") & (verdict == "too little data")
     few = pl.when(too_few).then(pl.lit(f"fewer than {settings.min_rows} rows"))
     unknown = (verdict == "too little data") & pl.col(f"{name}_gap_low").is_null()

@@ -36,10 +36,10 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def first_few(names: list[str]) -> str:
+def first_few(names: list[str], separator: str = ", ") -> str:
     """Write the first few names and the number of the others."""
     more = len(names) - _NAMES
-    return f"{', '.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
+    return f"{separator.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def sized(segment: dict[str, Any]) -> str:

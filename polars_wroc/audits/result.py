@@ -16,6 +16,7 @@ from polars_wroc.audits.dossier import dossier_of
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.groupings import rows_with
 from polars_wroc.audits.markdown import in_markdown
+from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.terminal import in_text, sentences
 from polars_wroc.audits.verdict import verdict_of
@@ -93,7 +94,8 @@ class Audit(AuditTables):
         return in_text(self, self.findings, width)
 
     def _repr_html_(self) -> str:
-        shown = [self.verdict, *sentences(self.findings, _SENTENCES)]
+        untested = remarks_of(self).untested
+        shown = [self.verdict, *sentences(self.findings, _SENTENCES), *untested]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
         columns = [name for name in SHOWN if name in self.segments.columns]
         table = self.segments.select(columns).with_columns(selectors.float().round(3))

@@ -118,8 +118,8 @@ def size(gap: float) -> str:
     return f"{abs(100 * gap):.{_decimals(gap)}f}"
 
 
-def _decimals(gap: float) -> int:
-    return 1 if 0 < abs(gap) < _SMALL else 0
+def _decimals(gap: float | None) -> int:
+    return 1 if gap is not None and 0 < abs(gap) < _SMALL else 0
 
 
 def share(finding: Mapping[str, Any], column: str) -> str:

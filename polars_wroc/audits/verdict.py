@@ -13,6 +13,7 @@ from polars_wroc.audits.sentences import Words, share, size
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.names import MODEL
+from polars_wroc.metrics.registry import ROC_AUC
 
 # Most metrics of the segment that is named first.
 _METRICS = 3
@@ -81,7 +82,8 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     if others:
         several = len(others) > 1
         verb = ("do" if several else "does") if what == "differs" else ("are" if several else "is")
-        sentences.append(f"So {verb} {first_few(others)}.")
+        # Crossed segments have commas in their names.
+        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
     return sentences
 
 
@@ -93,5 +95,8 @@ def _name(finding: Mapping[str, Any]) -> str:
 def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
     metric = GAP_METRICS[finding["metric"]]
     of_reference = f" of {words.reference(finding)}" if with_reference else ""
-    value, other = share(finding, "value"), share(finding, "reference_value")
+    value, other = (
+        f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
+        for column in ("value", "reference_value")
+    )
     return f"{metric.label} {value} against {other}{of_reference}"

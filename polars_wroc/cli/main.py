@@ -30,6 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.finish()
 
 
+def command_line(arguments: Sequence[str]) -> str:
+    """Write the command as one line, without the credentials of addresses."""
+    return without_credentials(shlex.join(["polars-wroc", *arguments]))
+
+
 def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
     try:
         return _main(arguments, ends_here=ends_here)
@@ -61,7 +66,7 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     except SystemExit:
         # After help, or the version.
         return DONE
-    options.command_line = without_credentials(shlex.join(["polars-wroc", *arguments]))
+    options.command_line = command_line(arguments)
     wanted = options.progress and sys.stderr is not None and sys.stderr.isatty()
     options.progress = Progress(sys.stderr) if wanted else None
 

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from polars_wroc.audits.segment_findings import calibration_findings, score_findings
 from scipy.stats import binomtest
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.remarks import calibration_remarks, score_remarks
 
 LARGE = "calibration_in_the_large"
 
@@ -103,7 +103,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     )
     of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
     said, expected = (
-        calibration_findings(result.calibration, result.parameters)
+        calibration_remarks(result.calibration, result.parameters)
         for result in (of_frequencies, of_rows)
     )
     assert len(said) == len(expected) == 2
@@ -114,7 +114,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
 def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
     result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
-    (text,) = calibration_findings(result.calibration, result.parameters)
+    (text,) = calibration_remarks(result.calibration, result.parameters)
     assert " of positives is 0.500: about right (" in text
 
 
@@ -124,8 +124,8 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     result = wroc.audit(frame, "y", "p", by="g", weight="w")
     assert result.calibration is not None
     assert result.calibration[LARGE].null_count() == 2
-    assert calibration_findings(result.calibration, result.parameters) == []
-    (text,) = score_findings(result)
+    assert calibration_remarks(result.calibration, result.parameters) == []
+    (text,) = score_remarks(result)
     assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
 
 
@@ -141,10 +141,10 @@ def test_segments_without_rows_are_null() -> None:
 def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     result = wroc.audit(data, "y", ["p", "rating"], by=["g", "h"])
     assert result.calibration is not None
-    kept: list[dict[str, Any]] = json.loads(result.to_json())["calibration"]
+    kept: list[dict[str, Any]] = json.loads(result.to_json())["tables"]["calibration"]
     assert_frame_equal(pl.DataFrame(kept), result.calibration)
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
-    texts = calibration_findings(result.calibration, result.parameters)
+    texts = calibration_remarks(result.calibration, result.parameters)
     assert len(texts) == 2
     assert f"{mean:.3f} on average, and the share of positives is {rate:.3f}" in texts[0]
     assert f"{mean - rate:.3f} too high" in texts[0]
@@ -152,5 +152,5 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):
         assert f"{row['attribute']} {row['segment'] or '(missing)'} ({row['n']:,} rows)" in texts[1]
     without = wroc.audit(data, "y", "rating", by="g")
-    assert calibration_findings(without.calibration, without.parameters) == []
-    assert "calibration" not in json.loads(without.to_json())
+    assert calibration_remarks(without.calibration, without.parameters) == []
+    assert "calibration" not in json.loads(without.to_json())["tables"]

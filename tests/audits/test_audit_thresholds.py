@@ -162,7 +162,7 @@ def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_pa
     result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2)
     assert result.segments.select("threshold", *CELLS).null_count().row(0) == (4,) * 5
     assert "Decisions at the threshold" in report(result, tmp_path)
-    assert json.loads(result.to_json())["segments"][0]["threshold"] is None
+    assert json.loads(result.to_json())["tables"]["segments"][0]["threshold"] is None
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -299,7 +299,7 @@ def test_command_measures_the_same(
     result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
     assert printed["settings"]["rule"] == (None if name == "threshold" else RULES[name])
     assert printed["settings"]["threshold"] == CHOICES[name].get("threshold")
-    found = pl.DataFrame(printed["segments"], infer_schema_length=None)
+    found = pl.DataFrame(printed["tables"]["segments"], infer_schema_length=None)
     assert_frame_equal(found, result.segments, abs_tol=1e-12)
 
 

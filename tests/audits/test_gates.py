@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from polars_wroc.audits.gap_findings import gap_findings, verdict
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -33,7 +32,7 @@ def audit(unequal: pl.DataFrame) -> wroc.Audit:
 
 @pytest.mark.parametrize("text", ["auc_gap>0.05", " auc_gap >= 5e-2 "])
 def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) -> None:
-    failures = read_gate(text, decides=True).judge(audit).failures
+    failures = read_gate(text, decides=True).judge(audit).where
     gaps = audit.gaps.filter(pl.col("auc_gap").abs() > 0.05)
     assert gaps.height == len(failures) > 0
     for (segment, gap), failure in zip(
@@ -46,15 +45,11 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
     assert audit.fairness is not None
     ratio = audit.fairness.filter(metric="demographic_parity_ratio")["value"].item()
     assert (
-        read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}", decides=True)
-        .judge(audit)
-        .failures
+        read_gate(f"demographic_parity_ratio<{ratio - 0.01:.3f}", decides=True).judge(audit).where
         == []
     )
     (failure,) = (
-        read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}", decides=True)
-        .judge(audit)
-        .failures
+        read_gate(f"demographic_parity_ratio<{ratio + 0.01:.3f}", decides=True).judge(audit).where
     )
     row = audit.fairness.filter(metric="demographic_parity_ratio").row(0, named=True)
     groups = f"{row['group_min']} and {row['group_max']}"
@@ -63,8 +58,8 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
     for end in ("low", "high"):
         limit, name = row[f"joint_{end}"], f"demographic_parity_ratio_{end}"
         surely = read_gate(f"{name}<{limit + 0.001:.4f}", decides=True)
-        assert len(surely.judge(audit).failures) == 1
-        assert read_gate(f"{name}<{limit - 0.001:.4f}", decides=True).judge(audit).failures == []
+        assert len(surely.judge(audit).where) == 1
+        assert read_gate(f"{name}<{limit - 0.001:.4f}", decides=True).judge(audit).where == []
 
 
 def test_no_gate_on_an_area_that_an_audit_has_not() -> None:
@@ -99,16 +94,10 @@ def test_gates_on_the_command_line(
 
 
 def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
-    text = verdict(audit.gaps, audit.parameters)
-    assert (
-        " of 18 comparisons of a segment with the other segments are significant at a level" in text
-    )
-    (auc, decisions) = gap_findings(audit.gaps, audit.parameters)
-    assert auc.significant
-    assert decisions.significant
-    assert auc.text.startswith("By g, the largest significant gap in AUC is in c: ")
-    assert "lower than in the other segments (95% confidence interval: " in auc.text
-    assert "; adjusted p " in auc.text
+    assert audit.verdict.startswith("G c is worse off: ")
+    first = audit.findings.row(0, named=True)
+    assert (first["segment"], first["verdict"], first["side"]) == ("c", "different", "worse")
+    assert first["p_adjusted"] < 0.05
 
 
 def test_finding_where_nothing_is_significant() -> None:
@@ -117,12 +106,10 @@ def test_finding_where_nothing_is_significant() -> None:
         {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
     )
     audit = wroc.audit(rows, "y", "s", by="g")
-    text = verdict(audit.gaps, audit.parameters)
-    none = "The one comparison of a segment with the other segments is not significant "
-    assert text.startswith(none)
-    (finding,) = gap_findings(audit.gaps, audit.parameters)
-    assert not finding.significant
-    assert finding.text.endswith("). It is not significant.")
+    assert audit.verdict == (
+        "Of the ranking only: no segment is shown to be worse off: 1 comparison has too little "
+        "data."
+    )
 
 
 @pytest.mark.slow
@@ -141,8 +128,7 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     tested = wroc.audit(rows, "y", "s", by="g", min_rows=5).gaps.filter(segment="few")
     assert tested["auc_gap_p_value"].item() is not None
     nobody = wroc.audit(rows, "y", "s", by="g", min_rows=5000)
-    assert verdict(nobody.gaps, nobody.parameters).startswith("Nothing could be compared: ")
-    assert gap_findings(nobody.gaps, nobody.parameters) == []
+    assert nobody.findings["reason"].unique().to_list() == ["fewer than 5000 rows"]
 
 
 @pytest.mark.slow
@@ -182,7 +168,8 @@ def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> No
     audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", by="g")
     assert audit.gaps.filter(segment="d")["auc_gap"].abs().item() > 0.45
     gate = read_gate("auc_gap>0.45", decides=False)
-    assert gate.judge(audit) == ([], ["g, d"])
+    judged = gate.judge(audit)
+    assert (judged.met, judged.where, judged.not_judged) == (False, [], ["g, d"])
 
 
 @pytest.mark.parametrize(
@@ -198,7 +185,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     assert 0 < len(few) < 3
     judgement = read_gate(f"{metric}_gap>=0", decides=True).judge(result)
     assert sorted(judgement.not_judged) == sorted(f"g, {name}" for name in few)
-    assert len(judgement.failures) == 3 - len(few)
+    assert len(judgement.where) == 3 - len(few)
     selected = unequal.group_by("g").agg(selects.sum().cast(pl.Int64).alias("n_selected")).sort("g")
     found = result.segments.filter(attribute="g")
     assert found["n_selected"].to_list() == selected["n_selected"].to_list()
@@ -274,7 +261,7 @@ def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> No
         gaps = result.gaps.filter(pl.col(f"{rate}_gap").is_not_null())
         tested = gaps.filter(pl.col(f"{rate}_gap_p_value").is_not_null())["segment"].to_list()
         judgement = read_gate(f"{rate}_gap>=0", decides=True).judge(result)
-        judged = [failure.rpartition(" in g, ")[2] for failure in judgement.failures]
+        judged = [failure.rpartition(" in g, ")[2] for failure in judgement.where]
         assert sorted(judged) == sorted(tested)
         # A reference has no gap to itself, which is no reason to name it.
         itself = result.gaps.filter(pl.col("auc") == pl.col("auc_reference"))["segment"].to_list()
@@ -284,7 +271,7 @@ def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> No
 
 def test_gate_on_an_auc_judges_the_reference_too(unequal: pl.DataFrame) -> None:
     result = wroc.audit(unequal, "y", "s", by="g", reference="best")
-    failures = read_gate("auc>0", decides=False).judge(result).failures
+    failures = read_gate("auc>0", decides=False).judge(result).where
     assert [failure[-1] for failure in failures] == ["a", "b", "c"]
 
 

@@ -62,7 +62,7 @@ def test_audit_as_json_on_standard_output(
     capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
 ) -> None:
     assert main(["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "-"]) == 0
-    listed = json.loads(capsys.readouterr().out)["segments"]
+    listed = json.loads(capsys.readouterr().out)["tables"]["segments"]
     segments = pl.DataFrame(listed, schema_overrides={"ci_note": pl.String})
     found = segments.filter(attribute="sex").drop("attribute", "small").rename({"segment": "sex"})
     assert_frame_equal(found, expected, abs_tol=1e-12)
@@ -156,7 +156,7 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     audit = wroc.audit(
         pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex", cluster="age"
     )
-    segments = pl.DataFrame(printed["segments"], schema=audit.segments.schema)
+    segments = pl.DataFrame(printed["tables"]["segments"], schema=audit.segments.schema)
     assert_frame_equal(segments, audit.segments, abs_tol=1e-12)
     in_clusters = segments.filter(attribute="sex")["se"].to_list()
     assert in_clusters != pytest.approx(expected["se"].to_list(), rel=1e-3)
@@ -171,7 +171,7 @@ def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     printed = json.loads(capsys.readouterr().out)
     audit = wroc.audit(rows, **given, by="sex", **design)
     assert printed["settings"]["strata"] == "age"
-    assert_frame_equal(pl.DataFrame(printed["gaps"]), audit.gaps, abs_tol=1e-12)
+    assert_frame_equal(pl.DataFrame(printed["tables"]["gaps"]), audit.gaps, abs_tol=1e-12)
     assert main(["auc", str(PATIENTS), *COLUMNS, *words]) == 0
     found = pl.DataFrame(json.loads(capsys.readouterr().out))
     expected = wroc.summary(rows, **given, by="sex", **design)
@@ -195,7 +195,7 @@ def test_replicate_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         rows, "progressed", "score", weight="weight", by="sex", replicate_weights=weights
     )
     assert printed["settings"]["replicate_weights"] == "fay"
-    found = pl.DataFrame(printed["segments"], schema=audit.segments.schema)
+    found = pl.DataFrame(printed["tables"]["segments"], schema=audit.segments.schema)
     assert_frame_equal(found, audit.segments, abs_tol=1e-12)
 
 

@@ -283,8 +283,8 @@ def test_sources_that_are_not_there(
     ("target", "message"),
     [
         ("none/report.html", "`path` must be in a folder that exists; found no 'none'"),
-        ("empty", "`path` must end in one of .html, .json, .parquet, .csv; found 'empty'"),
-        ("report.xlsx", "`path` must end in one of .html, .json, .parquet, .csv"),
+        ("empty", "`path` must end in one of .html, .md, .json, .parquet, .csv; found 'empty'"),
+        ("report.xlsx", "`path` must end in one of .html, .md, .json, .parquet, .csv"),
         ("rows.parquet", "`path` must not be a file that is read; found 'rows.parquet'"),
         ("folder.html", "`path` must be a file; found the folder 'folder.html'"),
     ],

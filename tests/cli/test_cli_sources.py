@@ -416,7 +416,7 @@ def test_settings_tell_the_positive_label(capsys: pytest.CaptureFixture[str]) ->
     for label, text, told in (
         ("y", "1", 1),
         ("d", "2024-01-02", "2024-01-02"),
-        ("f", "nan", "NaN"),
+        ("f", "nan", "nan"),
     ):
         call = ["audit", "a.parquet", "--label", label, "--score", "s", "--by", "g", "-o"]
         assert main([*call, "a.json", "--pos-label", text]) == 0

@@ -317,4 +317,4 @@ def test_json_tells_what_is_no_number(
     pl.DataFrame({"y": [0] * 8 + [1] * 8, "s": range(16), "g": keys}).write_parquet("rows.parquet")
     assert main([*AUC, "-o", output]) == 0
     text = capsys.readouterr().out if output == "-" else (folder / output).read_text()
-    assert [row["g"] for row in json.loads(text)] == [None, 1.0, "Infinity", "NaN"]
+    assert [row["g"] for row in json.loads(text)] == [None, 1.0, "inf", "nan"]

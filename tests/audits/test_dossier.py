@@ -1,0 +1,151 @@
+"""What an audit hands in: JSON of a schema, Markdown, and how it came about."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+from polars_wroc.cli.main import command_line, main
+
+SCHEMA = json.loads(files("polars_wroc.audits").joinpath("audit-1.0.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    random = np.random.default_rng(9)
+    positive = random.random(600) < 0.4
+    groups = random.choice(["a_b", "<b>", "c|d"], 600)
+    score = random.random(600) + 0.5 * positive
+    return pl.DataFrame({"g": groups, "approved": positive, "s": score / 1.5}).with_columns(
+        s=pl.when(pl.int_range(pl.len()) > 4).then("s")
+    )
+
+
+def checked(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    return document
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"threshold": 0.5, "title": "Loans", "note": "of 2026", "cluster": "s"},
+        {"max_fpr": 0.0, "reference": "best"},
+        {"bins": 64, "margin": 0.1, "adjust": "bh"},
+    ],
+)
+def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> None:
+    audit = wroc.audit(rows, "approved", ["s", pl.col("s").alias("t")], by="g", **options)
+    document = checked(audit.to_json())
+    assert document["run"]["title"] == options.get("title")
+    assert document["run"]["rows_read"] == 600
+    assert document["run"]["rows_used"] == 595
+    assert document["run"]["exclusions"][1] == {"column": "s", "n_missing": 5}
+    assert document["verdict"]["text"] == audit.verdict
+    for name in ("segments", "gaps"):
+        table: pl.DataFrame = getattr(audit, name)
+        found = pl.DataFrame(document["tables"][name], schema=dict.fromkeys(table.columns))
+        assert found.height == table.height
+    sentences = [row["sentence"] for row in document["findings"]]
+    assert sentences == audit.findings["sentence"].to_list()
+
+
+def test_numbers_that_json_does_not_have(rows: pl.DataFrame) -> None:
+    audit = wroc.audit(rows, "approved", "s", by="g", max_selection_rate=0.0)
+    assert checked(audit.to_json())["tables"]["segments"][0]["threshold"] == "inf"
+
+
+def test_the_command_line_says_what_it_read(
+    rows: pl.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows.write_parquet(path)
+    call = ["audit", str(path), "--label", "approved", "--score", "s", "--by", "g"]
+    gates = ["--threshold", "0.5", "--fail-if", "auc_gap>0.9", "--fail-if", "tpr_gap>=0"]
+    more = ["--title", "Loans", "--note", "two words", "--favourable", "rejected", "-o", "-"]
+    assert main([*call, *gates, *more]) == 1
+    document = checked(capsys.readouterr().out)
+    run = document["run"]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    size = path.stat().st_size
+    assert run["files"] == [{"name": "rows.parquet", "bytes": size, "sha256": digest, "rows": 600}]
+    assert run["command"].startswith(f"polars-wroc audit {path} --label approved")
+    assert run["command"].endswith("--title Loans --note 'two words' --favourable rejected -o -")
+    missed, met = document["gates"]
+    assert (missed["condition"], missed["met"], missed["where"]) == ("auc_gap>0.9", False, [])
+    assert (met["condition"], met["met"], len(met["where"])) == ("tpr_gap>=0", True, 3)
+    assert document["settings"]["favourable"] == "rejected"
+
+
+@pytest.mark.parametrize(
+    "secret", ["s3://user:pass@bucket/x.parquet", "https://h/x.parquet?sig=pass"]
+)
+def test_commands_are_without_credentials(secret: str) -> None:
+    assert "pass" not in command_line(["audit", secret, "--label", "y"])
+
+
+def test_the_date_may_be_set(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    audit = wroc.audit(rows, "approved", "s", by="g")
+    assert audit.run.date == dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
+    assert checked(audit.to_json())["run"]["date"] == "1970-01-02T00:00:00+00:00"
+
+
+def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Path) -> None:
+    audit = wroc.audit(
+        rows, "approved", "s", by="g", threshold=0.5, title="Loans # 1", note="of 2026"
+    )
+    audit.save(tmp_path / "card.md")
+    text = (tmp_path / "card.md").read_text(encoding="utf-8")
+    assert text.startswith("# Loans \\# 1\n\nof 2026\n\n**")
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings == ["## Findings", "## Segments", "## Method", "## Run"]
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 2 + audit.segments.height
+    assert {line.replace("\\|", "").count("|") for line in table} == {8}
+    # Nothing is taken for markup.
+    assert "\\<b\\>" in text
+    assert "<b>" not in text
+    assert "5 rows without s" in text
+    assert text.endswith("____________________\n")
+
+
+def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) -> None:
+    few = rows.head(20).with_columns(g=pl.lit("few"))
+    audit = wroc.audit(pl.concat([rows, few]), "approved", "s", by="g")
+    audit.save(tmp_path / "card.md")
+    text = (tmp_path / "card.md").read_text(encoding="utf-8")
+    part = text[text.index("## Not audited") : text.index("## Method")]
+    assert "- Decisions: no threshold was given" in part
+    assert "g few" in part
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"favourable": "good"}, ValueError, "`favourable` must be one of 'selected', 'rejected'"),
+        ({"title": 3}, TypeError, "`title` must be a text; found "),
+        ({"note": ["x"]}, TypeError, "`note` must be a text; found "),
+    ],
+)
+def test_wrong_options(
+    rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        wroc.audit(rows, "approved", "s", by="g", **options)

@@ -1,0 +1,259 @@
+"""Sentences of an audit, and how its charts are written into a page."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.remarks import (
+    decision_remarks,
+    missing_remark,
+    score_remarks,
+    untested_remarks,
+)
+from polars_wroc.audits.report.packing import packed, rounded_rows
+from polars_wroc.audits.report.selection import with_points, with_segments
+from polars_wroc.audits.report.tables import threshold_text
+
+
+@pytest.fixture(scope="module")
+def data() -> pl.DataFrame:
+    """Segment b is found; the scores of the others are alike."""
+    rng = np.random.default_rng(2)
+    groups = np.repeat(list("abc"), 300)
+    positive = rng.random(900) < 0.5
+    score = rng.normal(size=900) + positive * np.where(groups == "b", 0.2, 1.4)
+    return pl.DataFrame({"g": groups, "h": rng.integers(0, 3, 900), "y": positive, "s": score})
+
+
+def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
+    few = data.head(25).with_columns(g=pl.lit("few"))
+    one = data.filter("y").head(40).with_columns(g=pl.lit(None))
+    rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
+    result = wroc.audit(rows, "y", "s", by=["g", "all"])
+    small, one_class, nothing = untested_remarks(result.segments, result.gaps, result.parameters)
+    assert small == (
+        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g few."
+    )
+    assert one_class.startswith("1 segment has rows of one class only")
+    assert one_class.endswith(" g (missing).")
+    assert nothing == "Nothing could be tested by all."
+
+
+@pytest.mark.slow
+def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
+    two = data.filter(pl.col("g") != "c")
+    # A segment whose rows lack a score is none to compare.
+    empty = data.head(5).with_columns(g=pl.lit("0"), s=pl.lit(None, pl.Float64))
+    for reference, mirrored in (("rest", 6), ("overall", 6), ("overall_pooled", 0), ("best", 0)):
+        kind: Any = reference
+        result = wroc.audit(two, "y", "s", by="g", threshold=0.5, reference=kind)
+        assert result.findings["mirror"].sum() == mirrored
+        # A segment without rows that count is none.
+        more = wroc.audit(pl.concat([two, empty]), "y", "s", by="g", threshold=0.5, reference=kind)
+        assert more.verdict == result.verdict
+    audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
+    *_, nothing = untested_remarks(audited.segments, audited.gaps, audited.parameters)
+    assert nothing == (
+        "1 segment has no row that could be measured, as each lacks a label, score or weight: g 0."
+    )
+
+
+def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
+    rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
+    result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
+    assert result.findings["p_value"].null_count() == 0
+    assert untested_remarks(result.segments, result.gaps, result.parameters) == []
+
+
+def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
+    rows = data.with_columns(h=pl.when(g="a").then(pl.int_range(pl.len())).otherwise(-1))
+    result = wroc.audit(rows, "y", "s", by="g", strata="h", reference={"g": "b"})
+    (sentence,) = untested_remarks(result.segments, result.gaps, result.parameters)
+    assert sentence == (
+        "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
+        "single sampling unit, whose variance is unknown: g a."
+    )
+    # The rest of any other segment has its rows.
+    rest = wroc.audit(rows, "y", "s", by="g", strata="h")
+    assert rest.findings["reason"].to_list() == ["no variance"] * 3
+    assert rest.verdict == (
+        "Of the ranking only: no segment is shown to be worse off: 3 comparisons have too little "
+        "data."
+    )
+
+
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
+def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
+    method: Any = "logit-t"
+    result = wroc.audit(data, "y", "s", by="g", reference=reference, method=method)
+    assert untested_remarks(result.segments, result.gaps, result.parameters) == []
+    score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
+    result = wroc.audit(
+        data.with_columns(s=score), "y", "s", by="g", reference=reference, method=method
+    )
+    found = untested_remarks(result.segments, result.gaps, result.parameters)
+    assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
+    assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
+
+
+def test_a_class_of_one_row_has_no_variance_either() -> None:
+    rows = {"g": ["a"] * 6 + ["b"] * 9, "y": [1] + [0] * 5 + [1] + [0] * 8, "s": [*range(15)]}
+    frame = pl.DataFrame(rows).with_columns(s=(pl.col("s") * 7 + 4) % 15)
+    result = wroc.audit(frame, "y", "s", by="g", min_rows=1, method="logit-t")
+    assert set(result.segments["small"].to_list()) == {False}
+    assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
+    (text, *_) = untested_remarks(result.segments, result.gaps, result.parameters)
+    assert text.endswith("its ranking is perfect, or a class has one row: g a, g b.")
+    assert result.findings["reason"].to_list() == ["no variance"] * 2
+
+
+def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
+    perfect = pl.DataFrame({"g": ["p"] * 4, "y": [1, 1, 0, 0], "s": [9.0, 8.0, 1.0, 0.0]})
+    rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
+    rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
+    result = wroc.audit(
+        rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
+    )
+    found = untested_remarks(result.segments, result.gaps, result.parameters)
+    assert [text for text in found if "no variance" in text and text.endswith(": g p.")]
+
+
+@pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
+def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
+    result = wroc.audit(data, "y", "s", by="g", threshold=threshold)
+    (text,) = decision_remarks(result.segments)
+    assert text.startswith(f"The threshold selects {which}, ")
+    assert text in result._repr_html_()
+    assert decision_remarks(wroc.audit(data, "y", "s", by="g").segments) == []
+    assert decision_remarks(wroc.audit(data, "y", "s", by="g", threshold=0.5).segments) == []
+
+
+def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
+    few = data.head(9).with_columns(g=pl.lit("few"), s=pl.lit(0.0))
+    result = wroc.audit(pl.concat([data, few]), "y", "s", by="g")
+    assert "few" not in " ".join(score_remarks(result))
+
+
+def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
+    lacking = data.with_columns(t=pl.lit(None, pl.Float64))
+    texts = score_remarks(wroc.audit(lacking, "y", ["s", "t"], by="g"))
+    why = "no row could be measured, as each lacks a label, score or weight."
+    assert texts[-1] == f"The score “t” has no AUC: {why}"
+
+
+def test_many_names_are_counted() -> None:
+    rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
+    result = wroc.audit(rows, "y", "s", by="g")
+    (small,) = untested_remarks(result.segments, result.gaps, result.parameters)
+    assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
+    assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
+    assert result.findings["reason"].unique().to_list() == ["fewer than 30 rows"]
+
+
+def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:
+    turned = data.with_columns(t=-pl.col("s"))
+    texts = score_remarks(wroc.audit(turned, "y", ["s", "t"], by="g"))
+    assert texts[0].startswith("The score “s” has an overall AUC of ")
+    assert texts[2].startswith("The score “t” has an overall AUC of ")
+    why = "its confidence interval lies below 0.5."
+    assert texts[3] == f"The score “t” ranks the wrong way around: {why}"
+    assert texts[1].startswith("By g, its AUC runs from ")
+
+
+def test_only_the_widest_of_many_ranges_is_told(data: pl.DataFrame) -> None:
+    others = [(pl.int_range(pl.len()) % 2).alias(name) for name in ("h1", "h2", "h3")]
+    result = wroc.audit(data.with_columns(others), "y", "s", by=["h1", "g", "h2", "h3"])
+    texts = score_remarks(result)
+    assert len(texts) == 2
+    assert texts[1].startswith("By g, its AUC runs from ")
+
+
+def test_missing_values_are_told_by_column() -> None:
+    missing = pl.DataFrame({"column": ["y", "s", "g"], "n_missing": [0, 1, 1_200]})
+    assert missing_remark(missing) == "Values are missing: s in 1 row, g in 1,200 rows."
+    assert missing_remark(missing.head(1)) is None
+
+
+def test_chart_of_many_segments_has_the_largest() -> None:
+    rows = pl.DataFrame({"g": np.repeat(np.arange(60), np.arange(1, 61) * 2)})
+    rows = rows.with_columns(y=pl.int_range(pl.len()) % 2, s=pl.int_range(pl.len()) * 7 % 11)
+    result = wroc.audit(rows, "y", "s", by="g")
+    (points,) = result.chart("g").to_dict()["datasets"].values()
+    assert {int(point["__group1"]) for point in points} == set(range(10, 60))
+
+
+# What fits on a page.
+
+
+def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.DataFrame) -> None:
+    rows = pl.concat([data, data.filter(pl.col("g") != "b")])
+    result = wroc.audit(rows, "y", "s", by="g")
+    found = pl.when(segment="b").then(0.01).otherwise(0.9).alias("auc_gap_p_adjusted")
+    result = replace(result, gaps=result.gaps.with_columns(found))
+    kept = with_segments(result, 1)
+    assert kept.segments["segment"].to_list() == ["overall", "b"]
+    assert kept.gaps["segment"].to_list() == ["b"]
+    assert set(kept.curves["segment"]) == {"overall", "b"}
+
+
+def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame({"g": rng.integers(0, 40, 40_000), "y": rng.random(40_000) < 0.4})
+    rows = rows.with_columns(s=pl.Series(rng.random(40_000)) + pl.col("y") * 0.3)
+    result = wroc.audit(rows, "y", "s", by="g")
+    drawn, points = with_points(result)
+    keys = ["attribute", "segment"]
+    assert points < 200
+    for (attribute, segment), curve in drawn.curves.group_by(keys):
+        assert curve.height <= points
+        area = np.trapezoid(curve["tpr"], curve["fpr"])
+        auc = result.segments.filter(attribute=attribute, segment=segment)["auc"].item()
+        assert curve["auc_change"].to_list() == pytest.approx([area - auc] * curve.height, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.1235"),
+        (-2.5, "\N{MINUS SIGN}2.5"),
+        (654.321, "654.3"),
+        (12_345.67, "12,345.7"),
+        (float("inf"), "above every score"),
+        (None, "\N{EN DASH}"),
+    ],
+)
+def test_thresholds_are_short(value: float | None, text: str) -> None:
+    assert threshold_text(value) == text
+
+
+CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=9))
+def test_rounded_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
+    named = [dict(zip(("a", "threshold", "b"), row, strict=True)) for row in rows]
+    for found, row in zip(rounded_rows(named), named, strict=True):
+        assert found["threshold"] == row["threshold"]
+        for name in ("a", "b"):
+            is_float = isinstance(row[name], float)
+            assert found[name] == (pytest.approx(row[name], rel=1e-6) if is_float else row[name])
+
+
+@given(st.recursive(CELLS, lambda part: st.lists(part) | st.dictionaries(st.text(), part)))
+def test_packed_charts_are_the_charts(charts: Any) -> None:
+    text = packed(charts)
+    assert re.fullmatch("[A-Za-z0-9+/=]+", text)
+    assert json.loads(gzip.decompress(base64.b64decode(text))) == charts
