@@ -58,7 +58,8 @@ def _with_references(audit: AuditTables) -> pl.DataFrame:
     by_kind = best if reference.kind == "best" else pl.lit(reference.kind.partition("_")[0])
     # Each of two segments is the complement of the other: the second says nothing new.
     some = pl.col("n") > 0
-    second = (some.sum().over(partition) == 2) & (some.cum_sum().over(partition) == 2)  # noqa: PLR2004
+    of_two = some.sum().over(partition) == 2  # noqa: PLR2004
+    second = of_two & (some.cum_sum().over(partition) == 2)  # noqa: PLR2004
     return gaps.with_columns(
         pl.when(is_named).then(named).otherwise(by_kind).alias(_REFERENCE),
         (is_named | pl.lit(reference.kind == "best")).alias(_IS_SEGMENT),

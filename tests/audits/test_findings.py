@@ -177,8 +177,8 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("tpr", value=0.647, reference_value=0.837, gap=-0.19)
             | {"gap_low": -0.276, "gap_high": -0.11},
             (
-                "Of those approved, the score selects 65% in race black, 84% in the rest: 19 points "
-                "fewer (11 to 28)."
+                "Of those approved, the score selects 65% in race black, 84% in the rest: 19 "
+                "points fewer (11 to 28)."
             ),
         ),
         (
@@ -193,8 +193,8 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
             | {"gap_high": 0.04, "verdict": "too little data", "reason": "fewer than 30 rows"},
             (
-                "Of one approved and one not approved, the score puts the approved first in 70 of 100 "
-                "pairs in race black, 74 in the rest. Too little data to tell, with fewer than 30 "
+                "Of one approved and one not approved, the score puts the approved first in 70 of "
+                "100 pairs in race black, 74 in the rest. Too little data to tell, with fewer than 30 "
                 "rows: from 14 pairs fewer to 4 more."
             ),
         ),
@@ -218,8 +218,8 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("tpr", value=0.5, reference_value=0.6, gap=-0.1, gap_low=-0.19)
             | {"gap_high": -0.01, "verdict": "too little data", "model": "s"},
             (
-                "By the score s: Of those approved, the score selects 50% in race black, 60% in the "
-                "rest. Too little data to tell, as it is one of many comparisons: 1 to 19 points "
+                "By the score s: Of those approved, the score selects 50% in race black, 60% in "
+                "the rest. Too little data to tell, as it is one of many comparisons: 1 to 19 points "
                 "fewer."
             ),
         ),
