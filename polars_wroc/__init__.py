@@ -9,6 +9,7 @@ tables. Importing the package registers the functions as ``.wroc`` on expression
 
 from polars_wroc import early_interruption as _early_interruption  # noqa: F401  (comes first)
 from polars_wroc.audits.audit import audit
+from polars_wroc.audits.audit_changes import audit_changes
 from polars_wroc.audits.audit_in_ranges import audit_in_ranges
 from polars_wroc.audits.result import Audit
 from polars_wroc.charts import (
@@ -80,6 +81,7 @@ __all__ = [
     "auc_chart",
     "auc_decomposition",
     "audit",
+    "audit_changes",
     "audit_in_ranges",
     "average_precision",
     "bootstrap",

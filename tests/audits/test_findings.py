@@ -194,8 +194,8 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             | {"gap_high": 0.04, "verdict": "too little data", "reason": "fewer than 30 rows"},
             (
                 "Of one approved and one not approved, the score puts the approved first in 70 of "
-                "100 pairs in race black, 74 in the rest. Too little data to tell, with fewer than 30 "
-                "rows: from 14 pairs fewer to 4 more."
+                "100 pairs in race black, 74 in the rest. Too little data to tell, with fewer than "
+                "30 rows: from 14 pairs fewer to 4 more."
             ),
         ),
         (
@@ -219,8 +219,8 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             | {"gap_high": -0.01, "verdict": "too little data", "model": "s"},
             (
                 "By the score s: Of those approved, the score selects 50% in race black, 60% in "
-                "the rest. Too little data to tell, as it is one of many comparisons: 1 to 19 points "
-                "fewer."
+                "the rest. Too little data to tell, as it is one of many comparisons: 1 to 19 "
+                "points fewer."
             ),
         ),
     ],
