@@ -35,6 +35,7 @@ from polars_wroc.groups.cross_auc import cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
@@ -107,6 +108,7 @@ __all__ = [
     "gini",
     "group_gaps",
     "h_measure",
+    "impact_ratios",
     "ks",
     "log_loss",
     "merge_counts",

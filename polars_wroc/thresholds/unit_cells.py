@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -18,10 +18,15 @@ from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.search import is_selected, rows_at
 
 
-def rate_variances(cells: pl.LazyFrame, keys: Sequence[str], design: SurveyDesign) -> pl.LazyFrame:
+def rate_variances(
+    cells: pl.LazyFrame,
+    keys: Sequence[str],
+    design: SurveyDesign,
+    rates: Collection[str] = tuple(RATES),
+) -> pl.LazyFrame:
     """Compute the variance of each rate, `rate_variance`, from the cells of units."""
-    influences = in_columns(cells, rate_influences(RATES, keys))
-    products = {rate_variance(rate): (rate_influence(rate), rate_influence(rate)) for rate in RATES}
+    influences = in_columns(cells, rate_influences(rates, keys))
+    products = {rate_variance(rate): (rate_influence(rate), rate_influence(rate)) for rate in rates}
     return linear_variances(influences, keys, design, products)
 
 
