@@ -53,56 +53,40 @@ class Categories:
         """Columns within which categories are compared."""
         return [ATTRIBUTE, *self.models]
 
-    def table(self, cells: pl.LazyFrame, aggregates: Mapping[str, pl.Expr]) -> pl.LazyFrame:
-        """Aggregate the cells of all keys crossed to those of each category."""
+    def members(self, cells: pl.LazyFrame, values: Sequence[str]) -> pl.LazyFrame:
+        """Name the categories that cells of all keys crossed belong to; one for each division."""
         # The cells are used several times but computed once.
         cells = cells.cache()
-        divisions = (
-            self._of_division(number, division, cells, aggregates)
+        return pl.concat(
+            self._of_division(number, division, cells, values)
             for number, division in enumerate(self.divisions)
         )
-        return pl.concat(divisions)
 
-    def of_units(
-        self, cells: pl.LazyFrame, units: Sequence[str], values: Sequence[str]
-    ) -> pl.LazyFrame:
-        """Add up the values of cells of all keys crossed to those of units of each category."""
-        cells = cells.cache()
-        named = [
-            cells.select(
-                pl.lit(division.attribute).alias(ATTRIBUTE),
-                pl.when(~self._is_unknown(division)).then(_joined(division.keys)).alias(SEGMENT),
-                *(pl.col(name) for name in (*self.models, *units, *values)),
-            )
-            for division in self.divisions
-        ]
-        keys = [*self.keys, *units]
-        # Sorted, so that sums over units are the same to the last digit each time.
-        return pl.concat(named).group_by(keys).agg(pl.col(values).sum()).sort(keys)
-
-    def _is_unknown(self, division: Grouping) -> pl.Expr:
-        return pl.any_horizontal(self.unknown[key] for key in division.keys)
+    @property
+    def aggregates(self) -> dict[str, pl.Expr]:
+        """What is kept of the members of each category besides its keys."""
+        return {name: pl.col(name).min() for name in (_NUMBER, PLACE, UNKNOWN)}
 
     def _of_division(
-        self,
-        number: int,
-        division: Grouping,
-        cells: pl.LazyFrame,
-        aggregates: Mapping[str, pl.Expr],
+        self, number: int, division: Grouping, cells: pl.LazyFrame, values: Sequence[str]
     ) -> pl.LazyFrame:
-        keys = [UNKNOWN, *division.keys, *self.models]
-        known = pl.when(~pl.col(UNKNOWN))
-        marked = cells.with_columns(self._is_unknown(division).alias(UNKNOWN))
-        # All unknown values are one.
-        marked = marked.with_columns(known.then(pl.col(key)).alias(key) for key in division.keys)
-        sums = marked.group_by(keys).agg(**aggregates).sort(keys)
-        named = sums.with_columns(
+        is_unknown = pl.any_horizontal(self.unknown[key] for key in division.keys)
+        ordered = cells.with_columns(is_unknown.alias(UNKNOWN)).sort(UNKNOWN, *division.keys)
+        texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in division.keys]
+        name = pl.concat_str(texts, separator=", ")
+        repeated = pl.struct(division.keys).n_unique().over(name, UNKNOWN) > 1
+        named_once = require_at_collect(
+            ~repeated | pl.col(UNKNOWN),
+            "`by` must have values that name each segment differently",
+            pl.format(f"{{}} twice in {division.attribute!r}", name),
+        )
+        return ordered.with_row_index(PLACE).select(
             pl.lit(number, pl.Int32).alias(_NUMBER),
+            PLACE,
+            UNKNOWN,
             pl.lit(division.attribute).alias(ATTRIBUTE),
-            known.then(_joined(division.keys)).alias(SEGMENT),
-        ).with_row_index(PLACE)
-        return named.select(
-            _NUMBER, PLACE, *self.keys, UNKNOWN, *(pl.col(name) for name in aggregates)
+            pl.when(~pl.col(UNKNOWN) & named_once).then(name).alias(SEGMENT),
+            *(pl.col(each) for each in (*self.models, *values)),
         )
 
     def with_shares(self, table: pl.LazyFrame, min_share: float) -> pl.LazyFrame:
@@ -113,8 +97,7 @@ class Categories:
         few = (pl.col("share") < min_share - TOLERANCE).fill_null(min_share > 0)
         excluded = pl.when(unknown).then(pl.lit("unknown")).when(few).then(pl.lit("share"))
         return (
-            table.with_columns(self._named_once)
-            .with_columns(share=share)
+            table.with_columns(share=share)
             .with_columns(excluded=excluded)
             .with_columns(pl.col("excluded").is_null().alias(COMPARED))
         )
@@ -123,14 +106,6 @@ class Categories:
         """Return the columns of categories in their order, with models as text."""
         models = [pl.col(key).cast(pl.String) for key in self.models]
         return table.sort(_NUMBER, PLACE).select(ATTRIBUTE, SEGMENT, *models, *columns)
-
-    @property
-    def _named_once(self) -> pl.Expr:
-        """The segment; raises at collect where another category has the same name."""
-        repeated = over(pl.col(SEGMENT).is_duplicated(), self.partition_keys) & ~pl.col(UNKNOWN)
-        rule = "`by` must have values that name each segment differently"
-        named = require_at_collect(~repeated, rule, pl.format("{} twice", SEGMENT))
-        return pl.when(named).then(SEGMENT).alias(SEGMENT)
 
 
 def read_categories(rows: Rows, unknown: Unknown, *, intersections: bool) -> Categories:
@@ -227,11 +202,6 @@ def with_reference(
     named = (pl.col(name).alias(other_name(name)) for name in columns)
     chosen = table.filter(IS_REFERENCE).select(*partition_keys, *named)
     return join_on_keys(table, chosen, partition_keys)
-
-
-def _joined(keys: Sequence[str]) -> pl.Expr:
-    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
-    return pl.concat_str(texts, separator=", ")
 
 
 def check_min_share(min_share: Any) -> float:

@@ -22,7 +22,7 @@ from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import join_on_keys, over
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.stats.design_variance import DESIGN_DF, design_df
@@ -126,7 +126,10 @@ class ImpactTable:
         if rows.design is None:
             return None
         cells = unit_cells(rows, thresholds, rows.keys)
-        units = self.categories.of_units(cells, [STRATUM, CLUSTER], CELLS).cache()
+        members = self.categories.members(cells, [STRATUM, CLUSTER, *CELLS])
+        keys = [*self.categories.keys, STRATUM, CLUSTER]
+        # Sorted, so that sums over units are the same to the last digit each time.
+        units = members.group_by(keys).agg(pl.col(CELLS).sum()).sort(keys).cache()
         return SurveyGaps(self.categories.keys, rows.design, None, units, (_RATE,))
 
     def _rates(
@@ -134,9 +137,11 @@ class ImpactTable:
     ) -> pl.LazyFrame:
         """Compute the rates of each category, with their effective sizes and limits."""
         summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
+        members = self.categories.members(confusion_at(rows, thresholds), ["threshold", *summed])
         aggregates = {name: pl.col(name).sum() for name in summed}
-        aggregates["threshold"] = pl.col("threshold").first()
-        table = self.categories.table(confusion_at(rows, thresholds), aggregates)
+        # It is the same in all categories.
+        aggregates["threshold"] = pl.col("threshold").min()
+        table = aggregate(members, self.categories.keys, self.categories.aggregates | aggregates)
         design = None
         if units is not None:
             assert units.cells is not None

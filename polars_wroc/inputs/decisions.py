@@ -40,6 +40,19 @@ def check_decision(
     return arguments.number("threshold", threshold) + 0.0
 
 
+def read_unlabelled(
+    frame: pl.DataFrame | pl.LazyFrame,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns,
+    survey: SurveyArguments | None = None,
+) -> Rows:
+    """Return the rows with scores and no label, all of them negative."""
+    # Counts have no rows without a label.
+    require_frame(frame)
+    return read_rows(frame, None, score, weight, by, None, survey=survey)
+
+
 def read_decisions(
     frame: pl.DataFrame | pl.LazyFrame,
     score: IntoColumns | None,
@@ -50,7 +63,7 @@ def read_decisions(
 ) -> Rows:
     """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0."""
     if score is not None:
-        return read_rows(frame, None, score, weight, by, None, survey=survey)
+        return read_unlabelled(frame, score, weight, by, survey)
     assert selected is not None
     require_frame(frame)
     typed = typed_column("selected", as_column("selected", selected), frame.lazy())
@@ -58,4 +71,4 @@ def read_decisions(
         msg = f"`selected` must be Boolean; found {typed}"
         raise TypeError(msg)
     recorded = typed.column.cast(pl.Boolean).cast(pl.Float64)
-    return read_rows(frame, None, recorded, weight, by, None, survey=survey)
+    return read_unlabelled(frame, recorded, weight, by, survey)
