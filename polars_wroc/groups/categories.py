@@ -71,7 +71,8 @@ class Categories:
         self, number: int, division: Grouping, cells: pl.LazyFrame, values: Sequence[str]
     ) -> pl.LazyFrame:
         is_unknown = pl.any_horizontal(self.unknown[key] for key in division.keys)
-        ordered = cells.with_columns(is_unknown.alias(UNKNOWN)).sort(UNKNOWN, *division.keys)
+        order = [UNKNOWN, *division.keys, *self.models]
+        ordered = cells.with_columns(is_unknown.alias(UNKNOWN)).sort(order)
         texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in division.keys]
         name = pl.concat_str(texts, separator=", ")
         repeated = pl.struct(division.keys).n_unique().over(name, UNKNOWN) > 1

@@ -154,7 +154,9 @@ class SmdTable:
                 product = each.powers[3] + 2 * shift * each.powers[2]
                 product += (shift**2 - mean) * each.powers[1]
                 variance += 2 * of_mean * slope * product
-        exact = pl.all_horizontal(is_exact(each.powers[0]) for each in samples.values())
+        sums = [each.powers[0] for each in samples.values()]
+        sums.append(reduce(add, (samples[name].powers[4] for name in behind)))
+        exact = pl.all_horizontal(is_exact(each) for each in sums)
         return {_SE: pl.when(exact).then(variance.clip(lower_bound=0.0).sqrt())}
 
     def _shown(self, field: Fields) -> dict[str, pl.Expr]:
