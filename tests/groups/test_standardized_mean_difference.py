@@ -210,32 +210,33 @@ def test_lazy_stays_lazy(engine: Engine) -> None:
     assert_frame_equal(found, wroc.standardized_mean_difference(PAIR, "s", by="g", weight="w"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "message"),
-    [
-        ({"denominator": "sd"}, ValueError, "^`denominator` must be one of 'overall', 'pooled'"),
-        ({"by": None}, TypeError, "^`by` must name the groups"),
-        ({"score": pl.col("s") > 2}, TypeError, "^`score` must be numeric"),
-        (
-            {"reference": "highest", "by": ["g", "w"]},
-            ValueError,
-            "^`reference` must be 'rest' or map",
-        ),
-        (
-            {"reference": "z"},
-            pl.exceptions.PolarsError,
-            "'rest' or a category of g; found no categ",
-        ),
-        (
-            {"weight": pl.col("w") - 2},
-            pl.exceptions.PolarsError,
-            "^`weight` must be finite and zero",
-        ),
-        ({"min_share": -1}, ValueError, "^`min_share` must lie between 0 and 1"),
-        ({"level": 2}, ValueError, "^`level` must lie"),
-        ({"weight_type": "x"}, ValueError, "^`weight_type` must be one of"),
-    ],
-)
-def test_refusals(arguments: dict[str, Any], kind: type[Exception], message: str) -> None:
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "denominator": ({"denominator": "sd"}, ValueError, "^`denominator` must be one of 'overall', "),
+    "no attribute": ({"by": None}, TypeError, "^`by` must name the groups"),
+    "Boolean score": ({"score": pl.col("s") > 2}, TypeError, "^`score` must be numeric"),
+    "one reference of two attributes": (
+        {"reference": "highest", "by": ["g", "w"]},
+        ValueError,
+        "^`reference` must be 'rest' or map attributes to categories where there are several; f",
+    ),
+    "unknown reference": (
+        {"reference": "z"},
+        pl.exceptions.PolarsError,
+        "^`reference` must be 'rest' or a category of g; found no category 'z'$",
+    ),
+    "negative weights": (
+        {"weight": pl.col("w") - 2},
+        pl.exceptions.PolarsError,
+        "^`weight` must be finite and zero or more",
+    ),
+    "share": ({"min_share": -1}, ValueError, "^`min_share` must lie between 0 and 1"),
+    "level": ({"level": 2}, ValueError, "^`level` must lie"),
+    "weights": ({"weight_type": "x"}, ValueError, "^`weight_type` must be one of"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    arguments, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
         UNTYPED.standardized_mean_difference(PAIR, **{"score": "s", "by": "g", **arguments})

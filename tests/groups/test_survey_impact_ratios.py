@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
+from polars_wroc.groups.impact_table import Favourable
 
 THRESHOLD = 0.5
 DESIGN: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
@@ -46,7 +47,7 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 
 
 @pytest.mark.parametrize("favourable", ["selected", "rejected"])
-def test_against_the_definition(survey: pl.DataFrame, favourable: str) -> None:
+def test_against_the_definition(survey: pl.DataFrame, favourable: Favourable) -> None:
     units = {row.psu for row in rows_of(survey)}
     table = wroc.impact_ratios(
         survey, "s", by="g", threshold=THRESHOLD, favourable=favourable, **DESIGN
@@ -76,8 +77,8 @@ def test_against_the_definition(survey: pl.DataFrame, favourable: str) -> None:
             assert found == pytest.approx(limits, rel=1e-6)
         assert row["p_method"] == "t"
         assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["z"]), df))
-        ends = [wilson(a, n, abs(row["z"])), wilson(b, m, abs(row["z"]))]
-        assert any(end == pytest.approx(1) for end in limits_of_ratio(*ends, related))
+        one, other = wilson(a, n, abs(row["z"])), wilson(b, m, abs(row["z"]))
+        assert any(end == pytest.approx(1) for end in limits_of_ratio(one, other, related))
 
 
 def wilson(rate: float, size: float, t: float) -> tuple[float, float, float]:
