@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Literal, TypeAlias
 
 import polars as pl
@@ -24,7 +26,7 @@ from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.curve import CELLS, SQUARES
+from polars_wroc.ranking.curve import CELLS, SQUARES, cell
 from polars_wroc.stats.design_variance import DESIGN_DF, design_df
 from polars_wroc.stats.differences import Estimate, ratio_limits, reported_ratio
 from polars_wroc.stats.distributions import (
@@ -138,7 +140,11 @@ class ImpactTable:
         """Compute the rates of each category, with their effective sizes and limits."""
         summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
         members = self.categories.members(confusion_at(rows, thresholds), ["threshold", *summed])
-        aggregates = {name: pl.col(name).sum() for name in summed}
+        # Null where a weight overflows.
+        aggregates = {
+            name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
+            for name in summed
+        }
         # It is the same in all categories.
         aggregates["threshold"] = pl.col("threshold").min()
         table = aggregate(members, self.categories.keys, self.categories.aggregates | aggregates)
@@ -163,10 +169,13 @@ class ImpactTable:
 
     def _described(self, field: Fields) -> dict[str, pl.Expr]:
         rate = proportion(_RATE, field)
+        # Null where no row has a score and so there is no median.
+        n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
+        weight = reduce(add, (field(name) for name in CELLS))
         return {
-            "n": field(ROWS_SELECTED) + field(ROWS_REJECTED),
-            "weight": pl.sum_horizontal(field(cell) for cell in CELLS),
-            "n_selected": field(ROWS_SELECTED),
+            "n": n,
+            "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
+            "n_selected": field(ROWS_SELECTED).fill_null(0),
             _RATE: rate.value,
             f"{_RATE}_low": rate.low,
             f"{_RATE}_high": rate.high,

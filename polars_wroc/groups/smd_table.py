@@ -79,7 +79,7 @@ class SmdTable:
         members = self.categories.members(cells, ["n", *moment_columns(_OWN)])
         added = self.categories.aggregates | {"n": pl.col("n").sum()}
         own = combined(members, self.categories.keys, _OWN, added)
-        weighed = own.with_columns(weight=moments(_OWN, pl.col).weight)
+        weighed = own.with_columns(weight=_finite(moments(_OWN, pl.col).weight))
         shares = self.categories.with_shares(weighed, self.min_share)
         marked = self.reference.marked(shares, self.categories.partition_keys)
         compared = self._with_reference(self._with_rest(marked))
