@@ -141,7 +141,7 @@ class ImpactTable:
         summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
         members = self.categories.members(confusion_at(rows, thresholds), ["threshold", *summed])
         # Null where a weight overflows.
-        aggregates = {
+        aggregates: dict[str, pl.Expr] = {
             name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
             for name in summed
         }
