@@ -20,6 +20,7 @@ from polars_wroc.inputs.decisions import (
     read_decisions,
 )
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.inputs.unknown import Unknown
@@ -49,6 +50,7 @@ def impact_ratios(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
     exact: Exact = "mid-p",
     adjust: Adjust = "holm",
 ) -> FrameT:
@@ -97,10 +99,9 @@ def impact_ratios(
         Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type
         Meaning of the weights: see `roc_auc_ci`.
-    cluster, strata, fpc, lonely
-        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
-        there is one stratum. Limits and tests then use the variances of the design, as in
-        `group_gaps`.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. Limits
+        and tests then use the variances of the design, as in `group_gaps`.
     exact
         The test of small categories: Fisher's with ``"mid-p"``, or ``"fisher"`` as it is, which
         finds too few differences.
@@ -214,7 +215,7 @@ def impact_ratios(
     arguments.option("favourable", favourable, get_args(Favourable))
     arguments.option("exact", exact, get_args(Exact))
     least = check_min_share(min_share)
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
     rows = read_decisions(frame, score, selected, weight, by, design)
     categories = read_categories(rows, unknown, intersections=intersections)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -131,7 +132,7 @@ class ImpactTable:
         members = self.categories.members(cells, [STRATUM, CLUSTER, *CELLS])
         keys = [*self.categories.keys, STRATUM, CLUSTER]
         # Sorted, so that sums over units are the same to the last digit each time.
-        units = members.group_by(keys).agg(pl.col(CELLS).sum()).sort(keys).cache()
+        units = members.group_by(keys).agg(**_sums(CELLS)).sort(keys).cache()
         return SurveyGaps(self.categories.keys, rows.design, None, units, (_RATE,))
 
     def _rates(
@@ -140,11 +141,7 @@ class ImpactTable:
         """Compute the rates of each category, with their effective sizes and limits."""
         summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
         members = self.categories.members(confusion_at(rows, thresholds), ["threshold", *summed])
-        # Null where a weight overflows.
-        aggregates: dict[str, pl.Expr] = {
-            name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
-            for name in summed
-        }
+        aggregates = _sums(summed)
         # It is the same in all categories.
         aggregates["threshold"] = pl.col("threshold").min()
         table = aggregate(members, self.categories.keys, self.categories.aggregates | aggregates)
@@ -264,6 +261,13 @@ class ImpactTable:
         )
         judged = field(COMPARED) & ratio.is_not_null()
         return {"below_four_fifths": pl.when(judged).then(verdict)}
+
+
+def _sums(columns: Iterable[str]) -> dict[str, pl.Expr]:
+    """Add up columns; null where a term is, as one that overflows."""
+    return {
+        name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in columns
+    }
 
 
 def _both(field: Fields) -> tuple[Proportion, Proportion]:

@@ -107,11 +107,16 @@ def limits_of_ratio(
     return ends[0], ends[1]
 
 
-def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame) -> None:
-    found = wroc.impact_ratios(survey, "s", by="g", threshold=THRESHOLD, reference="b", **DESIGN)
-    gaps = wroc.group_gaps(
-        survey, pl.col("s") > 0, "s", by="g", threshold=THRESHOLD, reference="b", **DESIGN
-    )
+@pytest.mark.parametrize("replicated", [False, True])
+def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: bool) -> None:
+    design = DESIGN
+    if replicated:
+        # Each leaves out the rows of one unit number.
+        weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
+        design = {"weight": "w", "replicate_weights": wroc.ReplicateWeights(weights, "jk1")}
+    options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "reference": "b", **design}
+    found = wroc.impact_ratios(survey, "s", **options)
+    gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options)
     names = {"selection_rate_ratio": "impact_ratio", "selection_rate_gap_p_value": "p_value"}
     names |= {f"selection_rate_ratio{end}": f"impact_ratio{end}" for end in ("_low", "_high")}
     others = pl.col("reference") != pl.col("segment")
@@ -120,7 +125,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame) -> None:
         found.filter(others).select(*names.values()), expected.select(*names.values())
     )
     metrics = wroc.threshold_metrics(
-        survey, pl.col("s") > 0, "s", by="g", thresholds=THRESHOLD, level=0.95, **DESIGN
+        survey, pl.col("s") > 0, "s", by="g", thresholds=THRESHOLD, level=0.95, **design
     )
     rates = ["selection_rate", "selection_rate_low", "selection_rate_high"]
     assert_frame_equal(found.select(rates), metrics.select(rates))
