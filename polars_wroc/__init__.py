@@ -36,6 +36,8 @@ from polars_wroc.groups.cross_auc import cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
@@ -109,6 +111,7 @@ __all__ = [
     "gini",
     "group_gaps",
     "h_measure",
+    "impact_ratios",
     "ks",
     "log_loss",
     "merge_counts",
@@ -128,6 +131,7 @@ __all__ = [
     "roc_hull_auc",
     "roc_influence",
     "score_counts",
+    "standardized_mean_difference",
     "subgroup_auc",
     "summary",
     "summary_in_ranges",

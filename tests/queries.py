@@ -182,6 +182,23 @@ TABLES: dict[str, Table] = {
     "fairness by a survey design": lambda f, by="g": wroc.fairness(
         f, "y", "s", weight="w", by=by, threshold=0, strata=pl.col("w").floor(), lonely="adjust"
     ),
+    "impact_ratios": lambda f: wroc.impact_ratios(
+        f, "s", weight="w", by=["g", (pl.col("w") > 1).alias("heavy")], threshold=0
+    ),
+    "impact_ratios above the median": lambda f: wroc.impact_ratios(
+        f, ["s", "limit"], by="g", threshold="median", reference={"g": "b"}
+    ),
+    "impact_ratios in a survey": lambda f: wroc.impact_ratios(
+        f,
+        by="g",
+        selected=pl.col("s") > 0,
+        weight="w",
+        strata=pl.col("w").floor(),
+        lonely="certainty",
+    ),
+    "standardized_mean_difference": lambda f: wroc.standardized_mean_difference(
+        f, "s", weight="w", by=["g", (pl.col("w") > 1).alias("heavy")]
+    ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
     "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
     "dominated_models": lambda f, by="g": wroc.dominated_models(f, "y", ["s", "w"], by=by),

@@ -91,6 +91,14 @@ def _with(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     return lambda frame, **arguments: function(frame, **arguments, **options)
 
 
+def _without_label(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    def table(frame: Any, **arguments: Any) -> Any:
+        used = {k: v for k, v in arguments.items() if k not in {"label", "pos_label"}}
+        return function(frame, **used, **options)
+
+    return table
+
+
 def _of_counts(frame: Any, by: Any = None, **arguments: Any) -> Any:
     counts = wroc.score_counts(frame, by=by, **arguments)
     return wroc.from_counts(counts).summary(by=by)
@@ -116,6 +124,9 @@ TABLES: dict[str, Callable[..., Any]] = {
     "calibration_error": wroc.calibration_error,
     "group_gaps": _with(wroc.group_gaps, threshold=0.5),
     "fairness": _with(wroc.fairness, threshold=0.5),
+    "impact_ratios": _without_label(wroc.impact_ratios, threshold=0.5),
+    "impact_ratios above the median": _without_label(wroc.impact_ratios, threshold="median"),
+    "standardized_mean_difference": _without_label(wroc.standardized_mean_difference),
     "cross_auc": wroc.cross_auc,
     "subgroup_auc": wroc.subgroup_auc,
     "auc_decomposition": wroc.auc_decomposition,
@@ -124,7 +135,8 @@ TABLES: dict[str, Callable[..., Any]] = {
 }
 NEED_GROUPS = {
     "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
-    "equalized_thresholds", "abroca_test",
+    "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
+    "standardized_mean_difference",
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(

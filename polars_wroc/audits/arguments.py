@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 import polars as pl
 
-from polars_wroc.audits.groupings import Grouping, groupings
 from polars_wroc.audits.measure import Measured
 from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.references import AuditReference, read_references
@@ -17,6 +16,7 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.groupings import Grouping, groupings
 from polars_wroc.groups.verdicts import check_margin
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Favourable, WeightType

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from polars_wroc.audits.groupings import Grouping
 from polars_wroc.audits.references import AuditReferences
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.groupings import Grouping
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule

@@ -8,11 +8,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.audits.groupings import Grouping
+from polars_wroc.groups.groupings import Grouping, named_segments
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import Reference, ReferenceGroup
-from polars_wroc.inputs import values
-from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import units_of
 
@@ -89,29 +88,4 @@ def read_references(
             )
             raise ValueError(msg)
         return AuditReferences(kinds[reference])
-    ways = {grouping.attribute: grouping.keys for grouping in groupings if grouping.keys}
-    for attribute in reference:
-        if attribute not in ways:
-            msg = f"`reference` must name attributes out of {list(ways)}; found {attribute!r}"
-            raise ValueError(msg)
-    return AuditReferences(
-        named={
-            attribute: _name(attribute, value, [schema[key] for key in ways[attribute]])
-            for attribute, value in reference.items()
-        }
-    )
-
-
-def _name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
-    """Name the segment of a value; a text is taken as the name."""
-    if isinstance(value, str):
-        return value
-    held = values.exact(value, types[0]) if len(types) == 1 else None
-    if held is not None:
-        return str(held.cast(pl.String)[0])
-    named = ", ".join(str(dtype) for dtype in types)
-    msg = (
-        f"`reference` must give {attribute!r} ({named}) one of its values or the name of a "
-        f"segment; found {shown(value)}"
-    )
-    raise ValueError(msg)
+    return AuditReferences(named=named_segments(reference, groupings, schema))

@@ -162,7 +162,7 @@ class Segments(NamedTuple):
     @property
     def _sums_by_design(self) -> pl.LazyFrame:
         """The sums, with the variances of the AUCs by the design of a survey if there is one."""
-        if self.survey is None:
+        if self.survey is None or self.survey.influences is None:
             return self.sums
         return with_variances_of(self.sums, self.survey.influences, self.keys, self.survey.design)
 

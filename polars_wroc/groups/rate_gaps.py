@@ -54,7 +54,7 @@ INTERVALS = {
     side: WilsonInterval(f"value_{side}", f"complement_{side}", f"size_{side}") for side in SIDES
 }
 TEST = ScoreDifference(INTERVALS["own"], INTERVALS["other"], "difference", "scale", "scale")
-_TEST_BY_DESIGN = replace(TEST, correlation="correlation", df="df")
+TEST_BY_DESIGN = replace(TEST, correlation="correlation", df="df")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RateGaps:
         design = BY_DESIGN if self.designed else None
         proportions = Proportions(self._proportions, self.level, design=design)
         differences = {_p_value(rate): _difference(rate, pl.col) for rate in GAP_RATES}
-        tests = in_list(differences, _TEST_BY_DESIGN.steps, TEST.p_value) if self.designed else []
+        tests = in_list(differences, TEST_BY_DESIGN.steps, TEST.p_value) if self.designed else []
         return [self._cells, *proportions.steps, *tests, self._gaps]
 
     def _cells(self, field: Fields) -> dict[str, pl.Expr]:
@@ -137,13 +137,19 @@ def _p_value(rate: str) -> str:
 
 
 def _difference(rate: str, field: Fields) -> dict[str, pl.Expr]:
-    """Refer to what a test by the design of a survey needs."""
     own, other = (proportion(name, field) for name in (rate, other_name(rate)))
+    return difference_by_design(own, other, correlation(rate, field), design_df(field))
+
+
+def difference_by_design(
+    own: Proportion, other: Proportion, related: pl.Expr, df: pl.Expr
+) -> dict[str, pl.Expr]:
+    """Name the columns that `TEST_BY_DESIGN` needs of two rates and their correlation."""
     columns = {
         TEST.difference: own.value - other.value,
         "scale": pl.lit(1.0),
-        "correlation": correlation(rate, field),
-        "df": design_df(field),
+        "correlation": related,
+        "df": df,
     }
     for interval, rate_of_side in zip(INTERVALS.values(), (own, other), strict=True):
         value, size = rate_of_side.value, rate_of_side.size

@@ -7,7 +7,7 @@ of the unit on both. A gap has the degrees of freedom of the side with fewer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -48,12 +48,13 @@ def gap_variance(metric: str, field: Fields) -> pl.Expr:
 
 @dataclass(frozen=True)
 class SurveyGaps:
-    """The influences of units on AUCs, and their cells if there are thresholds."""
+    """The influences of units on AUCs, or None, and their cells if there are thresholds."""
 
     keys: Sequence[str]
     design: Design
-    influences: pl.LazyFrame
+    influences: pl.LazyFrame | None
     cells: pl.LazyFrame | None
+    rates: Collection[str] = tuple(GAP_RATES)
     # Whether the rest is computed at once, so that the same rows give the same bits each time.
     at_once: bool = False
 
@@ -66,33 +67,33 @@ class SurveyGaps:
 
     def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
         """Add the variances of the metrics of groups and references, and `DESIGN_DF` of gaps."""
-        # Both computed from the table as it is, since a plan that contains itself grows fast.
-        of_aucs = self._auc_variances(table, reference)
-        joined = join_on_keys(table, of_aucs, self.keys)
-        if self.cells is None:
-            return joined
-        of_rates = self._rate_variances(self.cells, table, reference)
-        return join_on_keys(joined, of_rates, self.keys)
+        # All computed from the table as it is, since a plan that contains itself grows fast.
+        added: list[pl.LazyFrame] = []
+        sides = _PRESENT, _OTHER_PRESENT
+        if self.influences is not None:
+            weights, within = reference.auc_weights(), reference.partition_keys
+            both = self._with_reference(self.influences, table, within, weights, [AUC_INFLUENCE])
+            added.append(self._variances(both, {AUC: AUC_INFLUENCE}))
+            added.append(smaller_df(both, self.keys, self.design, sides))
+        if self.cells is not None:
+            weights, within = reference.row_weights(), reference.partition_keys
+            both = self._with_reference(self.cells, table, within, weights, CELLS)
+            added.append(self._rate_variances(both))
+            if self.influences is None:
+                added.append(smaller_df(both, self.keys, self.design, sides))
+        for columns in added:
+            table = join_on_keys(table, columns, self.keys)
+        return table
 
-    def _auc_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
-        weights, within = reference.auc_weights(), reference.partition_keys
-        both = self._with_reference(self.influences, table, within, weights, [AUC_INFLUENCE])
-        variances = self._variances(both, {AUC: AUC_INFLUENCE})
-        df = smaller_df(both, self.keys, self.design, (_PRESENT, _OTHER_PRESENT))
-        return join_on_keys(variances, df, self.keys)
-
-    def _rate_variances(
-        self, cells: pl.LazyFrame, table: pl.LazyFrame, reference: Reference
-    ) -> pl.LazyFrame:
-        weights, within = reference.row_weights(), reference.partition_keys
-        both = self._with_reference(cells, table, within, weights, CELLS)
-        columns = rate_influences(GAP_RATES, self.keys, self.design)
-        columns |= rate_influences(GAP_RATES, self.keys, self.design, other_name)
+    def _rate_variances(self, both: pl.LazyFrame) -> pl.LazyFrame:
+        columns = rate_influences(self.rates, self.keys, self.design)
+        columns |= rate_influences(self.rates, self.keys, self.design, other_name)
         renamed = {
-            rate_influence(other_name(rate)): other_name(rate_influence(rate)) for rate in GAP_RATES
+            rate_influence(other_name(rate)): other_name(rate_influence(rate))
+            for rate in self.rates
         }
         influences = both.with_columns(**columns).rename(renamed)
-        return self._variances(influences, {rate: rate_influence(rate) for rate in GAP_RATES})
+        return self._variances(influences, {rate: rate_influence(rate) for rate in self.rates})
 
     def _with_reference(
         self,

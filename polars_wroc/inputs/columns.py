@@ -96,8 +96,13 @@ def check_positives(pos_label: object, *, found: bool) -> None:
         raise ValueError(msg)
 
 
-def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) -> Observations:
-    """Check the types, and return the score and the signed weight as expressions."""
+def observe(
+    label: Typed | None, score: Typed, weight: Typed | None, pos_label: Any
+) -> Observations:
+    """Check the types, and return the score and the signed weight as expressions.
+
+    Without a label every row is negative.
+    """
     positive, negative, zero = _classes(label, pos_label, weight)
     value = numeric(score)
     missing = value.is_null()
@@ -113,9 +118,11 @@ def observe(label: Typed, score: Typed, weight: Typed | None, pos_label: Any) ->
 
 
 def _classes(
-    label: Typed, pos_label: Any, weight: Typed | None
+    label: Typed | None, pos_label: Any, weight: Typed | None
 ) -> tuple[pl.Expr, pl.Expr, pl.Expr | None]:
     """Return which rows are positive, which are negative, and which labels are 0."""
+    if label is None:
+        return pl.lit(value=False), pl.lit(value=True), None
     column, dtype = label.column, label.dtype
     rule = "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
     if pos_label is not None:

@@ -25,7 +25,12 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.missing import MissingRows, has_no_score, missing_marks
-from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
+from polars_wroc.inputs.named_columns import (
+    named_columns,
+    one_zero,
+    require_frame,
+    typed_column,
+)
 from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 from polars_wroc.inputs.sampled_columns import replicate_columns, replicates_of, unit_columns
@@ -43,7 +48,7 @@ def require_groups(by: object, rule: str = "name the groups to compare") -> None
 
 def read_rows(
     frame: pl.DataFrame | pl.LazyFrame | RowSource,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     weight: IntoColumn | None,
     by: IntoColumns | None,
@@ -59,7 +64,8 @@ def read_rows(
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
     models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
-    design, which plans use and the compiled engine does not know.
+    design, which plans use and the compiled engine does not know. Without a label every row is
+    negative.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else _named_keys(by, frame.groups))
@@ -200,7 +206,7 @@ class _Columns(NamedTuple):
     keys: dict[str, str]
     models: list[str]
     several: bool
-    label: Typed
+    label: Typed | None
     scores: list[Typed]
     weight: Typed | None
     clustered: bool
@@ -209,20 +215,14 @@ class _Columns(NamedTuple):
 
 def _read(
     frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     weight: IntoColumn | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
     survey: SurveyArguments | None = None,
 ) -> _Columns:
-    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        kind = type(frame)
-        msg = (
-            "`frame` must be a Polars DataFrame or LazyFrame; "
-            f"found one of {kind.__module__.split('.')[0]} of type {kind.__name__}"
-        )
-        raise TypeError(msg)
+    require_frame(frame)
     lazy = frame.lazy()
     groups = {} if by is None else _named_keys(by, lazy)
     keys = internal_keys(groups)
@@ -232,7 +232,9 @@ def _read(
     typed_scores = [typed_column("score", column, lazy) for column in models.values()]
     for typed in typed_scores:
         numeric(typed)
-    named = {LABEL: typed_column("label", as_column("label", label), lazy)}
+    named: dict[str, Typed] = {}
+    if label is not None:
+        named[LABEL] = typed_column("label", as_column("label", label), lazy)
     if weight is not None:
         named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
     named |= unit_columns(lazy, survey or SurveyArguments(cluster))
@@ -262,7 +264,7 @@ def _read(
         keys=keys,
         models=list(models),
         several=several,
-        label=named[LABEL],
+        label=named.get(LABEL),
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
         clustered=CLUSTER in selected.collect_schema(),

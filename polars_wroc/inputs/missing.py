@@ -51,9 +51,11 @@ def has_no_score(score: Typed) -> pl.Expr:
     return missing | score.column.is_nan() if score.dtype.is_float() else missing
 
 
-def missing_marks(label: Typed, score: Typed, weight: Typed | None) -> pl.Expr:
+def missing_marks(label: Typed | None, score: Typed, weight: Typed | None) -> pl.Expr:
     """Mark which of these a row does not have."""
-    missing = {_LABEL: label.column.is_null(), _SCORE: has_no_score(score)}
+    missing = {_SCORE: has_no_score(score)}
+    if label is not None:
+        missing[_LABEL] = label.column.is_null()
     if weight is not None:
         missing[_WEIGHT] = weight.column.is_null()
     marks = [there.cast(pl.UInt8) * pl.lit(mark, pl.UInt8) for mark, there in missing.items()]

@@ -18,6 +18,17 @@ from polars_wroc.inputs.expressions import (
 from polars_wroc.inputs.rows import IntoColumns
 
 
+def require_frame(frame: object) -> None:
+    """Check that an argument is a frame of Polars."""
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        kind = type(frame)
+        msg = (
+            "`frame` must be a Polars DataFrame or LazyFrame; "
+            f"found one of {kind.__module__.split('.')[0]} of type {kind.__name__}"
+        )
+        raise TypeError(msg)
+
+
 def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
     """Read an argument that holds one or several columns; expand selectors and patterns."""
     values = [value] if isinstance(value, str | pl.Expr) else value

@@ -23,6 +23,8 @@ from polars_wroc.groups.cross_auc import cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_score import brier_score
@@ -121,6 +123,8 @@ class _FrameNamespace:
     subgroup_auc = _of_frame(subgroup_auc)
     abroca_test = _of_frame(abroca_test)
     fairness = _of_frame(fairness)
+    impact_ratios = _of_frame(impact_ratios)
+    standardized_mean_difference = _of_frame(standardized_mean_difference)
     equalized_thresholds = _of_frame(equalized_thresholds)
     audit = _of_frame(audit)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.plans.steps import Fields, let
+from polars_wroc.plans.steps import Fields, as_struct, let
 from polars_wroc.stats.distributions import two_sided_p_value
+
+# How an exact test counts tables that are as likely as the one observed: half, or fully.
+Exact: TypeAlias = Literal["mid-p", "fisher"]
 
 # With fewer expected rows in a cell of the table of four, the normal approximation is poor.
 _FEWEST_EXPECTED = 5
@@ -48,38 +52,80 @@ def equal_proportions_p_value(one: Sample, other: Sample) -> pl.Expr:
     four. Otherwise Fisher's exact test with the mid-p, if all numbers are whole; the p-value is
     null if they are not, as with weights.
     """
-    numbers = {
+    return let(_numbers(one, other), partial(_p_value, exact="mid-p"))
+
+
+def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
+    """Test of `equal_proportions_p_value` as a struct, with the z-value and the method.
+
+    The fields are ``z``, null without variance, ``p_value`` and ``p_method``, which is ``"z"`` or
+    the ``exact`` one.
+    """
+
+    def test(field: Fields) -> pl.Expr:
+        variance = _variance(field)
+        z = pl.when(variance > 0).then(field("difference") / variance.sqrt())
+        p_value = _p_value(field, exact)
+        method = pl.when(_expected(field) >= _FEWEST_EXPECTED).then(pl.lit("z"))
+        known = pl.when(p_value.is_not_null())
+        return as_struct(
+            {
+                "z": z,
+                "p_value": p_value,
+                "p_method": known.then(method.otherwise(pl.lit(exact))),
+            }
+        )
+
+    return let(_numbers(one, other), test)
+
+
+def _numbers(one: Sample, other: Sample) -> dict[str, pl.Expr]:
+    return {
         "size_one": one.size,
         "size_other": other.size,
         "count_one": one.value * one.size,
         "count_other": other.value * other.size,
         "difference": one.value - other.value,
     }
-    return let(numbers, _p_value)
 
 
-def _p_value(field: Fields) -> pl.Expr:
+def _sizes_and_counts(field: Fields) -> tuple[list[pl.Expr], list[pl.Expr]]:
     sizes, counts = (
         [field(f"{part}_{side}") for side in ("one", "other")] for part in ("size", "count")
     )
+    return sizes, counts
+
+
+def _variance(field: Fields) -> pl.Expr:
+    """Pooled variance of the difference."""
+    sizes, counts = _sizes_and_counts(field)
     pooled = (counts[0] + counts[1]) / (sizes[0] + sizes[1])
-    variance = pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
-    table = _table(sizes, counts)
+    return pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
+
+
+def _expected(field: Fields) -> pl.Expr:
+    """Fewest rows expected in a cell of the table of four."""
+    table = _table(*_sizes_and_counts(field))
+    return table.rows * table.outcomes / table.total
+
+
+def _p_value(field: Fields, exact: Exact) -> pl.Expr:
+    variance, expected = _variance(field), _expected(field)
+    sizes, counts = _sizes_and_counts(field)
     whole = pl.all_horizontal((x - x.round()).abs() <= _ROUNDING * (1 + x) for x in sizes + counts)
-    expected = table.rows * table.outcomes / table.total
     # The exact test is computed for no rows where it is not needed.
-    exact = (variance > 0) & whole & (expected < _FEWEST_EXPECTED)
+    needed = (variance > 0) & whole & (expected < _FEWEST_EXPECTED)
     turned = {
-        name: pl.when(exact).then(number.round()).otherwise(0.0)
-        for name, number in table._asdict().items()
+        name: pl.when(needed).then(number.round()).otherwise(0.0)
+        for name, number in _table(sizes, counts)._asdict().items()
     }
     return (
         pl.when(variance == 0)
         .then(1.0)
         .when(expected >= _FEWEST_EXPECTED)
         .then(two_sided_p_value(field("difference") / variance.sqrt()))
-        .when(exact)
-        .then(let(turned, _mid_p_value))
+        .when(needed)
+        .then(let(turned, partial(_exact_p_value, exact=exact)))
     )
 
 
@@ -96,8 +142,8 @@ def _table(sizes: list[pl.Expr], counts: list[pl.Expr]) -> _Table:
     )
 
 
-def _mid_p_value(field: Fields) -> pl.Expr:
-    """Add up the probabilities of less likely numbers, and half of those of equally likely ones."""
+def _exact_p_value(field: Fields, exact: Exact) -> pl.Expr:
+    """Add up the probabilities of less likely numbers, and all or half of equally likely ones."""
     total, rows, outcomes, both = (field(name) for name in _Table._fields)
     own = both.clip(upper_bound=_LARGEST).cast(pl.Int64)
     most = pl.min_horizontal(rows, outcomes, own + _FURTHER).cast(pl.Int64)
@@ -110,5 +156,6 @@ def _mid_p_value(field: Fields) -> pl.Expr:
     logs = logs.list.eval(element.cum_sum())
     compared = logs - logs.list.get(own)
     less_likely = pl.when(element < -_AS_LIKELY).then(element.exp())
-    counted = less_likely.when(element <= _AS_LIKELY).then(element.exp() / 2).otherwise(0.0)
+    as_likely = element.exp() / (1 if exact == "fisher" else 2)
+    counted = less_likely.when(element <= _AS_LIKELY).then(as_likely).otherwise(0.0)
     return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()

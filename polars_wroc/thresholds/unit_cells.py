@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -15,10 +15,15 @@ from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.search import is_selected, rows_at
 
 
-def rate_variances(cells: pl.LazyFrame, keys: Sequence[str], design: Design) -> pl.LazyFrame:
+def rate_variances(
+    cells: pl.LazyFrame,
+    keys: Sequence[str],
+    design: Design,
+    rates: Collection[str] = tuple(RATES),
+) -> pl.LazyFrame:
     """Compute the variance of each rate, `rate_variance`, from the cells of units."""
-    influences = cells.with_columns(**rate_influences(RATES, keys, design))
-    products = {rate_variance(rate): (rate_influence(rate), rate_influence(rate)) for rate in RATES}
+    influences = cells.with_columns(**rate_influences(rates, keys, design))
+    products = {rate_variance(rate): (rate_influence(rate), rate_influence(rate)) for rate in rates}
     return linear_variances(influences, keys, design, products)
 
 

@@ -519,6 +519,12 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("audit_in_ranges", "intersections"): lambda flag: UNTYPED.audit_in_ranges(
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
+    ("impact_ratios", "intersections"): lambda flag: UNTYPED.impact_ratios(
+        DATA, "s", by=["g", "text"], threshold=0, intersections=flag
+    ),
+    ("standardized_mean_difference", "intersections"): lambda flag: (
+        UNTYPED.standardized_mean_difference(DATA, "s", by=["g", "text"], intersections=flag)
+    ),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag
     ),

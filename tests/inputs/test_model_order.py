@@ -19,6 +19,11 @@ Engine: TypeAlias = Any
 MODELS = ["m", "z", "a"]
 PAIRS = [("m", "z"), ("m", "a"), ("z", "a")]
 
+
+def _without_label(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return lambda frame, _, score, **others: function(frame, score, **others, **options)
+
+
 TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "abroca_test": partial(wroc.abroca_test, permutations=3),
     "auc_decomposition": wroc.auc_decomposition,
@@ -41,6 +46,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "group_gaps": wroc.group_gaps,
     "group_gaps, threshold": partial(wroc.group_gaps, threshold=0.5),
     "group_gaps, best": partial(wroc.group_gaps, reference="best"),
+    "impact_ratios": _without_label(wroc.impact_ratios, threshold="median"),
     "operating_points": partial(wroc.operating_points, criterion="youden"),
     "operating_points, level": partial(wroc.operating_points, max_fpr=0.5, level=0.9),
     "operating_points, common": partial(wroc.operating_points, max_fpr=0.5, common=True),
@@ -48,6 +54,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
+    "standardized_mean_difference": _without_label(wroc.standardized_mean_difference),
     "subgroup_auc": wroc.subgroup_auc,
     "score_counts": wroc.score_counts,
     "score_counts, bins": partial(wroc.score_counts, bins=64),
@@ -75,7 +82,8 @@ def test_models_keep_the_order_of_the_caller(
     found = TABLES[table](scored.lazy(), "y", MODELS, weight="w", by="g").collect(engine=engine)
     found = found.with_row_index("place")
     # Models come after the groups, but for tables that compare the groups.
-    keys = [key for key in ("g", "positive_g", "negative_g") if key in found.columns]
+    groups = ("g", "positive_g", "negative_g", "segment")
+    keys = [key for key in groups if key in found.columns]
     found = found.with_columns(pl.concat_list(keys or pl.lit("all")).alias("group"))
     for _, rows in found.group_by("group"):
         assert rows.sort("place")["model"].rle().struct.field("value").to_list() == MODELS

@@ -1,0 +1,74 @@
+"""Rows with a decision and no label: recorded decisions, or scores that a threshold decides on."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.expressions import as_column
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.named_columns import require_frame, typed_column
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.survey_design import SurveyArguments
+
+# A number, or the median of the scores of all rows.
+DecisionThreshold: TypeAlias = float | Literal["median"]
+# Of recorded decisions: selected rows have the score 1, the others 0.
+RECORDED = 1.0
+
+_TWO_WAYS = "decisions must come from `selected`, or from `score` and `threshold`"
+
+
+def check_decision(
+    score: object, selected: object, threshold: object
+) -> float | Literal["median"] | None:
+    """Check that decisions are given in one way; return the threshold if there is one."""
+    given = arguments.given(score=score, selected=selected, threshold=threshold)
+    if given not in (["selected"], ["score", "threshold"]):
+        msg = f"{_TWO_WAYS}; found {arguments.named(given)}"
+        raise ValueError(msg)
+    if threshold is None:
+        return None
+    if isinstance(threshold, str):
+        if threshold == "median":
+            return "median"
+        msg = f"`threshold` must be a number or 'median'; found {threshold!r}"
+        raise ValueError(msg)
+    return arguments.number("threshold", threshold) + 0.0
+
+
+def read_unlabelled(
+    frame: pl.DataFrame | pl.LazyFrame,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns,
+    survey: SurveyArguments | None = None,
+) -> Rows:
+    """Return the rows with scores and no label, all of them negative."""
+    # Counts have no rows without a label.
+    require_frame(frame)
+    return read_rows(frame, None, score, weight, by, None, survey=survey)
+
+
+def read_decisions(
+    frame: pl.DataFrame | pl.LazyFrame,
+    score: IntoColumns | None,
+    selected: IntoColumn | None,
+    weight: IntoColumn | None,
+    by: IntoColumns,
+    survey: SurveyArguments | None,
+) -> Rows:
+    """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0."""
+    if score is not None:
+        return read_unlabelled(frame, score, weight, by, survey)
+    assert selected is not None
+    require_frame(frame)
+    typed = typed_column("selected", as_column("selected", selected), frame.lazy())
+    if typed.dtype not in (pl.Boolean, pl.Null):
+        msg = f"`selected` must be Boolean; found {typed}"
+        raise TypeError(msg)
+    recorded = typed.column.cast(pl.Boolean).cast(pl.Float64)
+    return read_unlabelled(frame, recorded, weight, by, survey)

@@ -1,0 +1,601 @@
+"""Impact ratios: worked numbers, the definition in plain Python, and other packages."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Engine
+from fairlearn.metrics import demographic_parity_ratio
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_roc import ratio_limits
+from polars.testing import assert_frame_equal
+from scipy import stats
+from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
+
+import polars_wroc as wroc
+from polars_wroc.groups.impact_table import IMPACT_COLUMNS
+
+# Arguments of the wrong type are refused.
+UNTYPED: Any = wroc
+PAIR = pl.DataFrame(
+    {
+        "g": ["a"] * 8 + ["b"] * 10 + [None] * 2,
+        "d": [True] * 2 + [False] * 6 + [True] * 8 + [False] * 2 + [True, False],
+        "w": [1, 2] + [1] * 6 + [1, 1, 1, 1, 2, 2, 1, 1, 1, 3] + [1, 1],
+    }
+)
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def counts(table: dict[str, tuple[int, int]]) -> pl.DataFrame:
+    """Rows with so many selected of so many in each category."""
+    rows = [(name, i < selected) for name, (selected, n) in table.items() for i in range(n)]
+    return pl.DataFrame(rows, {"g": pl.String, "d": pl.Boolean}, orient="row")
+
+
+def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
+    return table.filter(pl.col("segment").eq_missing(segment)).row(0, named=True)
+
+
+def wilson(rate: float, size: float, z: float) -> tuple[float, float, float]:
+    middle, extra = rate + z * z / (2 * size), 1 + z * z / size
+    root = z * math.sqrt(rate * (1 - rate) / size + z * z / (4 * size * size))
+    return rate, max(0.0, (middle - root) / extra), min(1.0, (middle + root) / extra)
+
+
+def effective(d: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+    """A rate, and the size that its linearised variance implies, at most Kish's."""
+    rate, kish = float((w * d).sum() / w.sum()), float(w.sum() ** 2 / (w * w).sum())
+    variance = float((w * w * (d - rate) ** 2).sum() / w.sum() ** 2)
+    return rate, min(kish, rate * (1 - rate) / variance) if variance > 0 else kish
+
+
+def test_worked_example() -> None:
+    table = wroc.impact_ratios(PAIR, by="g", selected="d")
+    a, b, unknown = (of(table, name) for name in ("a", "b", None))
+    expected = {
+        "n": 8, "weight": 8, "share": 8 / 18, "n_selected": 2, "selection_rate": 0.25,
+        "selection_rate_low": 0.0715, "selection_rate_high": 0.5907, "reference_rate": 0.8,
+        "impact_ratio": 0.3125, "impact_ratio_low": 0.0888, "impact_ratio_high": 0.8511,
+        "z": -2.3335, "p_value": 0.0392, "shortfall": 4.4, "shortfall_four_fifths": 3.12,
+    }  # fmt: skip
+    assert {name: a[name] for name in expected} == pytest.approx(expected, abs=5e-5)
+    words = ["reference", "p_method", "below_four_fifths", "excluded", "threshold"]
+    assert [a[name] for name in words] == ["b", "mid-p", "by the estimate", None, None]
+    z = proportions_ztest([2, 8], [8, 10])[0]
+    assert a["z"] == pytest.approx(z)
+    assert b["impact_ratio"] == 1
+    assert b["below_four_fifths"] == "no"
+    assert [b[f"impact_ratio{end}"] for end in ("_low", "_joint_high")] == [None, None]
+    assert b["z"] is b["p_value"] is b["p_method"] is None
+    assert (unknown["n"], unknown["selection_rate"], unknown["excluded"]) == (2, 0.5, "unknown")
+    undefined = {name for name, value in unknown.items() if value is None}
+    assert undefined >= {"share", "reference", "impact_ratio", "p_value", "below_four_fifths"}
+
+
+def test_fishers_test() -> None:
+    a = of(wroc.impact_ratios(PAIR, by="g", selected="d", exact="fisher"), "a")
+    assert a["p_value"] == pytest.approx(stats.fisher_exact([[2, 6], [8, 2]]).pvalue)
+    assert a["p_value"] == pytest.approx(0.0536, abs=5e-5)
+    assert a["p_method"] == "fisher"
+
+
+def test_worked_weights() -> None:
+    a = of(wroc.impact_ratios(PAIR, by="g", selected="d", weight="w"), "a")
+    found = [a[name] for name in ("selection_rate", "reference_rate", "impact_ratio")]
+    assert found == pytest.approx([1 / 3, 5 / 7, 7 / 15])
+    limits = [a["impact_ratio_low"], a["impact_ratio_high"]]
+    assert limits == pytest.approx([0.1361, 1.3114], abs=5e-5)
+    assert 2 * stats.norm.sf(abs(a["z"])) == pytest.approx(0.1751, abs=5e-5)
+    # Fewer than five effective rows are expected in a cell, and their number is not whole.
+    assert a["p_value"] is a["p_method"] is None
+
+
+def test_where_rejection_is_favourable() -> None:
+    table = wroc.impact_ratios(PAIR, by="g", selected="d", favourable="rejected")
+    b = of(table, "b")
+    numbers = ["impact_ratio", "impact_ratio_low", "impact_ratio_high", "shortfall"]
+    assert [b[name] for name in numbers] == pytest.approx([0.2667, 0.0747, 0.8242, 5.5], abs=5e-5)
+    assert (b["reference"], b["selection_rate"], b["reference_rate"]) == ("a", 0.8, 0.25)
+    # The same as of the opposite decisions, but for the rates.
+    opposite = wroc.impact_ratios(PAIR, by="g", selected=~pl.col("d"))
+    rates = ["n_selected", *(name for name in IMPACT_COLUMNS if "rate" in name)]
+    assert_frame_equal(table.drop(rates), opposite.drop(rates))
+
+
+# Numbers selected and of applicants, and the ratio that is printed.
+PRINTED: dict[str, dict[str, tuple[int, int, float]]] = {
+    "selected, by sex": {"men": (667, 1390, 1), "women": (555, 1181, 0.979)},
+    "selected, by race": {"Black": (170, 390, 0.843), "White": (412, 797, 1)},
+    "selected, crossed": {"Native women": (7, 17, 0.789), "White men": (215, 412, 1)},
+    "above the median, by sex": {"men": (50, 92, 1), "women": (34, 76, 0.82)},
+    "above the median, by race": {
+        "Hispanic": (18, 28, 1),
+        "White": (15, 40, 0.58),
+        "Black": (16, 32, 0.78),
+        "Pacific": (5, 8, 0.97),
+        "Asian": (10, 24, 0.65),
+    },
+    "federal": {
+        "first": (60, 100, 1),
+        "second": (45, 100, 0.75),
+        "third": (48, 100, 0.8),
+        "fourth": (51, 100, 0.85),
+    },
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed_examples_of_the_rules(name: str) -> None:
+    """New York's of 6 RCNY 5-301, and the federal questions and answers of 1979."""
+    applicants = {group: (selected, n) for group, (selected, n, _) in PRINTED[name].items()}
+    found = wroc.impact_ratios(counts(applicants), by="g", selected="d")
+    for group, (_, _, ratio) in PRINTED[name].items():
+        digits = len(str(ratio).partition(".")[2])
+        assert of(found, group)["impact_ratio"] == pytest.approx(ratio, abs=0.51 * 10**-digits)
+    below = (
+        {"second"} if name == "federal" else {g for g, row in PRINTED[name].items() if row[2] < 0.8}
+    )
+    assert set(found.filter(pl.col("below_four_fifths") != "no")["segment"]) == below
+
+
+def test_exactly_four_fifths_is_not_below() -> None:
+    table = wroc.impact_ratios(
+        counts({"a": (60, 100), "b": (48, 100), "c": (47, 100)}), by="g", selected="d"
+    )
+    assert of(table, "b")["below_four_fifths"] == "no"
+    assert of(table, "c")["below_four_fifths"] == "by the estimate"
+
+
+def test_near_the_limits_of_koopman() -> None:
+    table = wroc.impact_ratios(counts({"a": (110, 197), "b": (1362, 1681)}), by="g", selected="d")
+    score = confint_proportions_2indep(110, 197, 1362, 1681, compare="ratio", method="score")
+    a = of(table, "a")
+    assert [a["impact_ratio_low"], a["impact_ratio_high"]] == pytest.approx(score, abs=5e-4)
+
+
+@st.composite
+def weighted_rows(draw: st.DrawFn) -> pl.DataFrame:
+    size = draw(st.integers(2, 60))
+    seed = draw(st.integers(0, 10**6))
+    random = np.random.default_rng(seed)
+    weights = random.integers(1, 4, size) if draw(st.booleans()) else random.lognormal(size=size)
+    return pl.DataFrame(
+        {
+            "g": random.choice(list("abcd"), size),
+            "d": random.random(size) < draw(st.sampled_from([0.05, 0.5, 0.9])),
+            "w": weights.astype(float),
+        }
+    )
+
+
+@given(weighted_rows(), st.sampled_from(["highest", "named"]))
+def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
+    groups = {g: rows for (g,), rows in frame.group_by("g", maintain_order=True)}
+    rates = {
+        g: effective(rows["d"].to_numpy().astype(float), rows["w"].to_numpy())
+        for g, rows in sorted(groups.items())
+    }
+    weight = {g: float(rows["w"].sum()) for g, rows in groups.items()}
+    top = max(rate for rate, _ in rates.values())
+    ties = [g for g, (rate, _) in rates.items() if rate >= top - 1e-12]
+    best = "a" if reference == "named" and "a" in rates else max(ties, key=lambda g: weight[g])
+    named = reference == "named" and "a" in rates
+    table = wroc.impact_ratios(
+        frame, by="g", selected="d", weight="w", min_share=0, reference="a" if named else "highest"
+    )
+    assert table["segment"].to_list() == sorted(groups)
+    k = len(groups)
+    one = float(stats.norm.ppf(0.975))
+    joint = math.nan
+    if k > 1:
+        joint = float(stats.studentized_range.ppf(0.95, k, np.inf)) / math.sqrt(2)
+    if k > 1 and named:
+        joint = float(stats.norm.ppf((1 + 0.95 ** (1 / (k - 1))) / 2))
+    for g, (rate, size) in rates.items():
+        row, (other, other_size) = of(table, g), rates[best]
+        assert row["reference"] == best
+        assert row["selection_rate"] == pytest.approx(rate)
+        limits = [row["selection_rate_low"], row["selection_rate_high"]]
+        assert limits == pytest.approx(wilson(rate, size, one)[1:])
+        if other == 0:
+            assert row["impact_ratio"] is row["below_four_fifths"] is None
+            continue
+        assert row["impact_ratio"] == pytest.approx(rate / other)
+        assert row["shortfall"] == pytest.approx((other - rate) * weight[g], abs=1e-9)
+        least = max(0.0, 0.8 * other - rate) * weight[g]
+        assert row["shortfall_four_fifths"] == pytest.approx(least, abs=1e-9)
+        if g == best:
+            assert row["impact_ratio_low"] is row["impact_ratio_joint_low"] is row["z"] is None
+            continue
+        for name, z in (("", one), ("_joint", joint)):
+            low, high = ratio_limits(wilson(rate, size, z), wilson(other, other_size, z))
+            found = row[f"impact_ratio{name}_low"], row[f"impact_ratio{name}_high"]
+            assert found[0] == pytest.approx(low, abs=1e-7)
+            assert (
+                found[1] is None if math.isinf(high) else found[1] == pytest.approx(high, rel=1e-6)
+            )
+        pooled = (rate * size + other * other_size) / (size + other_size)
+        variance = pooled * (1 - pooled) * (1 / size + 1 / other_size)
+        assert row["z"] == (
+            pytest.approx((rate - other) / math.sqrt(variance)) if variance > 0 else None
+        )
+        high = row["impact_ratio_joint_high"]
+        verdict = "by the estimate" if rate / other < 0.8 - 1e-12 else "no"
+        assert row["below_four_fifths"] == (
+            "surely" if high is not None and high < 0.8 else verdict
+        )
+
+
+@given(weighted_rows())
+def test_fairlearn_has_the_same_smallest_ratio(frame: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(frame, by="g", selected="d", weight="w", min_share=0)
+    if table["impact_ratio"].null_count() == 0:
+        d, g = frame["d"].to_numpy(), frame["g"].to_numpy()
+        expected = demographic_parity_ratio(
+            y_true=d, y_pred=d, sensitive_features=g, sample_weight=frame["w"].to_numpy()
+        )
+        assert table["impact_ratio"].min() == pytest.approx(expected)
+
+
+@given(weighted_rows())
+def test_frequencies_are_rows(frame: pl.DataFrame) -> None:
+    frame = frame.with_columns(pl.col("w").ceil().cast(pl.Int64))
+    rows = frame.select(pl.exclude("w").repeat_by("w").explode())
+    found = wroc.impact_ratios(frame, by="g", selected="d", weight="w", weight_type="frequency")
+    expected = wroc.impact_ratios(rows, by="g", selected="d")
+    assert_frame_equal(found.drop("n", "n_selected"), expected.drop("n", "n_selected"))
+
+
+@given(weighted_rows(), st.integers(0, 1000))
+def test_scale_of_weights_and_order_of_rows_do_not_matter(frame: pl.DataFrame, seed: int) -> None:
+    sized = ["weight", "shortfall", "shortfall_four_fifths"]
+    table = wroc.impact_ratios(frame, by="g", selected="d", weight="w")
+    scaled = wroc.impact_ratios(
+        frame.sample(fraction=1, shuffle=True, seed=seed),
+        by="g",
+        selected="d",
+        weight=pl.col("w") * 8,
+    )
+    assert_frame_equal(table.drop(sized), scaled.drop(sized), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_p_values_are_adjusted_for_all_tests_of_the_table() -> None:
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(list("abc"), 600),
+            "h": random.choice(["x", "y"], 600),
+            "s": random.normal(size=600),
+        }
+    ).with_columns(s=pl.col("s") + (pl.col("g") == "a") * 0.4)
+    table = wroc.impact_ratios(frame, "s", by=["g", "h"], threshold=0.3)
+    tested = table.drop_nulls("p_value").sort("p_value")
+    assert tested.height == 2 + 1 + 5
+    factors = np.arange(tested.height, 0, -1)
+    expected = np.minimum(np.maximum.accumulate(tested["p_value"].to_numpy() * factors), 1)
+    assert tested["p_adjusted"].to_numpy() == pytest.approx(expected)
+    plain = wroc.impact_ratios(frame, "s", by=["g", "h"], threshold=0.3, adjust="none")
+    assert plain["p_adjusted"].equals(plain["p_value"])
+
+
+@pytest.mark.parametrize("size", [1, 2, 11, 40])
+def test_median(size: int) -> None:
+    random = np.random.default_rng(size)
+    groups = random.choice(["a", "b", "?"], size)
+    frame = pl.DataFrame({"g": groups, "s": random.normal(size=size).round(1)})
+    frame = frame.with_columns(pl.col("g").replace("?", None))
+    above = pl.col("s") > float(np.median(frame["s"].to_numpy()))
+    found = wroc.impact_ratios(frame, "s", by="g", threshold="median")
+    expected = wroc.impact_ratios(frame, by="g", selected=above)
+    assert_frame_equal(found.drop("threshold"), expected.drop("threshold"))
+    least = frame.filter(above)["s"].min()
+    assert found["threshold"].unique().to_list() == [math.inf if least is None else least]
+
+
+def test_median_of_weights_and_of_each_model() -> None:
+    frame = pl.DataFrame(
+        {"g": list("aabb"), "s": [4, 3, 2, 1], "t": [1, 2, 3, 4], "w": [1, 2, 3, 2]}
+    )
+    table = wroc.impact_ratios(frame, ["s", "t"], by="g", weight="w", threshold="median")
+    assert table["model"].to_list() == ["s", "t", "s", "t"]
+    assert table["threshold"].to_list() == [3, 4, 3, 4]
+    assert table["n_selected"].to_list() == [2, 0, 0, 1]
+
+
+def test_equal_scores_select_nobody_above_their_median() -> None:
+    table = wroc.impact_ratios(
+        pl.DataFrame({"g": ["a", "b"], "s": [1, 1]}), "s", by="g", threshold="median"
+    )
+    assert table["n_selected"].to_list() == [0, 0]
+    assert table["threshold"].to_list() == [math.inf, math.inf]
+    assert table["impact_ratio"].to_list() == [None, None]
+
+
+def test_unknown_categories() -> None:
+    frame = pl.DataFrame(
+        {
+            "race": ["a", "a", "b", "", None, "b", "a"],
+            "sex": ["f", "m", "f", "m", "m", None, "f"],
+            "d": [True, False, True, True, False, False, True],
+        }
+    )
+    options: dict[str, Any] = {"by": ["race", "sex"], "selected": "d"}
+    table = wroc.impact_ratios(frame, **options, unknown=["", "Prefer not to say"])
+    assert table.select("attribute", "segment", "n").rows() == [
+        ("race", "a", 3),
+        ("race", "b", 2),
+        ("race", None, 2),
+        ("sex", "f", 3),
+        ("sex", "m", 3),
+        ("sex", None, 1),
+        (f"race {TIMES} sex", "a, f", 2),
+        (f"race {TIMES} sex", "a, m", 1),
+        (f"race {TIMES} sex", "b, f", 1),
+        (f"race {TIMES} sex", None, 3),
+    ]
+    kept = wroc.impact_ratios(frame, **options, unknown="keep", intersections=False)
+    races = kept.filter(attribute="race")
+    assert races["segment"].to_list() == ["(missing)", "", "a", "b"]
+    assert races["excluded"].null_count() == 4
+    assert set(races["reference"]) == {""}
+    numbers = pl.DataFrame({"g": [1, 2, 2, 99], "d": [True, False, True, True]})
+    found = wroc.impact_ratios(numbers, by="g", selected="d", unknown=[99])
+    assert found["segment"].to_list() == ["1", "2", None]
+
+
+def test_small_categories_are_shown_and_left_out() -> None:
+    frame = counts({"a": (1, 1), "b": (50, 99), "c": (20, 60)})
+    table = wroc.impact_ratios(frame, by="g", selected="d")
+    a = of(table, "a")
+    assert (a["excluded"], a["reference"]) == ("share", "b")
+    assert a["impact_ratio"] == pytest.approx(99 / 50)
+    assert a["impact_ratio_low"] is not None
+    assert a["impact_ratio_joint_low"] is a["z"] is a["p_value"] is a["below_four_fifths"] is None
+    # Left out of the number of comparisons as well.
+    two = wroc.impact_ratios(frame.filter(pl.col("g") != "a"), by="g", selected="d")
+    joint = ["impact_ratio_joint_low", "impact_ratio_joint_high", "p_adjusted"]
+    assert_frame_equal(
+        table.filter(segment="c").select(joint), two.filter(segment="c").select(joint)
+    )
+    kept = wroc.impact_ratios(frame, by="g", selected="d", min_share=0)
+    assert set(kept["reference"]) == {"a"}
+    exactly = wroc.impact_ratios(frame, by="g", selected="d", min_share=1 / 160)
+    assert exactly["excluded"].null_count() == 3
+
+
+def test_of_equal_rates_the_heavier_is_the_reference_then_the_first() -> None:
+    equal = counts({"a": (1, 2), "b": (5, 10), "c": (5, 10)})
+    assert set(wroc.impact_ratios(equal, by="g", selected="d")["reference"]) == {"b"}
+
+
+def test_references_by_name() -> None:
+    frame = PAIR.with_columns(h=pl.col("w") > 1)
+    options: dict[str, Any] = {"by": ["g", "h"], "selected": "d", "min_share": 0}
+    crossed = f"g {TIMES} h"
+    named = {"g": "a", "h": False, crossed: "b, false"}
+    table = wroc.impact_ratios(frame, **options, reference=named)
+    found = dict(
+        table.drop_nulls("reference").select("attribute", "reference").unique().iter_rows()
+    )
+    assert found == {"g": "a", "h": "false", crossed: "b, false"}
+    some = wroc.impact_ratios(frame, **options, reference={"g": "a"})
+    highest = wroc.impact_ratios(frame, **options)
+    kept = ["attribute", "segment", "reference", "impact_ratio", "impact_ratio_joint_high"]
+    others = pl.col("attribute") != "g"
+    assert_frame_equal(some.filter(others).select(kept), highest.filter(others).select(kept))
+    called = counts({"highest": (1, 4), "b": (3, 4)})
+    one = wroc.impact_ratios(called, by="g", selected="d", reference={"g": "highest"})
+    assert of(one, "b")["impact_ratio"] == 3
+
+
+def test_missing_rows_and_rows_without_weight_are_left_out() -> None:
+    frame = pl.DataFrame(
+        {
+            "g": list("aaaabbb"),
+            "s": [0.9, None, float("nan"), 0.1, 0.8, 0.7, 0.2],
+            "w": [1.0, 1, 1, 1, None, 0, 2],
+        }
+    )
+    table = wroc.impact_ratios(frame, "s", by="g", threshold=0.5, weight="w")
+    assert table["n"].to_list() == [2, 1]
+    assert table["selection_rate"].to_list() == [0.5, 0]
+    recorded = pl.DataFrame({"g": list("aab"), "d": [True, None, False]})
+    assert wroc.impact_ratios(recorded, by="g", selected="d")["n"].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("groups", [["a", "a"], [None, None], []])
+def test_nothing_to_compare_with(groups: list[str | None]) -> None:
+    frame = pl.DataFrame(
+        {"g": groups, "d": [True, False][: len(groups)]}, {"g": pl.String, "d": pl.Boolean}
+    )
+    table = wroc.impact_ratios(frame, by="g", selected="d")
+    assert table.height == len(set(groups))
+    assert table["impact_ratio"].to_list() == (
+        [1.0] if groups == ["a", "a"] else [None] * table.height
+    )
+    for name in ("impact_ratio_low", "impact_ratio_joint_low", "z", "p_value", "p_adjusted"):
+        assert table[name].null_count() == table.height
+
+
+def test_a_category_without_weight_has_no_rate() -> None:
+    frame = pl.DataFrame({"g": ["a", "b", "c"], "d": [True, True, None]})
+    c = of(wroc.impact_ratios(frame, by="g", selected="d", min_share=0), "c")
+    assert (c["n"], c["weight"], c["selection_rate"], c["impact_ratio"]) == (0, 0, None, None)
+    none = wroc.impact_ratios(frame.with_columns(d=pl.lit(None)), by="g", selected="d")
+    assert none["n"].to_list() == [0, 0, 0]
+    assert none["selection_rate"].null_count() == 3
+
+
+def test_nobody_selected_in_a_category() -> None:
+    a = of(wroc.impact_ratios(counts({"a": (0, 50), "b": (25, 50)}), by="g", selected="d"), "a")
+    assert a["impact_ratio"] == a["impact_ratio_low"] == 0
+    assert a["below_four_fifths"] == "surely"
+
+
+def test_lazy_stays_lazy(engine: Engine) -> None:
+    buffer = io.BytesIO()
+    PAIR.write_parquet(buffer)
+    buffer.seek(0)
+    plan = pl.scan_parquet(buffer).wroc.impact_ratios(by="g", selected="d", weight="w")  # type: ignore[attr-defined]
+    assert isinstance(plan, pl.LazyFrame)
+    schema = plan.collect_schema()
+    assert schema.names() == ["attribute", "segment", *IMPACT_COLUMNS]
+    integers = {name for name, dtype in schema.items() if dtype == pl.Int64}
+    assert integers == {"n", "n_selected"}
+    found = plan.collect(engine=engine)
+    assert found.schema == schema
+    assert_frame_equal(found, PAIR.wroc.impact_ratios(by="g", selected="d", weight="w"))  # type: ignore[attr-defined]
+
+
+DECISIONS = "^decisions must come from `selected`, or from `score` and `threshold`; found "
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "no decision": ({}, ValueError, DECISIONS + "none$"),
+    "score alone": ({"score": "w"}, ValueError, DECISIONS + "`score`$"),
+    "threshold alone": ({"threshold": 1}, ValueError, DECISIONS + "`threshold`$"),
+    "two decisions": (
+        {"score": "w", "threshold": 1, "selected": "d"},
+        ValueError,
+        DECISIONS + "`score` and `selected` and `threshold`$",
+    ),
+    "threshold on a Boolean": (
+        {"score": "d", "threshold": 1},
+        TypeError,
+        "^`score` must be numeric; found column 'd' of type Boolean$",
+    ),
+    "threshold of another kind": (
+        {"score": "w", "threshold": "mean"},
+        ValueError,
+        "^`threshold` must be a number or 'median'; found 'mean'$",
+    ),
+    "Boolean threshold": (
+        {"score": "w", "threshold": True},
+        TypeError,
+        "^`threshold` must be a number",
+    ),
+    "numbers as decisions": (
+        {"selected": "w"},
+        TypeError,
+        "^`selected` must be Boolean; found column 'w' of type Int64$",
+    ),
+    "decisions of no column": (
+        {"selected": "x"},
+        pl.exceptions.ColumnNotFoundError,
+        "^`selected` must",
+    ),
+    "no attribute": ({"selected": "d", "by": None}, TypeError, "^`by` must name the groups"),
+    "several attributes with one reference": (
+        {"selected": "d", "by": ["g", "w"], "reference": "a"},
+        ValueError,
+        "^`reference` must be 'highest' or map attributes to categories where there are several; f",
+    ),
+    "reference of no attribute": (
+        {"selected": "d", "reference": {"h": "a"}},
+        ValueError,
+        r"^`reference` must name attributes out of \['g'\]; found 'h'$",
+    ),
+    "reference of another type": (
+        {"selected": "d", "by": "w", "reference": 0.5},
+        ValueError,
+        "^`reference` must give 'w' .Int64. one of its values or the name of a segment; found 0.5$",
+    ),
+    "no reference": (
+        {"selected": "d", "reference": None},
+        ValueError,
+        "^`reference` must be 'highest'",
+    ),
+    "unknown option": (
+        {"selected": "d", "unknown": "drop"},
+        ValueError,
+        "^`unknown` must be 'exclude', 'keep' or a list of values; found 'drop'$",
+    ),
+    "unknown value of another type": (
+        {"selected": "d", "by": "w", "unknown": ["?"]},
+        ValueError,
+        "^`unknown` must hold possible values of 'w' .Int64.; found '[?]'$",
+    ),
+    "unknown number": ({"selected": "d", "unknown": 3}, TypeError, "^`unknown` must be 'exclude'"),
+    "share": (
+        {"selected": "d", "min_share": 2},
+        ValueError,
+        "^`min_share` must lie between 0 and 1",
+    ),
+    "favourable": (
+        {"selected": "d", "favourable": "hired"},
+        ValueError,
+        "^`favourable` must be one of",
+    ),
+    "exact": (
+        {"selected": "d", "exact": "z"},
+        ValueError,
+        "^`exact` must be one of 'mid-p', 'fisher'",
+    ),
+    "adjust": ({"selected": "d", "adjust": "x"}, ValueError, "^`adjust` must be one of"),
+    "level": ({"selected": "d", "level": 95}, ValueError, "^`level` must lie between"),
+    "weights": ({"selected": "d", "weight_type": "x"}, ValueError, "^`weight_type` must be one of"),
+    "intersections": (
+        {"selected": "d", "intersections": 1},
+        TypeError,
+        "^`intersections` must be True",
+    ),
+    "lists": (
+        {"selected": "d", "by": pl.concat_list("w").alias("l")},
+        TypeError,
+        "^`by` must hold values that can be written as text",
+    ),
+    "lonely": (
+        {"selected": "d", "lonely": "adjust"},
+        ValueError,
+        "^`lonely` must be 'null' without",
+    ),
+}
+REFUSED_AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown reference": (
+        {"selected": "d", "reference": "z"},
+        "^`reference` must be 'highest' or a category of g; found no category 'z'$",
+    ),
+    "small reference": (
+        {"selected": "d", "reference": "a", "min_share": 0.5},
+        "^`reference` must have at least `min_share` of the weight; found 'a' with 0.4",
+    ),
+    "negative weights": (
+        {"selected": "d", "weight": pl.col("w") - 2},
+        "^`weight` must be finite and zero or more; column 'w' holds -1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_refusals(name: str, lazy: bool) -> None:
+    arguments, kind, message = REFUSED[name]
+    with pytest.raises(kind, match=message):
+        UNTYPED.impact_ratios(PAIR.lazy() if lazy else PAIR, **{"by": "g", **arguments})
+
+
+@pytest.mark.parametrize("name", REFUSED_AT_COLLECT)
+def test_refusals_at_collect(name: str) -> None:
+    arguments, message = REFUSED_AT_COLLECT[name]
+    with pytest.raises(pl.exceptions.PolarsError, match=message):
+        UNTYPED.impact_ratios(PAIR, **{"by": "g", **arguments})
+
+
+def test_categories_must_have_different_names() -> None:
+    frame = pl.DataFrame({"g": ["a, b", "a"], "h": ["c", "b, c"], "d": [True, False]})
+    with pytest.raises(pl.exceptions.PolarsError, match="`by` must have values that name each seg"):
+        wroc.impact_ratios(frame, by=["g", "h"], selected="d")
+    missing = pl.DataFrame({"g": ["(missing)", None], "d": [True, False]})
+    with pytest.raises(pl.exceptions.PolarsError, match=r"found \(missing\) twice in 'g'"):
+        wroc.impact_ratios(missing, by="g", selected="d", unknown="keep")
+
+
+def test_counts_are_no_frames() -> None:
+    counted = wroc.from_counts(wroc.score_counts(PAIR, "d", "w", by="g"))
+    with pytest.raises(TypeError, match="`frame` must be a Polars DataFrame or LazyFrame"):
+        UNTYPED.impact_ratios(counted, "w", by="g", threshold=1)

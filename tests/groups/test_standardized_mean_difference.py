@@ -1,0 +1,242 @@
+"""Standardized mean differences: worked numbers and the definition in numpy."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Engine
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import polars_wroc as wroc
+from polars_wroc.groups.smd_table import SMD_COLUMNS
+
+UNTYPED: Any = wroc
+PAIR = pl.DataFrame(
+    {"g": list("aaaabbbb"), "s": [1, 2, 3, 4, 2, 4, 6, 8], "w": [1, 1, 2, 1, 1, 3, 1, 1]}
+)
+
+
+def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
+    return table.filter(pl.col("segment").eq_missing(segment)).row(0, named=True)
+
+
+def by_definition(
+    frame: pl.DataFrame, group: str, reference: str, denominator: str, weight_type: str
+) -> tuple[float, float, float]:
+    """The difference divided by the denominator, that and the standard error, row by row."""
+    s, w, g = (frame[name].to_numpy() for name in ("s", "w", "g"))
+    one, other = g == group, g != group if reference == "rest" else g == reference
+    everyone = np.ones(len(s), dtype=bool)
+
+    def moments(rows: Any) -> tuple[float, float, float, float]:
+        total = w[rows].sum()
+        mean = (w * s)[rows].sum() / total
+        squares = (w * (s - mean) ** 2)[rows].sum()
+        lost = 1 if weight_type == "frequency" else (w[rows] ** 2).sum() / total
+        return total, mean, squares / (total - lost), squares / total
+
+    (w1, m1, v1, p1), (w0, m0, v0, p0), (wt, mt, vt, pt) = map(moments, (one, other, everyone))
+    if denominator == "overall":
+        square, behind, parts = vt, wt, everyone * ((s - mt) ** 2 - pt)
+    elif denominator == "pooled":
+        square, behind = (w1 * v1 + w0 * v0) / (w1 + w0), w1 + w0
+        mean = (w1 * p1 + w0 * p0) / (w1 + w0)
+        parts = one * ((s - m1) ** 2 - mean) + other * ((s - m0) ** 2 - mean)
+    else:
+        square, behind, parts = v0, w0, other * ((s - m0) ** 2 - p0)
+    smd = (m1 - m0) / np.sqrt(square)
+    influence = one * (s - m1) / w1 / np.sqrt(square) - other * (s - m0) / w0 / np.sqrt(square)
+    influence -= smd * parts / (2 * square * behind)
+    v = w if weight_type == "frequency" else w**2
+    return smd, np.sqrt(square), np.sqrt((v * influence**2).sum())
+
+
+@pytest.mark.parametrize(
+    ("options", "smd", "se"),
+    [
+        ({}, -1.0801, 0.4020),
+        ({"denominator": "pooled"}, -1.2247, None),
+        ({"denominator": "reference"}, -0.9682, None),
+        ({"weight": "w"}, -1.0185, None),
+        ({"weight": "w", "weight_type": "frequency"}, -1.0577, None),
+    ],
+)
+def test_worked_examples(options: dict[str, Any], smd: float, se: float | None) -> None:
+    a = of(UNTYPED.standardized_mean_difference(PAIR, "s", by="g", **options), "a")
+    assert a["smd"] == pytest.approx(smd, abs=5e-5)
+    if se is not None:
+        assert (a["smd_high"] - a["smd"]) / stats.norm.ppf(0.975) == pytest.approx(se, abs=5e-5)
+        assert a["p_value"] == pytest.approx(2 * stats.norm.sf(-a["smd"] / se), abs=1e-4)
+        assert (a["mean_score"], a["reference_mean"], a["difference"]) == (2.5, 5, -2.5)
+        assert a["sd_score"] == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
+        assert a["denominator_sd"] == pytest.approx(np.std(PAIR["s"].to_numpy(), ddof=1))
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["overall", "pooled", "reference"]),
+    st.sampled_from(["rest", "a"]),
+    st.sampled_from(["probability", "frequency"]),
+    st.sampled_from([0.0, 1e6]),
+)
+def test_against_the_definition(
+    seed: int, denominator: str, reference: str, weight_type: str, offset: float
+) -> None:
+    random = np.random.default_rng(seed)
+    size = int(random.integers(20, 60))
+    frame = pl.DataFrame(
+        {
+            "g": ["a", "b", "c"] * 3 + list(random.choice(list("abc"), size - 9)),
+            "s": offset + random.normal(size=size) ** 3,
+            "w": random.integers(1, 5, size).astype(float),
+        }
+    )
+    table = UNTYPED.standardized_mean_difference(
+        frame, "s", by="g", weight="w", denominator=denominator, reference=reference,
+        weight_type=weight_type, level=0.9,
+    )  # fmt: skip
+    exact = 1e-9 if offset == 0 else 1e-6
+    for group in "abc":
+        row = of(table, group)
+        if group == reference:
+            assert (row["difference"], row["smd"], row["smd_low"], row["p_value"]) == (
+                0,
+                0,
+                None,
+                None,
+            )
+            continue
+        smd, denominator_sd, se = by_definition(frame, group, reference, denominator, weight_type)
+        assert row["smd"] == pytest.approx(smd, rel=exact, abs=exact)
+        assert row["denominator_sd"] == pytest.approx(denominator_sd, rel=exact)
+        margin = stats.norm.ppf(0.95) * se
+        limits = [row["smd_low"], row["smd_high"]]
+        assert limits == pytest.approx([smd - margin, smd + margin], rel=exact, abs=exact)
+        assert row["p_value"] == pytest.approx(2 * stats.norm.sf(abs(smd) / se), abs=1e-6)
+
+
+def test_attributes_crossed_unknown_and_small() -> None:
+    random = np.random.default_rng(8)
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c", "?"], 400, p=[0.5, 0.44, 0.01, 0.05]),
+            "h": random.choice(["x", "y"], 400),
+            "s": random.normal(size=400),
+        }
+    )
+    table = wroc.standardized_mean_difference(frame, "s", by=["g", "h"], unknown=["?"])
+    assert table["attribute"].unique(maintain_order=True).to_list() == ["g", "h", "g × h"]  # noqa: RUF001
+    by_g = table.filter(attribute="g")
+    assert by_g["segment"].to_list() == ["a", "b", "c", None]
+    assert by_g["excluded"].to_list() == [None, None, "share", "unknown"]
+    assert by_g["p_value"].is_null().to_list() == [False, False, True, True]
+    assert by_g["smd_low"].is_null().to_list() == [False, False, False, True]
+    assert by_g["reference"].to_list() == ["rest", "rest", "rest", None]
+    # The rest are the known ones, and the denominator is that of all rows.
+    b = of(by_g, "b")
+    rest = frame.filter(pl.col("g").is_in(["a", "c"]))["s"]
+    assert b["reference_mean"] == pytest.approx(rest.mean())
+    assert b["denominator_sd"] == pytest.approx(frame["s"].std())
+    alone = wroc.standardized_mean_difference(frame, "s", by="h")
+    assert_frame_equal(table.filter(attribute="h"), alone)
+    named = wroc.standardized_mean_difference(frame, "s", by=["g", "h"], reference={"h": "x"})
+    assert of(named, "y")["reference"] == "x"
+    assert of(named, "a")["reference"] == "rest"
+    with_x = of(named, "y")
+    assert with_x["smd"] == pytest.approx(of(alone, "y")["smd"])
+
+
+def test_of_several_scores() -> None:
+    frame = PAIR.with_columns(t=pl.col("s") * -10)
+    table = wroc.standardized_mean_difference(frame, ["s", "t"], by="g")
+    assert table["model"].to_list() == ["s", "t", "s", "t"]
+    smd = table["smd"].to_list()
+    assert smd == pytest.approx([-1.0801, 1.0801, 1.0801, -1.0801], abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("scores", "known"),
+    [
+        ([0.1, 0.1, 0.1, 0.1, 0.1, 0.1], {"mean_score", "difference"}),
+        ([1, 2, 3, 4, 5, float("inf")], {"mean_score"}),
+        ([1e200, 0, 0, 0, 0, 1], {"mean_score", "difference"}),
+        ([None, None, float("nan"), 1, 2, 3], set()),
+        ([1e-80, 2e-80, 3e-80, 2e-80, 5e-80, 0], {"mean_score", "difference", "smd"}),
+    ],
+)
+def test_undefined_is_null(scores: list[float | None], known: set[str]) -> None:
+    frame = pl.DataFrame({"g": list("aaabbb"), "s": scores}, {"g": pl.String, "s": pl.Float64})
+    a = of(wroc.standardized_mean_difference(frame, "s", by="g", min_share=0), "a")
+    numbers = ("mean_score", "difference", "smd", "smd_low", "p_value")
+    assert {name for name in numbers if a[name] is not None} == known
+
+
+def test_groups_of_equal_scores() -> None:
+    frame = pl.DataFrame({"g": list("aaabbb"), "s": [0.1, 0.1, 0.1, 0.3, 0.3, 0.3]})
+    for denominator in ("pooled", "reference"):
+        table = UNTYPED.standardized_mean_difference(frame, "s", by="g", denominator=denominator)
+        assert table["sd_score"].to_list() == [0, 0]
+        assert table["denominator_sd"].null_count() == table["smd"].null_count() == 2
+    overall = wroc.standardized_mean_difference(frame, "s", by="g")
+    assert overall["smd"].to_list() == pytest.approx([-1.8257, 1.8257], abs=5e-5)
+
+
+@pytest.mark.parametrize("groups", [["a"] * 3, [None] * 3, ["a", "b", None]])
+def test_few_rows(groups: list[str | None]) -> None:
+    frame = pl.DataFrame({"g": groups, "s": [1.0, 2.0, 4.0]}, {"g": pl.String, "s": pl.Float64})
+    table = wroc.standardized_mean_difference(frame, "s", by="g")
+    compared = set(groups) >= {"a", "b"}
+    assert table["smd"].count() == (2 if compared else 0)
+    assert table["sd_score"].count() == (0 if compared else 1)
+
+
+def test_lazy_stays_lazy(engine: Engine) -> None:
+    buffer = io.BytesIO()
+    PAIR.write_parquet(buffer)
+    buffer.seek(0)
+    plan = wroc.standardized_mean_difference(pl.scan_parquet(buffer), "s", by="g", weight="w")
+    assert isinstance(plan, pl.LazyFrame)
+    schema = plan.collect_schema()
+    assert schema.names() == ["attribute", "segment", *SMD_COLUMNS]
+    found = plan.collect(engine=engine)
+    assert found.schema == schema
+    assert_frame_equal(found, wroc.standardized_mean_difference(PAIR, "s", by="g", weight="w"))
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "denominator": ({"denominator": "sd"}, ValueError, "^`denominator` must be one of 'overall', "),
+    "no attribute": ({"by": None}, TypeError, "^`by` must name the groups"),
+    "Boolean score": ({"score": pl.col("s") > 2}, TypeError, "^`score` must be numeric"),
+    "one reference of two attributes": (
+        {"reference": "highest", "by": ["g", "w"]},
+        ValueError,
+        "^`reference` must be 'rest' or map attributes to categories where there are several; f",
+    ),
+    "unknown reference": (
+        {"reference": "z"},
+        pl.exceptions.PolarsError,
+        "^`reference` must be 'rest' or a category of g; found no category 'z'$",
+    ),
+    "negative weights": (
+        {"weight": pl.col("w") - 2},
+        pl.exceptions.PolarsError,
+        "^`weight` must be finite and zero or more",
+    ),
+    "share": ({"min_share": -1}, ValueError, "^`min_share` must lie between 0 and 1"),
+    "level": ({"level": 2}, ValueError, "^`level` must lie"),
+    "weights": ({"weight_type": "x"}, ValueError, "^`weight_type` must be one of"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    arguments, kind, message = REFUSED[name]
+    with pytest.raises(kind, match=message):
+        UNTYPED.standardized_mean_difference(PAIR, **{"score": "s", "by": "g", **arguments})

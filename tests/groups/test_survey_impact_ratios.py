@@ -1,0 +1,159 @@
+"""Impact ratios by the design of a survey."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import polars_wroc as wroc
+from polars_wroc.groups.impact_table import Favourable
+
+THRESHOLD = 0.5
+DESIGN: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+
+
+@pytest.fixture(scope="module")
+def survey() -> pl.DataFrame:
+    """Five strata of four units; rows of one unit are similar, and group c is in few units."""
+    random = np.random.default_rng(1978)
+    rows = 500
+    stratum, unit = random.integers(0, 5, rows), random.integers(0, 4, rows)
+    shared = random.normal(size=(5, 4))[stratum, unit]
+    few = random.choice(list("ab"), rows)
+    group = np.where(unit < 2, random.choice(list("abc"), rows), few)
+    sex = random.choice(["f", "m", "?"], rows, p=[0.45, 0.45, 0.1])
+    frame = pl.DataFrame(
+        {
+            "h": stratum,
+            "c": unit,
+            "s": (random.normal(size=rows) + 0.5 * shared + 0.4 * (group == "a")).round(2),
+            "w": random.lognormal(sigma=0.5, size=rows),
+            "g": group,
+            "sex": sex,
+        }
+    )
+    return frame.with_columns(pl.col("sex").replace("?", None))
+
+
+def rows_of(frame: pl.DataFrame) -> list[Row]:
+    return [Row(h, c, 0, s, w) for h, c, s, w in frame.select("h", "c", "s", "w").iter_rows()]
+
+
+@pytest.mark.parametrize("favourable", ["selected", "rejected"])
+def test_against_the_definition(survey: pl.DataFrame, favourable: Favourable) -> None:
+    units = {row.psu for row in rows_of(survey)}
+    table = wroc.impact_ratios(
+        survey, "s", by="g", threshold=THRESHOLD, favourable=favourable, **DESIGN
+    )
+    groups = {g: rows_of(rows) for (g,), rows in survey.group_by("g")}
+    own: dict[str, tuple[float, float, dict[tuple[int, int], float], int]] = {}
+    for g, rows in groups.items():
+        value, weights, influences = rate_influences(rows, "selection_rate", THRESHOLD)
+        assert value is not None
+        z = totals(rows, influences)
+        kish = sum(weights) ** 2 / sum(w * w for w in weights)
+        size = min(kish, value * (1 - value) / covariance(z, z, units))
+        rate = value if favourable == "selected" else 1 - value
+        own[g] = rate, size, z, degrees_of_freedom(rows, units)
+    best = max(own, key=lambda g: own[g][0])
+    z_joint = float(stats.studentized_range.ppf(0.95, 3, np.inf)) / math.sqrt(2)
+    for row in table.filter(pl.col("segment") != best).iter_rows(named=True):
+        (a, n, za, dfa), (b, m, zb, dfb) = own[row["segment"]], own[best]
+        df = min(dfa, dfb)
+        spreads = covariance(za, za, units) * covariance(zb, zb, units)
+        related = max(-0.95, min(0.95, covariance(za, zb, units) / math.sqrt(spreads)))
+        students = math.sqrt(df * math.expm1((z_joint * (8 * df + 3) / (8 * df + 1)) ** 2 / df))
+        assert row["reference"] == best
+        for name, t in (("", float(stats.t.ppf(0.975, df))), ("_joint", students)):
+            limits = limits_of_ratio(wilson(a, n, t), wilson(b, m, t), related)
+            found = [row[f"impact_ratio{name}_low"], row[f"impact_ratio{name}_high"]]
+            assert found == pytest.approx(limits, rel=1e-6)
+        assert row["p_method"] == "t"
+        assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["z"]), df))
+        one, other = wilson(a, n, abs(row["z"])), wilson(b, m, abs(row["z"]))
+        assert any(end == pytest.approx(1) for end in limits_of_ratio(one, other, related))
+
+
+def wilson(rate: float, size: float, t: float) -> tuple[float, float, float]:
+    extra = t * t / size
+    root = math.sqrt(extra * rate * (1 - rate) + extra**2 / 4)
+    return rate, (rate + extra / 2 - root) / (1 + extra), (rate + extra / 2 + root) / (1 + extra)
+
+
+def limits_of_ratio(
+    one: tuple[float, float, float], other: tuple[float, float, float], related: float
+) -> tuple[float, float]:
+    """Where the limits of ``one - r * other`` by MOVER cross 0, by bisection."""
+
+    def excess(r: float, sign: int) -> float:
+        (a, la, ua), (b, lb, ub) = one, other
+        x, y = (a - la, r * (ub - b)) if sign < 0 else (ua - a, r * (b - lb))
+        return a - r * b + sign * math.sqrt(max(0.0, x * x + y * y - 2 * related * x * y))
+
+    ends = []
+    for sign, start, end in ((-1, 0.0, one[0] / other[0]), (1, one[0] / other[0], 100.0)):
+        low, high = start, end
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle, sign) > 0 else (low, middle)
+        ends.append(low)
+    return ends[0], ends[1]
+
+
+@pytest.mark.parametrize("replicated", [False, True])
+def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: bool) -> None:
+    design = DESIGN
+    if replicated:
+        # Each leaves out the rows of one unit number.
+        weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
+        design = {"weight": "w", "replicate_weights": wroc.ReplicateWeights(weights, "jk1")}
+    options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "reference": "b", **design}
+    found = wroc.impact_ratios(survey, "s", **options)
+    gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options)
+    names = {"selection_rate_ratio": "impact_ratio", "selection_rate_gap_p_value": "p_value"}
+    names |= {f"selection_rate_ratio{end}": f"impact_ratio{end}" for end in ("_low", "_high")}
+    others = pl.col("reference") != pl.col("segment")
+    expected = gaps.rename(names).filter(pl.col("g") != "b")
+    assert_frame_equal(
+        found.filter(others).select(*names.values()), expected.select(*names.values())
+    )
+    metrics = wroc.threshold_metrics(
+        survey, pl.col("s") > 0, "s", by="g", thresholds=THRESHOLD, level=0.95, **design
+    )
+    rates = ["selection_rate", "selection_rate_low", "selection_rate_high"]
+    assert_frame_equal(found.select(rates), metrics.select(rates))
+
+
+def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **DESIGN}
+    both = wroc.impact_ratios(survey, "s", by=["g", "sex"], **options)
+    for name in ("g", "sex"):
+        alone = wroc.impact_ratios(survey, "s", by=name, **options)
+        assert_frame_equal(both.filter(attribute=name), alone)
+    # Rows of unknown sex are in units all the same.
+    crossed = pl.when(pl.col("sex").is_not_null()).then(pl.col("g") + ", " + pl.col("sex"))
+    expected = wroc.impact_ratios(survey, "s", by=crossed.alias("crossed"), **options)
+    found = both.filter(~pl.col("attribute").is_in(["g", "sex"]))
+    assert_frame_equal(found.drop("attribute"), expected.drop("attribute"))
+
+
+def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "weight": "w"}
+    plain = wroc.impact_ratios(survey, "s", **options)
+    census = wroc.impact_ratios(survey, "s", fpc=pl.lit(0.9), strata="h", cluster="c", **options)
+    sample = wroc.impact_ratios(survey, "s", strata="h", cluster="c", **options)
+    assert census["impact_ratio"].to_list() == pytest.approx(plain["impact_ratio"].to_list())
+    narrower = census["impact_ratio_low"] >= sample["impact_ratio_low"]
+    assert narrower.drop_nulls().to_list() == [True, True]
+    lonely = survey.filter((pl.col("h") != 0) | (pl.col("c") == 0))
+    null = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", **options)
+    assert null["impact_ratio_low"].null_count() == null.height
+    known = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", lonely="adjust", **options)
+    assert known["impact_ratio_low"].null_count() == 1
