@@ -195,7 +195,8 @@ def _sums(rows: Rows, weight_type: WeightType) -> pl.LazyFrame:
         },
     )
     ordered = table.sort(rows.keys) if rows.keys else table
-    return ordered.with_row_index(GROUP).with_columns(pl.col(GROUP).cast(pl.Int64))
+    # Each use would ask for some of the sums, and read the rows again.
+    return ordered.with_row_index(GROUP).with_columns(pl.col(GROUP).cast(pl.Int64)).cache()
 
 
 def _start(field: Fields) -> dict[str, pl.Expr]:

@@ -7,7 +7,9 @@ import polars as pl
 
 def bin_edge(number: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
     """Return the upper end of a bin between ``low`` and ``high``; that of number 0 is ``low``."""
-    share = number / bins
+    number = number.cast(pl.Float64)
+    # By a column, since the engine multiplies by the inverse of a constant: 3 / 5 would not be 0.6.
+    share = number / (number * 0 + bins)
     # Not a width times a number, which may overflow and may miss the upper end.
     return low * (1 - share) + high * share
 

@@ -22,7 +22,7 @@ from polars_wroc.plans.steps import Fields, in_columns
 GROUP, VARIABLE, SHARE = "__fit_group", "__fit_variable", "__fit_share"
 # Of the coefficients: the group, and -1 less that once it has converged.
 _TURN = "__fit_turn"
-_STEPS = 20
+_STEPS, _POOLED_STEPS = 20, 10
 _TOLERANCE = 1e-8
 # Bins of rows for a first approximation, per standard deviation.
 _BINS = 256
@@ -148,14 +148,14 @@ def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
     )
     # A group that has converged meets only a row without weight.
     complete = pl.concat([rows.select(GROUP, VARIABLE, SHARE), groups])
-    near = _iterated(_pooled(complete), start)
+    near = _iterated(_pooled(complete), start, _POOLED_STEPS)
     better = {each.intercept: f"{each.intercept}_near" for each in REGRESSIONS}
     better[FREE.slope] = f"{FREE.slope}_near"
     closer = start.join(near, on=GROUP, suffix="_near").with_columns(
         pl.when(pl.col(close).is_finite()).then(close).otherwise(name).alias(name)
         for name, close in better.items()
     )
-    return _iterated(complete, closer.select(GROUP, *COEFFICIENTS))
+    return _iterated(complete, closer.select(GROUP, *COEFFICIENTS), _STEPS)
 
 
 def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -169,10 +169,10 @@ def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.group_by(keys).agg(sums).drop(_BIN, _POSITIVE)
 
 
-def _iterated(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
+def _iterated(rows: pl.LazyFrame, start: pl.LazyFrame, steps: int) -> pl.LazyFrame:
     """Take the steps; coefficients of a regression that has not converged become NaN."""
     state = start.select(pl.col(GROUP).alias(_TURN), *COEFFICIENTS)
-    for _ in range(_STEPS):
+    for _ in range(steps):
         state = _step(rows, state.select(_TURN, *COEFFICIENTS))
     turn = pl.col(_TURN)
     return state.select(

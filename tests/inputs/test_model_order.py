@@ -26,6 +26,8 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "bootstrap_replicates": partial(wroc.bootstrap_replicates, metrics="ks", replicates=3),
     "calibration_curve": wroc.calibration_curve,
     "calibration_error": wroc.calibration_error,
+    "calibration_slope": wroc.calibration_slope,
+    "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
     "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
@@ -50,6 +52,9 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
     "subgroup_auc": wroc.subgroup_auc,
     "score_counts": wroc.score_counts,
+    "score_distribution": lambda frame, label, score, **named: wroc.score_distribution(
+        frame, score, label=label, **named
+    ),
     "score_counts, bins": partial(wroc.score_counts, bins=64),
     "summary": wroc.summary,
     "summary, bins": partial(wroc.summary, bins=64),
