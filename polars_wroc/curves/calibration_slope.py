@@ -34,8 +34,10 @@ from polars_wroc.stats.logistic_fit import (
     FREE,
     GROUP,
     SHARE,
+    SQUARES,
     VARIABLE,
     fitted,
+    prepared,
     with_variances,
 )
 from polars_wroc.stats.proportions import is_exact
@@ -50,7 +52,7 @@ _COLUMNS = (
 _LOGIT, _MEAN, _SD, _LEAST, _MOST = (
     f"__logit{part}" for part in ("", "_mean", "_sd", "_least", "_most")
 )
-_INFINITE, _TOTAL, _SQUARES = "__logit_infinite", "__weight_in_group", "__share_squares"
+_INFINITE, _TOTAL = "__logit_infinite", "__weight_in_group"
 _POSITIVES, _POSITIVES_SQUARES, _NEGATIVES, _NEGATIVES_SQUARES, _EXPECTED = CALIBRATION_SUMS
 # Below it 1 less a float is 1 again, or nearly.
 _LEAST_CLIP = 1e-15
@@ -153,8 +155,8 @@ def calibration_slope(
     sums = _sums(rows, weight_type)
     points = _points(rows, sums)
     fit = fitted(points, in_columns(sums, [_start]).select(GROUP, *COEFFICIENTS))
-    squares = None if weight_type == "frequency" else pl.col(_SQUARES)
-    table = sums.join(with_variances(points, fit, squares), on=GROUP, how="left")
+    found = with_variances(points, fit, robust=weight_type == "probability")
+    table = sums.join(found, on=GROUP, how="left")
     steps: list[Step] = [
         *calibration_steps(IN_THE_LARGE, level),
         observed_expected(level),
@@ -226,10 +228,9 @@ def _points(rows: Rows, sums: pl.LazyFrame) -> pl.LazyFrame:
         GROUP,
         ((pl.col(_LOGIT) - pl.col(_MEAN)) / pl.col(_SD)).fill_null(0.0).alias(VARIABLE),
         (pl.col(WEIGHT) / pl.col(_TOTAL)).alias(SHARE),
-        (rows.signed_squares.abs() / pl.col(_TOTAL) / pl.col(_TOTAL)).alias(_SQUARES),
+        (rows.signed_squares.abs() / pl.col(_TOTAL) / pl.col(_TOTAL)).alias(SQUARES),
     )
-    # Each step reads them. Polars would find out too, but takes half as long again.
-    return points.cache()
+    return prepared(points, sums)
 
 
 def _on_logits(field: Fields, weight_type: WeightType) -> dict[str, pl.Expr]:

@@ -16,17 +16,19 @@ import polars as pl
 
 from polars_wroc.plans.steps import Fields, in_columns
 
-# Of a row: its group, the variable, and its weight, negative in a row of the negative class. The
-# weights of a group add up to about 1, the variable has a mean and a standard deviation of about
-# 0 and 1.
-GROUP, VARIABLE, SHARE = "__fit_group", "__fit_variable", "__fit_share"
+# Of a row: its group, the variable, its weight, negative in a row of the negative class, and its
+# square. The weights of a group add up to about 1, the variable has a mean and a standard deviation
+# of about 0 and 1.
+ROW_COLUMNS = GROUP, VARIABLE, SHARE, SQUARES = tuple(
+    f"__fit_{name}" for name in ("group", "variable", "share", "squares")
+)
 # Of the coefficients: the group, and -1 less that once it has converged.
 _TURN = "__fit_turn"
 _STEPS, _POOLED_STEPS = 20, 10
 _TOLERANCE = 1e-8
 # Bins of rows for a first approximation, per standard deviation.
 _BINS = 256
-_BIN, _POSITIVE = "__fit_bin", "__fit_positive"
+_BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,9 @@ class Regression:
         """Sum weights times residuals, times powers of the variable."""
         return self._sums("gradient", pl.col(SHARE) * error, 1)
 
-    def square_sums(self, squares: pl.Expr, error: pl.Expr) -> dict[str, pl.Expr]:
+    def square_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
         """Sum squared weights times squared residuals, times powers of the variable."""
-        return self._sums("squares", squares * error**2, 2)
+        return self._sums("squares", pl.col(SQUARES) * error**2, 2)
 
     def sum_of(self, kind: str, power: int, field: Fields) -> pl.Expr:
         """Refer to one of these sums."""
@@ -138,24 +140,55 @@ REGRESSIONS = (FREE, FIXED)
 COEFFICIENTS = tuple(name for each in REGRESSIONS for name in (each.intercept, each.slope))
 
 
+def prepared(rows: pl.LazyFrame, groups: pl.LazyFrame) -> pl.LazyFrame:
+    """Add a row without weight to each of the ``groups``, for `fitted` and `with_variances`.
+
+    That is all that a group meets once it has converged. The ``rows`` have `ROW_COLUMNS`.
+    """
+    nothing = {name: pl.lit(0.0) for name in ROW_COLUMNS[1:]}
+    ends = groups.select((-1 - pl.col(GROUP)).alias(GROUP), **nothing)
+    # Each step reads them. Polars would find out too, but takes half as long again.
+    return pl.concat([rows.select(ROW_COLUMNS), ends]).cache()
+
+
 def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
     """Estimate the `COEFFICIENTS` of each group, from those of ``start``.
 
-    ``start`` has each `GROUP` once. Those of `FIXED` other than the intercept stay.
+    ``start`` has each `GROUP` once. Of `FIXED` only the intercept changes.
     """
-    groups = start.select(
-        (-1 - pl.col(GROUP)).alias(GROUP), pl.lit(0.0).alias(VARIABLE), pl.lit(0.0).alias(SHARE)
+    near = _iterated(_pooled(rows), start, _POOLED_STEPS)
+    estimated = (FREE.intercept, FREE.slope, FIXED.intercept)
+    closer = {name: pl.col(f"{name}{_NEAR}") for name in estimated}
+    nearer = start.join(near, on=GROUP, suffix=_NEAR).with_columns(
+        pl.when(value.is_finite()).then(value).otherwise(name).alias(name)
+        for name, value in closer.items()
     )
-    # A group that has converged meets only a row without weight.
-    complete = pl.concat([rows.select(GROUP, VARIABLE, SHARE), groups])
-    near = _iterated(_pooled(complete), start, _POOLED_STEPS)
-    better = {each.intercept: f"{each.intercept}_near" for each in REGRESSIONS}
-    better[FREE.slope] = f"{FREE.slope}_near"
-    closer = start.join(near, on=GROUP, suffix="_near").with_columns(
-        pl.when(pl.col(close).is_finite()).then(close).otherwise(name).alias(name)
-        for name, close in better.items()
+    return _iterated(rows, nearer.select(GROUP, *COEFFICIENTS), _STEPS)
+
+
+def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, *, robust: bool) -> pl.LazyFrame:
+    """Return the coefficients of each group with the variances of the estimated ones.
+
+    ``robust`` ones are those of the sandwich, from `SQUARES`. The others are the inverse of the
+    information, for weights that are numbers of rows, and have to be divided by the weight of the
+    group.
+    """
+    joined = rows.join(fit, on=GROUP, maintain_order="none").with_columns(
+        each.probability_of_other_class().alias(each.error) for each in REGRESSIONS
     )
-    return _iterated(complete, closer.select(GROUP, *COEFFICIENTS), _STEPS)
+    sums: dict[str, pl.Expr] = {name: pl.col(name).first() for name in COEFFICIENTS}
+    for each in REGRESSIONS:
+        sums |= each.hessian_sums(pl.col(each.error))
+        if robust:
+            sums |= each.square_sums(pl.col(each.error))
+    known = {
+        each.variance: pl.when(pl.col(each.intercept).is_finite()).then(
+            each.variance_of(pl.col, robust=robust)
+        )
+        for each in REGRESSIONS
+    }
+    coefficients = (pl.col(name).fill_nan(None) for name in COEFFICIENTS)
+    return joined.group_by(GROUP).agg(**sums).select(GROUP, *coefficients, **known)
 
 
 def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -203,29 +236,3 @@ def _next_turn(field: Fields) -> dict[str, pl.Expr]:
     turn = field(_TURN)
     ended = (field(each.converged) | field(each.intercept).is_nan() for each in REGRESSIONS)
     return {_TURN: pl.when((turn >= 0) & pl.all_horizontal(ended)).then(-1 - turn).otherwise(turn)}
-
-
-def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, squares: pl.Expr | None) -> pl.LazyFrame:
-    """Return the coefficients of each group with the variances of the estimated ones.
-
-    ``squares`` are those of the weights, for the robust sandwich variance. Without them it is the
-    inverse of the information, for weights that are numbers of rows: it then has to be divided by
-    the weight of the group.
-    """
-    joined = rows.join(
-        fit.select(GROUP, *COEFFICIENTS), on=GROUP, maintain_order="none"
-    ).with_columns(each.probability_of_other_class().alias(each.error) for each in REGRESSIONS)
-    sums: dict[str, pl.Expr] = {name: pl.col(name).first() for name in COEFFICIENTS}
-    for each in REGRESSIONS:
-        sums |= each.hessian_sums(pl.col(each.error))
-        if squares is not None:
-            sums |= each.square_sums(squares, pl.col(each.error))
-    summed = joined.group_by(GROUP).agg(**sums)
-    robust = squares is not None
-    known = {
-        each.variance: pl.when(pl.col(each.intercept).is_finite()).then(
-            each.variance_of(pl.col, robust=robust)
-        )
-        for each in REGRESSIONS
-    }
-    return summed.select(GROUP, *(pl.col(name).fill_nan(None) for name in COEFFICIENTS), **known)

@@ -147,6 +147,28 @@ def test_classes_that_overlap_little_have_a_steep_slope(width: float) -> None:
     assert found == pytest.approx(expected, rel=1e-7)
 
 
+def test_a_slope_is_there_unless_the_score_separates_the_classes() -> None:
+    random = np.random.default_rng(1)
+    parts = []
+    for g in range(200):
+        x = random.normal(random.normal(), random.uniform(0.2, 2), random.integers(6, 120))
+        x = x.round(1) if g % 3 == 0 else x
+        slope = np.exp(random.uniform(np.log(0.05), np.log(15)))
+        y = random.random(len(x)) < 1 / (1 + np.exp(-random.normal() - slope * x))
+        parts.append(pl.DataFrame({"g": g, "y": y, "s": 1 / (1 + np.exp(-x))}))
+    table = wroc.calibration_slope(pl.concat(parts), "y", "s", by="g")
+    separated = 0
+    for part, found in zip(parts, table["calibration_slope"], strict=True):
+        y, s = part["y"].to_numpy(), part["s"].to_numpy()
+        ends = [(s[y == each].min(initial=1), s[y == each].max(initial=0)) for each in (0, 1)]
+        if ends[0][1] <= ends[1][0] or ends[1][1] <= ends[0][0]:
+            separated += 1
+            assert found is None
+        else:
+            assert found == pytest.approx(newton(y.astype(float), np.log(s / (1 - s))), rel=1e-7)
+    assert 10 < separated < 60
+
+
 @pytest.mark.parametrize(
     "y",
     [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 1, 1, 1, 1, 1]],
