@@ -87,8 +87,8 @@ class AuditArguments:
             self.level,
             self.method,
             self.weight_type,
-            clustered=survey.given and not survey.stratified,
-            designed=survey.stratified,
+            clustered=survey.given and not survey.more_than_clusters,
+            designed=survey.more_than_clusters,
         )
 
     def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
@@ -185,7 +185,9 @@ def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
 def _shown_survey(survey: SurveyArguments) -> dict[str, Any]:
     columns = {"cluster": survey.cluster, "strata": survey.strata, "fpc": survey.fpc}
     names = {name: None if value is None else _shown(value) for name, value in columns.items()}
-    return {**names, "lonely": survey.lonely}
+    replicates = survey.replicate_weights
+    kind = None if replicates is None else replicates.kind
+    return {**names, "lonely": survey.lonely, "replicate_weights": kind}
 
 
 def _shown(column: IntoColumn) -> str:

@@ -13,6 +13,7 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.named_columns import named_columns
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, RowSource
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_interval import Method
@@ -48,6 +49,7 @@ def audit(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> Audit:
@@ -89,13 +91,13 @@ def audit(
         Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
         ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
         other. Fairness metrics, and the gaps of a survey or of clusters, always use ``"score"``.
-    cluster, strata, fpc, lonely
-        Sampling units, strata and population of a survey: see `summary`. AUCs have the intervals of
-        `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and
-        `fairness`, with their tests, whatever the ``method``. ``reference`` must be neither
-        ``"rest_pooled"`` nor ``"overall_pooled"``. Intervals of calibration are linearised too,
-        that of the calibration in the large from the scores and labels of each unit. Plans compute
-        this, whatever the engine.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. AUCs have the intervals of `summary`; rates, gaps and
+        fairness metrics those of `threshold_metrics`, `group_gaps` and `fairness`, with their
+        tests, whatever the ``method``. ``reference`` must be neither ``"rest_pooled"`` nor
+        ``"overall_pooled"``. Intervals of calibration are linearised too, that of the calibration
+        in the large from the scores and labels of each unit. Plans compute this, whatever the
+        engine.
     bins, tolerance
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
@@ -130,7 +132,7 @@ def audit(
     │ sex       ┆ m       ┆ 2   ┆ 1.0  │
     └───────────┴─────────┴─────┴──────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     asked = AuditArguments(
         label=label,
         score=score,

@@ -24,7 +24,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.inputs.survey_design import SurveyDesign
+from polars_wroc.inputs.survey_design import Design, Replicates, SurveyDesign
 from polars_wroc.plans.by_keys import with_categories
 from polars_wroc.plans.checks import require_one_negative_label
 from polars_wroc.plans.collect import NoBatchesError, batches, collect, collect_all
@@ -57,19 +57,20 @@ class RowReader:
         self._missing: list[MissingRows] = []
         self._complete = self._incomplete = 0
         self._zeros = self._minuses = False
-        self._design: SurveyDesign | None = None
+        self._design: Design | None = None
 
     def table(self) -> pl.DataFrame:
         """Read all rows."""
         design = self._rows.design
-        if design is None:
+        if not isinstance(design, SurveyDesign):
+            self._design = design
             return self._seen(collect(self._columns()))
         # Together, so that the source is read once.
         table, strata = collect_all([self._columns(), design.strata])
         self._design = replace(design, strata=strata.lazy())
         return self._seen(table)
 
-    def design(self) -> SurveyDesign | None:
+    def design(self) -> Design | None:
         """Return the design of the rows, if they have one and are in a `table`."""
         return self._design
 
@@ -96,6 +97,8 @@ class RowReader:
         rows = self._rows
         schema = rows.frame.collect_schema()
         carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
+        if isinstance(rows.design, Replicates):
+            carried += rows.design.columns
         if rows.binned:
             # A bin with one score in each group may have several scores in a segment.
             carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))

@@ -8,6 +8,7 @@ from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.metrics.auc_interval import Method
 from polars_wroc.stats.multiple_tests import Adjust
@@ -30,6 +31,8 @@ class AuditSettings:
     strata: str | None
     fpc: str | None
     lonely: Lonely
+    # Their kind.
+    replicate_weights: ReplicateKind | None
     reference: AuditReferences
     level: float
     adjust: Adjust
@@ -46,12 +49,12 @@ class AuditSettings:
     @property
     def by_design(self) -> bool:
         """Whether gaps and rates have the variances of the design of a survey."""
-        return self.cluster is not None or self.stratified
+        return self.cluster is not None or self.more_than_clusters
 
     @property
-    def stratified(self) -> bool:
+    def more_than_clusters(self) -> bool:
         """Whether the AUCs of segments have these variances too, not those of clusters."""
-        return self.strata is not None or self.fpc is not None
+        return any(value is not None for value in (self.strata, self.fpc, self.replicate_weights))
 
     @property
     def needs_variance(self) -> bool:

@@ -114,7 +114,8 @@ def run_curve(options: argparse.Namespace) -> None:
     level = {"level": options.level, "weight_type": options.weight_type}
     design = sources.design_of(options)
     if design and (options.band or suffix in outputs.TABLE_SUFFIXES):
-        msg = f"--{next(iter(design))} applies to the AUCs in a chart, not to a table or a --band"
+        option = next(iter(design)).replace("_", "-")
+        msg = f"--{option} applies to the AUCs in a chart, not to a table or a --band"
         raise UsageError(msg)
     functions = sources.functions_of(options)
     curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)

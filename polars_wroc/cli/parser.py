@@ -14,6 +14,7 @@ from polars_wroc.curves.bands import BandKind
 from polars_wroc.files import outputs
 from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
@@ -239,6 +240,27 @@ def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
         choices=get_args(Lonely),
         help="what the only sampling unit of a stratum adds to a variance: it is unknown (null, "
         "the default), nothing, or its squared distance from the mean of all units",
+    )
+    parser.add_argument(
+        "--replicate-weights",
+        action="append",
+        metavar="R",
+        help="column of replicate weights, or several as in 'brr*'; repeat for more",
+    )
+    parser.add_argument(
+        "--replicate-kind",
+        # The jackknife in strata needs a factor for each column.
+        choices=[kind for kind in get_args(ReplicateKind) if kind != "jkn"],
+        help="how the replicate weights were made",
+    )
+    parser.add_argument(
+        "--replicate-rho", type=float, metavar="RHO", help="Fay's coefficient, for kind fay"
+    )
+    parser.add_argument(
+        "--replicate-df",
+        type=int,
+        metavar="DF",
+        help="degrees of freedom of the design: sampling units less strata",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.cli.parser import UsageError
@@ -22,6 +24,7 @@ from polars_wroc.files.messages import first_line, without_credentials
 from polars_wroc.inputs import values
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.namespaces.counts import Counts
@@ -42,7 +45,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "roc_curve": roc_curve,
 }
 # Options about columns of rows.
-_DESIGN = ("cluster", "strata", "fpc", "lonely")
+_UNITS = ("cluster", "strata", "fpc", "lonely")
+_REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
+_DESIGN = (*_UNITS, *_REPLICATES)
 _COLUMNS = ("label", "score", "weight", "pos_label", *_DESIGN)
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
@@ -74,10 +79,27 @@ def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., 
     return lambda name: partial(_FUNCTIONS[name], **arguments)
 
 
-def design_of(options: argparse.Namespace) -> dict[str, str]:
-    """Return the options about the design of a survey that are given."""
-    given = {name: getattr(options, name) for name in _DESIGN}
+def design_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments about the design of a survey that are given."""
+    given = {name: getattr(options, name) for name in _UNITS}
+    given["replicate_weights"] = _replicate_weights(options)
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _replicate_weights(options: argparse.Namespace) -> ReplicateWeights | None:
+    names, kind, *others = (getattr(options, name) for name in _REPLICATES)
+    if (names is None) != (kind is None) or (names is None and others != [None, None]):
+        msg = "--replicate-weights and --replicate-kind must be given together"
+        raise UsageError(msg)
+    if names is None:
+        return None
+    columns = [_matching(name) if "*" in name else name for name in names]
+    return ReplicateWeights(columns, kind, rho=options.replicate_rho, df=options.replicate_df)
+
+
+def _matching(pattern: str) -> pl.Expr:
+    """Select the columns whose names match a pattern, in which * is any text."""
+    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
 
 
 def known_rows(options: argparse.Namespace) -> int:
@@ -99,7 +121,7 @@ def _without_spilling(
         msg = (
             f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
             f"Polars may hang; found {rows:,}: unset it, or pass --bins "
-            "(`auc` without --cluster, --strata and --fpc needs neither)"
+            "(`auc` without a design of a survey needs neither)"
         )
         raise ValueError(msg)
     named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}

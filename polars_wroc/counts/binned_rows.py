@@ -22,6 +22,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
 from polars_wroc.inputs.missing import MISSING_MARKS
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.survey_design import refuse_design
 from polars_wroc.plans.by_keys import aggregate, join_on_keys
 
 # The proportion of pairs that may stay within bins, and that of each bin.
@@ -38,16 +39,10 @@ def pool_in_bins(
     if not binning:
         return rows
     bins_by = arguments.named(arguments.given(bins=binning.bins, tolerance=binning.tolerance))
-    if rows.replicates is not None:
-        msg = f"`replicate_weights` must be None with `bins` or `tolerance`; found {bins_by}"
-        raise ValueError(msg)
+    if rows.design is not None:
+        refuse_design(rows.design.given, f"with {bins_by}, which keeps no single rows")
     if CLUSTER in rows.frame.collect_schema():
-        names = ["cluster"] if rows.design is None else rows.design.given
-        msg = (
-            "`cluster`, `strata` and `fpc` must be None with `bins` or `tolerance`, which keep no "
-            f"single rows; found {arguments.named(names)} with {bins_by}"
-        )
-        raise ValueError(msg)
+        refuse_design(["cluster"], f"with {bins_by}, which keeps no single rows")
     # Rows that miss different values are not pooled: they are still to be counted.
     marks = [MISSING_MARKS] if MISSING_MARKS in rows.frame.collect_schema() else []
     marked = rows.regrouped([*rows.group_keys, *marks])

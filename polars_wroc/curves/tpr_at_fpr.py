@@ -15,6 +15,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_bounds import with_corners
@@ -39,6 +40,7 @@ def tpr_at_fpr(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Weighted true positive rate at given false positive rates, with confidence intervals.
 
@@ -55,10 +57,10 @@ def tpr_at_fpr(
         One or several false positive rates from 0 to 1.
     level, weight_type
         Confidence level, and meaning of the weights: see `roc_auc_ci`.
-    cluster, strata, fpc, lonely
-        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
-        there is one stratum. The interval then uses the variances of both rates by the design, at
-        the nearest threshold, and Student's t. Not with ``bins`` or ``tolerance``.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. The
+        interval then uses the variances of both rates by the design, at the nearest threshold, and
+        Student's t. Not with ``bins`` or ``tolerance``.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def tpr_at_fpr(
     │ 0.5 ┆ 1.0 │
     └─────┴─────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     band = Band("pointwise", level, weight_type, designed=survey.given)
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
     binning = Binning(bins, tolerance)
@@ -132,6 +134,7 @@ def fpr_at_tpr(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Weighted false positive rate at given true positive rates, with confidence intervals.
 
@@ -144,7 +147,7 @@ def fpr_at_tpr(
         As for `tpr_at_fpr`.
     tpr
         One or several true positive rates from 0 to 1.
-    cluster, strata, fpc, lonely
+    cluster, strata, fpc, lonely, replicate_weights
         As for `tpr_at_fpr`.
 
     Returns
@@ -177,7 +180,7 @@ def fpr_at_tpr(
     │ 0.9 ┆ 0.5 │
     └─────┴─────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     band = Band("pointwise", level, weight_type, designed=survey.given)
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
     binning = Binning(bins, tolerance)

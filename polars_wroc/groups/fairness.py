@@ -10,6 +10,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_interval import IntervalOptions
@@ -39,6 +40,7 @@ def fairness(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Weighted fairness metrics: the largest difference and smallest ratio between groups.
 
@@ -61,10 +63,9 @@ def fairness(
         With more groups than this ``max_abroca`` is null: its time and memory grow with the
         number of rows times the number of groups, those of all other metrics with the number of
         rows.
-    cluster, strata, fpc, lonely
-        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
-        there is one stratum. All limits and tests then use the variances of the design and its
-        degrees of freedom.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. All
+        limits and tests then use the variances of the design and its degrees of freedom.
 
     Returns
     -------
@@ -152,7 +153,7 @@ def fairness(
     limit = arguments.number("threshold", threshold) + 0.0
     least = arguments.whole_number("min_rows", min_rows, low=0)
     within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
     require_texts(rows)

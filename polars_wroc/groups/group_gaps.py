@@ -13,6 +13,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.plans.collect import FrameT, like_input
@@ -41,6 +42,7 @@ def group_gaps(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Test how the weighted AUC and rates of each group differ from those of a reference.
 
@@ -90,15 +92,16 @@ def group_gaps(
         are strata; null is one of them. A group is compared with its reference within each
         stratum, and the differences are averaged, so that gaps that come from the strata alone
         vanish. ``reference`` must be ``"rest"``, ``"best"`` (by the AUC without strata) or a
-        group, ``method`` ``"score"``, and ``cluster``, ``strata`` and ``fpc`` None. Plans compute
-        this, whatever the engine.
-    cluster, strata, fpc, lonely
-        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
-        there is one stratum. Intervals and tests of all gaps then use the variances of the design,
-        with the correlation of groups that share units, and Student's t; each p-value belongs to
-        the level at which the interval just excludes 0. Degrees of freedom are those of `summary`
-        for the group or for its reference, whichever has fewer. ``method`` must be ``"score"``,
-        ``reference`` neither ``"rest_pooled"`` nor ``"overall_pooled"``, and ``within`` None.
+        group, ``method`` ``"score"``, and no survey design given. Plans compute this, whatever
+        the engine.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum.
+        Intervals and tests of all gaps then use the variances of the design, with the correlation
+        of groups that share units, and Student's t; each p-value belongs to the level at which the
+        interval just excludes 0. Degrees of freedom are those of `summary` for the group or for its
+        reference, whichever has fewer. ``method`` must be ``"score"``, ``reference`` neither
+        ``"rest_pooled"`` nor ``"overall_pooled"``, and ``within`` None. With replicate weights the
+        pairs of a reference keep the weights that the full sample gives them.
 
     Returns
     -------
@@ -204,13 +207,13 @@ def group_gaps(
     limit = None if threshold is None else arguments.number("threshold", threshold) + 0.0
     columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
     columns += verdict_columns(rates=limit is not None)
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
     by_strata: list[str] = []
     if within is None:
         rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
     else:
-        survey.require_none("within")
+        survey.require_none("with `within`")
         check_within(reference, method)
         columns += within_columns(rates=limit is not None)
         rows, by_strata = read_rows_within(frame, label, score, weight, by, pos_label, within)

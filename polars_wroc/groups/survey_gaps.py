@@ -15,18 +15,13 @@ import polars as pl
 from polars_wroc.groups.references import Reference, UnitWeights, other_name
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.inputs.survey_design import SurveyDesign
+from polars_wroc.inputs.survey_design import Design, Replicates
 from polars_wroc.metrics.auc_design import AUC_INFLUENCE, auc_influences
 from polars_wroc.plans.by_keys import aggregate, join_on_keys
 from polars_wroc.plans.collect import collect
-from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.plans.steps import Fields
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.design_variance import (
-    DESIGN_DF,
-    degrees_of_freedom,
-    linear_variances,
-    several_units,
-)
+from polars_wroc.stats.design_variance import linear_variances, smaller_df
 from polars_wroc.stats.differences import credible_correlation
 from polars_wroc.thresholds.rate_design import rate_influence, rate_influences, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -56,7 +51,7 @@ class SurveyGaps:
     """The influences of units on AUCs, and their cells if there are thresholds."""
 
     keys: Sequence[str]
-    design: SurveyDesign
+    design: Design
     influences: pl.LazyFrame
     cells: pl.LazyFrame | None
     # Whether the rest is computed at once, so that the same rows give the same bits each time.
@@ -65,6 +60,8 @@ class SurveyGaps:
     @property
     def df(self) -> int:
         """Degrees of freedom of the design, computed."""
+        if isinstance(self.design, Replicates):
+            return self.design.df
         return int(collect(self.design.strata.select(self.design.df)).item())
 
     def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
@@ -81,22 +78,20 @@ class SurveyGaps:
         weights, within = reference.auc_weights(), reference.partition_keys
         both = self._with_reference(self.influences, table, within, weights, [AUC_INFLUENCE])
         variances = self._variances(both, {AUC: AUC_INFLUENCE})
-        return join_on_keys(variances, self._degrees_of_freedom(both), self.keys)
+        df = smaller_df(both, self.keys, self.design, (_PRESENT, _OTHER_PRESENT))
+        return join_on_keys(variances, df, self.keys)
 
     def _rate_variances(
         self, cells: pl.LazyFrame, table: pl.LazyFrame, reference: Reference
     ) -> pl.LazyFrame:
         weights, within = reference.row_weights(), reference.partition_keys
         both = self._with_reference(cells, table, within, weights, CELLS)
-        steps = [
-            step
-            for name in (str, other_name)
-            for step in rate_influences(GAP_RATES, self.keys, name)
-        ]
+        columns = rate_influences(GAP_RATES, self.keys, self.design)
+        columns |= rate_influences(GAP_RATES, self.keys, self.design, other_name)
         renamed = {
             rate_influence(other_name(rate)): other_name(rate_influence(rate)) for rate in GAP_RATES
         }
-        influences = in_columns(both, steps).rename(renamed)
+        influences = both.with_columns(**columns).rename(renamed)
         return self._variances(influences, {rate: rate_influence(rate) for rate in GAP_RATES})
 
     def _with_reference(
@@ -115,15 +110,19 @@ class SurveyGaps:
         # In the order of the units, so that sums over groups have the same bits each time.
         weighted = join_on_keys(own, groups, keys)
         given = pl.col(_GIVEN).fill_null(0.0)
-        # Units in which the reference has no rows have sums of 0.
-        sums = {name: pl.when(given > 0).then(given * pl.col(name)).sum() for name in values}
+        # Units in which the reference has no rows have sums of 0; null is what is unknown of one.
+        sums = {name: _sum_unless_null(given * pl.col(name), given > 0) for name in values}
         sums[_PRESENT] = (given > 0).sum().cast(pl.Int64)
         of_all = aggregate(
             weighted, [*within, *unit], {f"{name}{_ALL}": value for name, value in sums.items()}
         )
         pairs = join_on_keys(groups, of_all, within, how="inner", maintain_order="none")
         both = join_on_keys(pairs, own, [*keys, *unit], maintain_order="none")
-        both = both.with_columns(pl.col(*values, _PRESENT).fill_null(0))
+        absent = pl.col(_PRESENT).is_null()
+        both = both.with_columns(
+            pl.when(absent).then(0).otherwise(pl.col(name)).alias(name)
+            for name in (*values, _PRESENT)
+        )
         others = {
             other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
             / pl.col(_TOTAL)
@@ -134,21 +133,6 @@ class SurveyGaps:
         present = pl.any_horizontal(pl.col(_PRESENT, _OTHER_PRESENT) > 0)
         ordered = both.with_columns(**others).filter(present).sort([*keys, *unit])
         return collect(ordered, reproducible=True).lazy() if self.at_once else ordered
-
-    def _degrees_of_freedom(self, both: pl.LazyFrame) -> pl.LazyFrame:
-        """Count those of each gap: the fewer of the group's and the reference's.
-
-        Null where one of them has rows in a single unit.
-        """
-        sides = _PRESENT, _OTHER_PRESENT
-        units = {side: (pl.col(side) > 0).sum().cast(pl.Int64) for side in sides}
-        of_strata = aggregate(both, [*self.keys, STRATUM], units)
-        of_strata = join_on_keys(of_strata, self.design.strata, [STRATUM])
-        free = {side: degrees_of_freedom(side) for side in sides}
-        known = {f"{side}_known": several_units(side) for side in sides}
-        smaller = pl.when(pl.all_horizontal(*known)).then(pl.min_horizontal(*sides))
-        counted = aggregate(of_strata, self.keys, free | known)
-        return counted.select(*self.keys, smaller.alias(DESIGN_DF))
 
     def _variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
         """Return the variances of metrics, each named with the influence on it."""
@@ -168,6 +152,11 @@ def survey_gaps(rows: Rows, placed: pl.LazyFrame, thresholds: pl.LazyFrame | Non
     if thresholds is not None:
         cells = unit_cells(rows, thresholds, rows.keys)
     return SurveyGaps(rows.keys, rows.design, auc_influences(placed, rows), cells)
+
+
+def _sum_unless_null(value: pl.Expr, wanted: pl.Expr) -> pl.Expr:
+    unknown = (wanted & value.is_null()).any()
+    return pl.when(~unknown).then(pl.when(wanted).then(value).sum())
 
 
 def _covariance(metric: str) -> str:

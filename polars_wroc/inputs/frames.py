@@ -27,11 +27,10 @@ from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.missing import MissingRows, has_no_score, missing_marks
 from polars_wroc.inputs.named_columns import named_columns, one_zero, typed_column
 from polars_wroc.inputs.names import MODEL, internal_keys
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
-from polars_wroc.inputs.rows import IntoColumns, Replicates, Rows, RowSource
-from polars_wroc.inputs.sampled_columns import replicate_columns, unit_columns
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
+from polars_wroc.inputs.sampled_columns import replicate_columns, replicates_of, unit_columns
 from polars_wroc.inputs.score_types import in_one_type, precision
-from polars_wroc.inputs.survey_design import SurveyArguments, SurveyDesign, with_design
+from polars_wroc.inputs.survey_design import Design, Replicates, SurveyArguments, with_design
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import compiled_when
 
@@ -52,7 +51,6 @@ def read_rows(
     *,
     cluster: IntoColumn | None = None,
     survey: SurveyArguments | None = None,
-    replicate_weights: ReplicateWeights | None = None,
     each_a_cluster: bool = False,
     mark_missing: bool = False,
 ) -> Rows:
@@ -65,7 +63,7 @@ def read_rows(
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else _named_keys(by, frame.groups))
-    columns = _read(frame, label, score, weight, by, cluster, survey, replicate_weights)
+    columns = _read(frame, label, score, weight, by, cluster, survey)
     if each_a_cluster:
         columns = _numbered(columns)
     selected, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
@@ -94,9 +92,8 @@ def read_rows(
         keys,
         [MODEL] if columns.several else [],
         names=columns.keys,
-        compiled=None if columns.design or columns.replicates else compiled_when(frame),
+        compiled=None if columns.design else compiled_when(frame),
         design=columns.design,
-        replicates=columns.replicates,
     )
 
 
@@ -207,8 +204,7 @@ class _Columns(NamedTuple):
     scores: list[Typed]
     weight: Typed | None
     clustered: bool
-    design: SurveyDesign | None
-    replicates: Replicates | None
+    design: Design | None
 
 
 def _read(
@@ -219,7 +215,6 @@ def _read(
     by: IntoColumns | None,
     cluster: IntoColumn | None,
     survey: SurveyArguments | None = None,
-    replicate_weights: ReplicateWeights | None = None,
 ) -> _Columns:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         kind = type(frame)
@@ -241,11 +236,10 @@ def _read(
     if weight is not None:
         named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
     named |= unit_columns(lazy, survey or SurveyArguments(cluster))
-    replicates = None
-    if replicate_weights is not None:
-        of_replicates = replicate_columns(lazy, replicate_weights)
-        replicates = replicate_weights.replicates([*of_replicates])
-        replicates = replicates._replace(shown=[typed.shown for typed in of_replicates.values()])
+    design: Design | None = None
+    if survey is not None and survey.replicate_weights is not None:
+        of_replicates = replicate_columns(lazy, survey.replicate_weights)
+        design = replicates_of(survey.replicate_weights, of_replicates)
         named |= of_replicates
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
@@ -253,8 +247,10 @@ def _read(
         *(groups[name].alias(key) for key, name in keys.items()),
         *(typed.column.alias(name) for name, typed in named.items()),
     )
-    design = None
-    if survey is not None:
+    if design is not None:
+        # The source is read once for the estimate and its replicates.
+        selected = selected.cache()
+    elif survey is not None:
         # Before any row is left out.
         selected, design = with_design(selected, survey.lonely)
     if weight is not None and _may_be_zero(frame, named[ROW_WEIGHT]):
@@ -269,9 +265,8 @@ def _read(
         label=named[LABEL],
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
-        clustered=cluster is not None or design is not None,
+        clustered=CLUSTER in selected.collect_schema(),
         design=design,
-        replicates=replicates,
     )
 
 
@@ -301,10 +296,10 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
         carried.append(seen.zero_label.alias(ZERO_LABEL))
     if columns.clustered:
         carried.append(pl.col(CLUSTER))
-    if columns.design is not None:
+    if isinstance(columns.design, Replicates):
+        carried += [pl.col(name) for name in columns.design.columns]
+    elif columns.design is not None:
         carried.append(pl.col(STRATUM))
-    if columns.replicates is not None:
-        carried += [pl.col(name) for name in columns.replicates.columns]
     return carried
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.rows import IntoColumns, Replicates
+from polars_wroc.inputs.columns import IntoColumn
 
 ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
 
@@ -53,7 +53,7 @@ class ReplicateWeights:
     0.3
     """
 
-    columns: IntoColumns
+    columns: IntoColumn | Sequence[IntoColumn]
     kind: ReplicateKind
     rho: float | None = None
     scale: float | None = None
@@ -82,27 +82,30 @@ class ReplicateWeights:
         if self.df is not None:
             arguments.whole_number("df", self.df, low=1)
 
-    def replicates(self, columns: Sequence[str]) -> Replicates:
-        """Say how to combine the estimates of these columns of weights."""
-        count = len(columns)
+    def factors(self, count: int) -> list[float]:
+        """Return what the squared difference of each of so many replicates is multiplied by."""
         if count < 2:  # noqa: PLR2004  (one has no variance)
             msg = f"`columns` must hold two or more replicate weights; found {count}"
             raise ValueError(msg)
-        factors = [1.0] * count if self.rscales is None else [float(each) for each in self.rscales]
-        if len(factors) != count:
-            msg = f"`rscales` must have one number for each of {count} replicates; found {factors}"
+        rscales = self._rscales(count)
+        if len(rscales) != count:
+            msg = f"`rscales` must have one number for each of {count} replicates; found {rscales}"
             raise ValueError(msg)
         scale = self._scale(count) if self.scale is None else self.scale
-        return Replicates(columns, [scale * factor for factor in factors], self._df(factors))
+        return [scale * factor for factor in rscales]
 
-    def _scale(self, count: int) -> float:
-        scales: dict[ReplicateKind, float] = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
-        return scales.get(self.kind, 1 / (count * (1 - (self.rho or 0.0)) ** 2))
-
-    def _df(self, factors: Sequence[float]) -> int:
+    def degrees_of_freedom(self, count: int) -> int:
+        """Return those of the design with so many replicates."""
         if self.df is not None:
             return self.df
         if self.kind == "jkn":
             # In each stratum 1 less the factors add up to 1.
-            return max(round(sum(factors)), 1)
-        return len(factors) - (0 if self.kind == "jk2" else 1)
+            return max(round(sum(self._rscales(count))), 1)
+        return count - (0 if self.kind == "jk2" else 1)
+
+    def _rscales(self, count: int) -> list[float]:
+        return [1.0] * count if self.rscales is None else [float(each) for each in self.rscales]
+
+    def _scale(self, count: int) -> float:
+        scales: dict[ReplicateKind, float] = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
+        return scales.get(self.kind, 1 / (count * (1 - (self.rho or 0.0)) ** 2))

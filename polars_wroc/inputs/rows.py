@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
@@ -21,22 +21,12 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     Observations,
 )
-from polars_wroc.inputs.survey_design import SurveyDesign
+from polars_wroc.inputs.survey_design import Design
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.checks import probability, require_at_collect
 from polars_wroc.plans.engine import When
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
-
-
-class Replicates(NamedTuple):
-    """Columns of checked rows with replicate weights, their factors and degrees of freedom."""
-
-    columns: Sequence[str]
-    factors: Sequence[float]
-    df: int
-    # What messages call the columns.
-    shown: Sequence[str] = ()
 
 
 class RowSource(ABC):
@@ -89,10 +79,8 @@ class Rows:
     names: Mapping[str, str] = field(default_factory=dict)
     # When the compiled engine computes sums over these rows; None if plans do.
     compiled: When | None = None
-    # How the rows were sampled, if they have the columns `STRATUM` and `CLUSTER`.
-    design: SurveyDesign | None = None
-    # Their replicate weights, which they have columns of.
-    replicates: Replicates | None = None
+    # How they were sampled: they have the columns `STRATUM` and `CLUSTER`, or replicate weights.
+    design: Design | None = None
 
     @property
     def group_keys(self) -> list[str]:

@@ -1,15 +1,16 @@
-"""The design of a sample survey: strata, sampling units and the sampled share of the population."""
+"""The design of a sample survey: strata and sampling units, or replicate weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.plans.checks import require_at_collect
 
 Lonely: TypeAlias = Literal["null", "certainty", "adjust"]
@@ -26,12 +27,16 @@ UNITS, FRACTION = "__units", "__fraction"
 
 @dataclass(frozen=True)
 class SurveyArguments:
-    """How the rows were sampled, as the caller says; without ``cluster`` each row is a unit."""
+    """How the rows were sampled, as the caller says.
+
+    Without ``cluster`` and ``replicate_weights`` each row is a sampling unit.
+    """
 
     cluster: IntoColumn | None = None
     strata: IntoColumn | None = None
     fpc: IntoColumn | None = None
     lonely: Lonely = "null"
+    replicate_weights: ReplicateWeights | None = None
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
@@ -39,30 +44,40 @@ class SurveyArguments:
         if self.lonely != "null" and self.strata is None:
             msg = f"`lonely` must be 'null' without `strata`; found {self.lonely!r}"
             raise ValueError(msg)
+        if self.replicate_weights is not None:
+            if not isinstance(self.replicate_weights, ReplicateWeights):
+                rule = "be an object of class ReplicateWeights"
+                arguments.reject_type("replicate_weights", rule, self.replicate_weights)
+            if others := [name for name in self.names if name != "replicate_weights"]:
+                msg = (
+                    "`cluster`, `strata` and `fpc` must be None with `replicate_weights`; "
+                    f"found {arguments.named(others)}"
+                )
+                raise ValueError(msg)
 
-    def require_none(self, argument: str) -> None:
-        """Raise where a design is given with an argument that must not come with one."""
-        if self.given:
-            msg = (
-                f"`cluster`, `strata` and `fpc` must be None with `{argument}`; "
-                f"found {arguments.named(self.names)}"
-            )
-            raise ValueError(msg)
+    def require_none(self, why: str) -> None:
+        """Raise where a design is given with something that must not come with one."""
+        refuse_design(self.names, why)
 
     @property
     def names(self) -> list[str]:
         """The names of the columns' arguments that are given."""
-        return arguments.given(cluster=self.cluster, strata=self.strata, fpc=self.fpc)
+        return arguments.given(
+            cluster=self.cluster,
+            strata=self.strata,
+            fpc=self.fpc,
+            replicate_weights=self.replicate_weights,
+        )
 
     @property
     def given(self) -> bool:
         """Whether anything is known."""
-        return self.cluster is not None or self.stratified
+        return bool(self.names)
 
     @property
-    def stratified(self) -> bool:
+    def more_than_clusters(self) -> bool:
         """Whether more is known than which rows are in the same cluster."""
-        return self.strata is not None or self.fpc is not None
+        return self.names not in ([], ["cluster"])
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,34 @@ class SurveyDesign:
     def df(self) -> pl.Expr:
         """Degrees of freedom, as an aggregate of ``strata``: units less strata."""
         return pl.col(UNITS).sum() - pl.len()
+
+
+class Replicates(NamedTuple):
+    """Columns of checked rows with replicate weights, their factors and degrees of freedom.
+
+    Each replicate takes the part of a sampling unit, by its number from 1 in `CLUSTER`. Number 0
+    has the full weights.
+    """
+
+    columns: Sequence[str]
+    factors: Sequence[float]
+    df: int
+    # What messages call the columns.
+    shown: Sequence[str]
+    given: Sequence[str] = ("replicate_weights",)
+
+
+Design: TypeAlias = SurveyDesign | Replicates
+
+
+def refuse_design(given: Sequence[str], why: str) -> None:
+    """Raise where arguments of a design are given."""
+    if given:
+        msg = (
+            f"`cluster`, `strata`, `fpc` and `replicate_weights` must be None {why}; "
+            f"found {arguments.named(given)}"
+        )
+        raise ValueError(msg)
 
 
 def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:

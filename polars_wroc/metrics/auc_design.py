@@ -1,4 +1,4 @@
-"""Variance of the AUC by the design of a survey, from the totals of its sampling units."""
+"""Variance of the AUC by the design of a survey, from its sampling units or replicates."""
 
 from __future__ import annotations
 
@@ -6,40 +6,21 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.inputs.survey_design import SurveyDesign
-from polars_wroc.metrics.replicate_variance import UNKNOWN, replicate_variances
+from polars_wroc.inputs.survey_design import Design, Replicates
+from polars_wroc.metrics.replicate_aucs import replicate_influences
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.placements import Placements, row_curve
-from polars_wroc.stats.design_variance import (
-    DESIGN_DF,
-    LONELY,
-    linear_variances,
-    residual,
-    unit_totals,
-)
+from polars_wroc.stats.design_variance import linear_variances, residual, unit_totals
 
 # The influence of a unit on the AUC, and the variance of the AUC of a segment.
 AUC_INFLUENCE, AUC_VARIANCE = "__auc_influence", "__design_variance"
-DESIGN_NOTE = "__design_note"
-
-
-def with_auc_variances(sums: pl.LazyFrame, placed: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Add `AUC_VARIANCE` and degrees of freedom to the sums of each segment of placed rows.
-
-    And `DESIGN_NOTE`, why there is no variance.
-    """
-    if rows.design is not None:
-        return with_variances_of(sums, auc_influences(placed, rows), rows.keys, rows.design)
-    variances = replicate_variances(rows, AUC_VARIANCE)
-    unknown = pl.format("{} replicates have one class only", UNKNOWN)
-    note = pl.when(pl.col(UNKNOWN) > 0).then(unknown)
-    return join_on_keys(sums, variances.with_columns(note.alias(DESIGN_NOTE)), rows.keys)
 
 
 def with_variances_of(
-    sums: pl.LazyFrame, influences: pl.LazyFrame, keys: Sequence[str], design: SurveyDesign
+    sums: pl.LazyFrame, influences: pl.LazyFrame, keys: Sequence[str], design: Design
 ) -> pl.LazyFrame:
     """Add `AUC_VARIANCE`, its degrees of freedom and `DESIGN_NOTE` by the design of a survey.
 
@@ -47,14 +28,13 @@ def with_variances_of(
     """
     pair = AUC_INFLUENCE, AUC_INFLUENCE
     variances = linear_variances(influences, keys, design, {AUC_VARIANCE: pair})
-    # The first of them that applies; where the variance is known none does.
-    single = pl.when(pl.col(DESIGN_DF).is_null()).then(pl.lit("all rows are in one sampling unit"))
-    note = single.when(LONELY).then(pl.lit("a stratum has one sampling unit"))
-    return join_on_keys(sums, variances.with_columns(note.alias(DESIGN_NOTE)), keys)
+    return join_on_keys(sums, variances, keys)
 
 
 def auc_influences(placed: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     """Compute the influence on the AUC of each segment of the units that have rows of it."""
+    if isinstance(rows.design, Replicates):
+        return replicate_influences(rows, rows.design, {AUC_INFLUENCE: SCORE})
     return unit_influences(placed, rows.keys, {AUC_INFLUENCE: row_curve().placements})
 
 

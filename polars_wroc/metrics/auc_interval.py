@@ -16,7 +16,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import formulas
-from polars_wroc.metrics.auc_design import AUC_VARIANCE, DESIGN_NOTE
+from polars_wroc.metrics.auc_design import AUC_VARIANCE
 from polars_wroc.metrics.auc_variance import Variance, units_of
 from polars_wroc.metrics.interval_reliability import Reliability, unknown_reliability
 from polars_wroc.metrics.newcombe_interval import (
@@ -34,7 +34,13 @@ from polars_wroc.ranking.placements import (
     RowCurve,
 )
 from polars_wroc.ranking.walk_sums import walked_one_minus_auc
-from polars_wroc.stats.design_variance import DESIGN_DF, SEGMENT_DF, design_df, design_effect
+from polars_wroc.stats.design_variance import (
+    DESIGN_DF,
+    DESIGN_NOTE,
+    SEGMENT_DF,
+    design_df,
+    design_effect,
+)
 from polars_wroc.stats.differences import Limits
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import logit_limits

@@ -13,6 +13,7 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_paired_rows
 from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_variance import units_of
@@ -54,6 +55,7 @@ def compare(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Compare the weighted AUCs of two or more scores on the same rows, per group.
 
@@ -83,10 +85,10 @@ def compare(
     max_pairs
         Raise for more pairs of scores than this: time and memory grow with their number. The
         default allows 100 scores.
-    strata, fpc, lonely
-        Strata and population of a survey: see `summary`. With these, and for ``"score"`` with
-        ``cluster`` alone, variances are those of the design, and intervals and tests use Student's
-        t; ``z`` is then a t statistic.
+    strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With these, and for ``"score"`` with ``cluster``
+        alone, variances are those of the design, and intervals and tests use Student's t; ``z`` is
+        then a t statistic.
 
     Returns
     -------
@@ -156,8 +158,8 @@ def compare(
     """
     check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
-    designed = survey.stratified or (survey.given and method == "score")
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    designed = survey.more_than_clusters or (survey.given and method == "score")
     clustered = survey.given and not designed
     test = paired_test(method, units_of(weight_type, clustered=clustered), designed=designed)
     rows, models = read_paired_rows(
@@ -175,7 +177,7 @@ def compare(
     sums = reduce_placements(
         rows,
         placement_columns(len(models)),
-        partial(sums_of_pairs, pairs=pairs, design=rows.design),
+        partial(sums_of_pairs, pairs=pairs, rows=rows),
     )
     table = in_columns(sums, test.steps)
     named = table.with_columns(**_names_and_aucs(models), **test.result(level))

@@ -9,10 +9,11 @@ import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.frames import score_column
-from polars_wroc.inputs.rows import class_weights
-from polars_wroc.inputs.survey_design import SurveyDesign
+from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.inputs.survey_design import Design, Replicates
 from polars_wroc.metrics.auc_design import unit_influences
 from polars_wroc.metrics.paired_tests import DESIGN, ONE_MINUS, DelongTest
+from polars_wroc.metrics.replicate_aucs import replicate_influences
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.curve import if_both_classes
@@ -95,21 +96,17 @@ def placement_columns(models: int) -> dict[str, dict[str, pl.Expr]]:
     return {score_column(model): {_placement(model): of_row} for model in range(models)}
 
 
-def sums_of_pairs(
-    placed: PlacedRows, pairs: Sequence[Pair], design: SurveyDesign | None
-) -> pl.LazyFrame:
-    """Return a row per group and pair, with the columns that the test of the pairs needs."""
+def sums_of_pairs(placed: PlacedRows, pairs: Sequence[Pair], rows: Rows) -> pl.LazyFrame:
+    """Return a row per group and pair of placed rows, with the columns that the tests need."""
     batches = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
-    if len(batches) > 1 or design is not None:
+    if len(batches) > 1 or rows.design is not None:
         # Computed once for all that use it. No filter is pushed down through a cache.
         placed = replace(placed, frame=placed.frame.cache())
     # Not in parallel, which would hold the columns of all batches in memory.
-    return pl.concat([_sums_of_batch(placed, batch, design) for batch in batches], parallel=False)
+    return pl.concat([_sums_of_batch(placed, batch, rows) for batch in batches], parallel=False)
 
 
-def _sums_of_batch(
-    placed: PlacedRows, pairs: Sequence[Pair], design: SurveyDesign | None
-) -> pl.LazyFrame:
+def _sums_of_batch(placed: PlacedRows, pairs: Sequence[Pair], rows: Rows) -> pl.LazyFrame:
     """Return a row per group and pair: 1 - AUC of both models, and sums of placement values."""
     test = pairs[0].test
     if test.units == "cluster":
@@ -130,25 +127,30 @@ def _sums_of_batch(
         sums |= test.model_sums(model, _placements(placement))
     sums |= {pair.name: pair.sums() for pair in pairs}
     table = placed.aggregate(sums)
-    if design is not None:
-        table = join_on_keys(table, _variances(placed, pairs, design), placed.keys)
+    if rows.design is not None:
+        table = join_on_keys(table, _variances(placed, pairs, rows, rows.design), placed.keys)
     listed = pl.concat_list(pair.as_row() for pair in pairs).alias(_PAIR)
     reduced = table.select(*placed.keys, "n", "n_missing", listed)
     return reduced.explode(_PAIR, empty_as_null=False).unnest(_PAIR)
 
 
-def _variances(placed: PlacedRows, pairs: Sequence[Pair], design: SurveyDesign) -> pl.LazyFrame:
+def _variances(
+    placed: PlacedRows, pairs: Sequence[Pair], rows: Rows, design: Design
+) -> pl.LazyFrame:
     """Compute the variances of the AUCs, and the covariances of pairs, by the design."""
-    aucs = {
-        _influence(model): _placements(pl.col(_placement(model))) for model in _models_of(pairs)
-    }
-    influences = unit_influences(placed.frame, placed.keys, aucs)
+    models = _models_of(pairs)
+    if isinstance(design, Replicates):
+        scores = {_influence(model): score_column(model) for model in models}
+        influences = replicate_influences(rows, design, scores)
+    else:
+        aucs = {_influence(model): _placements(pl.col(_placement(model))) for model in models}
+        influences = unit_influences(placed.frame, placed.keys, aucs)
     products: dict[str, tuple[str, str]] = {}
     for pair in pairs:
         first, second = pair.models
         both = ((first, first), (second, second), (first, second))
-        for name, models in zip(pair.design, both, strict=True):
-            products[name] = _influence(models[0]), _influence(models[1])
+        for name, (one, other) in zip(pair.design, both, strict=True):
+            products[name] = _influence(one), _influence(other)
     variances = linear_variances(influences, placed.keys, design, products)
     return variances.select(*placed.keys, *products, DESIGN_DF)
 

@@ -123,7 +123,7 @@ class LinearisedArea:
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
         names = {"auc": "partial_auc", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high"}
-        return {area: field(share) * self._width for share, area in names.items()}
+        return {area: field(share) * self.width for share, area in names.items()}
 
     @property
     def _range(self) -> Range:
@@ -133,7 +133,8 @@ class LinearisedArea:
         return 1 - self.tpr[1], 1 - self.tpr[0]
 
     @property
-    def _width(self) -> float:
+    def width(self) -> float:
+        """The area of a perfect score."""
         return self._range[1] - self._range[0]
 
     def _segments(self, _: Fields) -> dict[str, pl.Expr]:
@@ -150,7 +151,7 @@ class LinearisedArea:
         """Add the placement value of each row, for both classes."""
         low, high = (_contributions_until(end, field) for end in self._range)
         row_sums = [above - below for above, below in zip(high, low, strict=True)]
-        placements = [1 - contribution / self._width for contribution in row_sums]
+        placements = [1 - contribution / self.width for contribution in row_sums]
         weights = {name: field(name) for name in _WEIGHTS}
         if self.tpr is None:
             return weights | dict(zip(_PLACEMENTS, placements, strict=True))

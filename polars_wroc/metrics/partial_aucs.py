@@ -12,8 +12,9 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
+from polars_wroc.inputs.survey_design import Design, Lonely, Replicates, SurveyArguments
 from polars_wroc.metrics.auc_bounds import curve_bounds
 from polars_wroc.metrics.auc_design import AUC_INFLUENCE, unit_influences, with_variances_of
 from polars_wroc.metrics.auc_interval import DESIGN_COLUMNS, AreaMethod, Interval
@@ -26,6 +27,7 @@ from polars_wroc.ranking.areas import Range
 from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placements import row_curve, with_cluster_sums
 from polars_wroc.ranking.reduce_placed import reduce_placed
+from polars_wroc.stats.replicate_variance import of_full_weights, of_replicated, replicated
 
 _BOUNDS = ("partial_auc", "partial_auc_low", "partial_auc_high")
 _ROWS = "__rows"
@@ -51,6 +53,7 @@ def partial_aucs(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Weighted area under a part of the ROC curve of each group.
 
@@ -65,8 +68,8 @@ def partial_aucs(
     level, method, weight_type, cluster
         Confidence intervals of areas over one range that are not standardized, without bins: see
         `partial_auc_ci`. None leaves them out.
-    strata, fpc, lonely
-        Strata and population of a survey: see `summary`; for intervals.
+    strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`; for intervals.
 
     Returns
     -------
@@ -93,11 +96,11 @@ def partial_aucs(
     area = PartialAUC(fpr, tpr, standardize)
     arguments.option("method", method, get_args(AreaMethod))
     arguments.check_weight_type(weight_type)
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     rows: Rows
     if level is None:
         if survey.given:
-            msg = "`level` must be given for `cluster`, `strata` and `fpc`; found None"
+            msg = f"`level` must be given for {arguments.named(survey.names)}; found None"
             raise ValueError(msg)
         rows = read_rows(frame, label, score, weight, by, pos_label)
         table, columns = _areas(pool_in_bins(rows, Binning(bins, tolerance)), area)
@@ -110,7 +113,7 @@ def partial_aucs(
         )
         raise ValueError(msg)
     linearised = linearised_area(fpr, tpr)
-    designed: bool = survey.stratified
+    designed: bool = survey.more_than_clusters
     clustered = survey.given and not designed
     options = linearised.options(level, method, weight_type, clustered=clustered, designed=designed)
     rows = read_rows(
@@ -151,6 +154,21 @@ def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyF
         placed = placed.cache()
     sums = aggregate(placed, rows.keys, area.sums(interval, pl.col))
     if rows.design is not None:
-        influences = unit_influences(placed, rows.keys, {AUC_INFLUENCE: area.placements(pl.col)})
+        influences = _influences(rows, rows.design, placed, area)
         sums = with_variances_of(sums, influences, rows.keys, rows.design)
     return in_columns(sums, [*interval.steps, area.scale])
+
+
+def _influences(
+    rows: Rows, design: Design, placed: pl.LazyFrame, area: LinearisedArea
+) -> pl.LazyFrame:
+    """Compute the influences of units on the area, relative to that of a perfect score."""
+    if not isinstance(design, Replicates):
+        return unit_influences(placed, rows.keys, {AUC_INFLUENCE: area.placements(pl.col)})
+    whole = PartialAUC(area.fpr, area.tpr)
+    table, _ = _areas(replicated(rows, design), whole)
+    value = _BOUNDS[0]
+    of_replicates = of_replicated(table, rows.keys, value, design)
+    part = pl.col(value) / area.width
+    difference = part - of_full_weights(part, rows.keys)
+    return of_replicates.select(*rows.keys, STRATUM, CLUSTER, difference.alias(AUC_INFLUENCE))

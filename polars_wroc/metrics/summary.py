@@ -16,7 +16,7 @@ from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
-from polars_wroc.metrics.auc_design import AUC_VARIANCE, with_auc_variances
+from polars_wroc.metrics.auc_design import AUC_VARIANCE, auc_influences, with_variances_of
 from polars_wroc.metrics.auc_interval import (
     DESIGN_COLUMNS,
     INTERVAL_COLUMNS,
@@ -196,11 +196,9 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
-    designed = survey.stratified or replicate_weights is not None
-    if replicate_weights is not None:
-        survey.require_none("replicate_weights")
-    clustered = cluster is not None and not designed
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    designed = survey.more_than_clusters
+    clustered = survey.given and not designed
     options = IntervalOptions(level, method, weight_type, clustered=clustered, designed=designed)
     rows: Rows = read_rows(
         frame,
@@ -210,8 +208,7 @@ def summary(
         by,
         pos_label,
         cluster=cluster,
-        survey=survey if survey.stratified else None,
-        replicate_weights=replicate_weights,
+        survey=survey if designed else None,
     )
     table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)
     return like_input(frame, rows.result(table, summary_columns(table)))
@@ -249,7 +246,9 @@ def _sum_designed(rows: Rows, interval: Interval) -> pl.LazyFrame:
     def reduce(placed: PlacedRows) -> pl.LazyFrame:
         cached = replace(placed, frame=placed.frame.cache())
         sums = cached.aggregate(summary_sums(rows, interval))
-        return with_auc_variances(sums, cached.frame, rows)
+        assert rows.design is not None
+        influences = auc_influences(cached.frame, rows)
+        return with_variances_of(sums, influences, rows.keys, rows.design)
 
     return reduce_placed(rows, reduce)
 

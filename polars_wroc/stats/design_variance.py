@@ -1,8 +1,10 @@
-"""Variances of linear estimates from a sample survey, by its strata and sampling units.
+"""Variances of estimates from a sample survey, by its sampling units or replicate weights.
 
-An estimate is linearised: each row has an influence, which is 0 outside of the segment that the
-estimate is of. The variance of the sum of the influences is that of the totals of the sampling
-units within their strata. Units without rows of the segment have a total of 0, and count.
+By strata and sampling units an estimate is linearised: each row has an influence, which is 0
+outside of the segment that the estimate is of. The variance of the sum of the influences is that of
+the totals of the sampling units within their strata. Units without rows of the segment have a total
+of 0, and count. By replicate weights each replicate takes the part of a unit: see
+`replicate_variance`.
 
 How well a variance is known depends on the units that have rows: in each stratum its degrees of
 freedom are their number, at most all units of the stratum less one. For an estimate from all rows
@@ -15,16 +17,22 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, STRATUM
-from polars_wroc.inputs.survey_design import FRACTION, UNITS, SurveyDesign
-from polars_wroc.plans.by_keys import aggregate, join_on_keys
+from polars_wroc.inputs.columns import CLUSTER, STRATUM, WEIGHT
+from polars_wroc.inputs.survey_design import FRACTION, UNITS, Design, Replicates, SurveyDesign
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.steps import Fields
 from polars_wroc.stats.proportions import ROUNDING
+from polars_wroc.stats.replicate_variance import (
+    LinearSums,
+    of_full_weights,
+    replicate_products,
+    replicate_sums,
+)
 
 # Degrees of freedom of a variance, and the units less the strata that have rows of a segment.
 DESIGN_DF, SEGMENT_DF = "__design_df", "__segment_df"
-# Whether the segment has rows in a stratum with a single unit, which has no variance.
-LONELY = "__lonely"
+# Why there is no variance.
+DESIGN_NOTE = "__design_note"
 _PRESENT = "__present"
 
 
@@ -35,6 +43,29 @@ def residual(value: pl.Expr, expected: pl.Expr) -> pl.Expr:
     """
     difference = value - expected
     return pl.when(difference.abs() > ROUNDING * expected).then(difference).otherwise(0.0)
+
+
+def ratio_influence(part: pl.Expr, whole: pl.Expr, keys: Sequence[str], design: Design) -> pl.Expr:
+    """Compute the influence of each unit on the ratio of two sums; null where it is undefined.
+
+    Null too where a replicate has no ratio.
+    """
+    if isinstance(design, Replicates):
+        ratio = part / whole
+        ratio = pl.when((whole > 0) & ratio.is_finite()).then(ratio)
+        return ratio - of_full_weights(ratio, keys)
+    of_part, of_whole = (over(value.sum(), keys) for value in (part, whole))
+    return pl.when(of_whole > 0).then(residual(part, of_part / of_whole * whole) / of_whole)
+
+
+def unit_sums(
+    rows: pl.LazyFrame, keys: Sequence[str], sums: LinearSums, design: Design
+) -> pl.LazyFrame:
+    """Aggregate the rows of each segment and sampling unit, or with each replicate weight."""
+    if isinstance(design, Replicates):
+        return replicate_sums(rows, keys, sums, design)
+    complete = rows.filter(pl.col(WEIGHT).is_not_null())
+    return unit_totals(complete, keys, sums(pl.col(WEIGHT)))
 
 
 def unit_totals(
@@ -49,7 +80,7 @@ def unit_totals(
 def linear_variances(
     totals: pl.LazyFrame,
     keys: Sequence[str],
-    design: SurveyDesign,
+    design: Design,
     products: Mapping[str, tuple[str, str]],
 ) -> pl.LazyFrame:
     """Compute variances and covariances of sums of influences over the units of each segment.
@@ -57,8 +88,13 @@ def linear_variances(
     ``totals`` has a row for each segment and unit with rows of it. Each of the ``products`` names
     two columns of them; their covariance is null where a value or, by a lonely unit, a term is, and
     where only one unit has rows.
-    The result has the keys, the products, `DESIGN_DF`, `SEGMENT_DF` and `LONELY`.
+    The result has the keys, the products, `DESIGN_DF`, `SEGMENT_DF` and `DESIGN_NOTE`.
     """
+    if isinstance(design, Replicates):
+        table, note = replicate_products(totals, keys, design, products)
+        df = pl.lit(design.df, pl.Int64).alias(DESIGN_DF)
+        of_segment = pl.lit(None, pl.Int64).alias(SEGMENT_DF)
+        return table.select(*keys, *products, df, of_segment, note.alias(DESIGN_NOTE))
     columns = {name for pair in products.values() for name in pair}
     sums = {_sum(name): pl.col(name).sum() for name in sorted(columns)}
     sums |= {name: _sum_unless_null(pl.col(a) * pl.col(b)) for name, (a, b) in products.items()}
@@ -74,8 +110,30 @@ def linear_variances(
     }
     aggregates[DESIGN_DF] = pl.when(several_units(_PRESENT)).then(degrees_of_freedom(_PRESENT))
     aggregates[SEGMENT_DF] = pl.col(_PRESENT).sum() - pl.len()
-    aggregates[LONELY] = lonely
+    # The first reason that applies; where the variance is known none does.
+    single = pl.when(~several_units(_PRESENT)).then(pl.lit("all rows are in one sampling unit"))
+    aggregates[DESIGN_NOTE] = single.when(lonely).then(pl.lit("a stratum has one sampling unit"))
     return aggregate(of_strata, keys, aggregates)
+
+
+def smaller_df(
+    units: pl.LazyFrame, keys: Sequence[str], design: Design, sides: tuple[str, str]
+) -> pl.LazyFrame:
+    """Compute `DESIGN_DF` of the difference of two sides: of the one with fewer.
+
+    ``sides`` are columns that count in how many groups of a side a unit has rows. Null where one
+    side has rows in a single unit.
+    """
+    if isinstance(design, Replicates):
+        return aggregate(units, keys, {DESIGN_DF: pl.lit(design.df, pl.Int64).first()})
+    counts = {side: (pl.col(side) > 0).sum().cast(pl.Int64) for side in sides}
+    of_strata = aggregate(units, [*keys, STRATUM], counts)
+    of_strata = join_on_keys(of_strata, design.strata, [STRATUM])
+    free = {side: degrees_of_freedom(side) for side in sides}
+    known = {f"{side}_known": several_units(side) for side in sides}
+    smaller = pl.when(pl.all_horizontal(*known)).then(pl.min_horizontal(*sides))
+    counted = aggregate(of_strata, keys, free | known)
+    return counted.select(*keys, smaller.alias(DESIGN_DF))
 
 
 def several_units(present: str) -> pl.Expr:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
-from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.stats.design_variance import design_df, residual
+from polars_wroc.inputs.survey_design import Design
+from polars_wroc.stats.design_variance import design_df, ratio_influence
 from polars_wroc.stats.proportions import RatesByDesign
 from polars_wroc.thresholds.registry import RATES
 
@@ -28,35 +27,19 @@ BY_DESIGN = RatesByDesign(lambda rate, field: field(rate_variance(rate)), design
 
 
 def rate_influences(
-    rates: Iterable[str], keys: Sequence[str], name: Callable[[str], str] = str
-) -> list[Step]:
-    """Steps from the cells of units to their influences; ``name`` renames cells and rates.
+    rates: Iterable[str], keys: Sequence[str], design: Design, name: Callable[[str], str] = str
+) -> dict[str, pl.Expr]:
+    """Columns of the influences of units, from their cells; ``name`` renames cells and rates.
 
     Null where the denominator of a rate is 0.
     """
-    parts = {rate: (RATES[rate].counted, RATES[rate].cells) for rate in rates}
 
-    def in_unit(cells: Iterable[str], field: Fields) -> pl.Expr:
-        return pl.sum_horizontal(field(name(cell)) for cell in cells)
+    def weight_in(cells: Iterable[str]) -> pl.Expr:
+        return pl.sum_horizontal(name(cell) for cell in cells)
 
-    def totals(field: Fields) -> dict[str, pl.Expr]:
-        return {
-            _total(part, name(rate)): over(in_unit(cells, field).sum(), keys)
-            for rate, both in parts.items()
-            for part, cells in zip(("counted", "all"), both, strict=True)
-        }
-
-    def influences(field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        for rate, (counted, cells) in parts.items():
-            of_counted, of_all = (field(_total(part, name(rate))) for part in ("counted", "all"))
-            expected = of_counted / of_all * in_unit(cells, field)
-            left = residual(in_unit(counted, field), expected)
-            columns[rate_influence(name(rate))] = pl.when(of_all > 0).then(left / of_all)
-        return columns
-
-    return [totals, influences]
-
-
-def _total(part: str, rate: str) -> str:
-    return f"__{part}_total_{rate}"
+    return {
+        rate_influence(name(rate)): ratio_influence(
+            weight_in(RATES[rate].counted), weight_in(RATES[rate].cells), keys, design
+        )
+        for rate in rates
+    }

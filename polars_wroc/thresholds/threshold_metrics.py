@@ -11,6 +11,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.plans.by_keys import join_on_keys
@@ -38,6 +39,7 @@ def threshold_metrics(
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Confusion matrix and its metrics at each threshold, per group.
 
@@ -53,11 +55,11 @@ def threshold_metrics(
     prevalence, level, weight_type
         Prevalence in the target population, and confidence intervals of the rates: see
         `confusion_matrix`.
-    cluster, strata, fpc, lonely
-        Sampling units, strata and population of a survey: see `summary`. With ``cluster`` alone
-        there is one stratum. The intervals then use its variances and Student's t, and effective
-        sample sizes of at most Kish's, so that a design makes them wider but hardly narrower;
-        ``thresholds`` must be given, and no ``prevalence``.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. The
+        intervals then use its variances and Student's t, and effective sample sizes of at most
+        Kish's, so that a design makes them wider but hardly narrower; ``thresholds`` must be given,
+        and no ``prevalence``.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def threshold_metrics(
     └───────────┴─────┴─────┴──────────┘
     """
     asked = [] if thresholds is None else arguments.numbers("thresholds", thresholds)
-    survey = SurveyArguments(cluster, strata, fpc, lonely)
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     metrics = ThresholdMetrics(level, weight_type, prevalence, designed=survey.given)
     if survey.given and not (asked and level is not None):
         found = arguments.named(arguments.given(thresholds=thresholds, level=level))

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -175,6 +176,35 @@ def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     found = pl.DataFrame(json.loads(capsys.readouterr().out))
     expected = wroc.summary(rows, **given, by="sex", **design)
     assert_frame_equal(found.select("se", "df"), expected.select("se", "df"), abs_tol=1e-12)
+
+
+def test_replicate_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    rows = pl.read_parquet(PATIENTS)
+    factors = random.choice([0.5, 1.5], (4, rows.height))
+    rows = rows.with_columns(**{f"brr.{i}": pl.col("weight") * f for i, f in enumerate(factors)})
+    path = tmp_path / "rows.parquet"
+    rows.write_parquet(path)
+    words = ["--by", "sex", "--replicate-weights", "brr.*", "--replicate-kind", "fay"]
+    words += ["--replicate-rho", "0.5", "--replicate-df", "3", "-o", "-"]
+    assert main(["audit", str(path), *COLUMNS, *words]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    columns = [f"brr.{i}" for i in range(4)]
+    weights = wroc.ReplicateWeights(columns, "fay", rho=0.5, df=3)
+    audit = wroc.audit(
+        rows, "progressed", "score", weight="weight", by="sex", replicate_weights=weights
+    )
+    assert printed["settings"]["replicate_weights"] == "fay"
+    found = pl.DataFrame(printed["segments"], schema=audit.segments.schema)
+    assert_frame_equal(found, audit.segments, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("given", [["--replicate-weights", "w"], ["--replicate-df", "3"]])
+def test_replicate_weights_have_a_kind(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["auc", str(PATIENTS), *COLUMNS, *given]) == 2
+    assert "--replicate-weights and --replicate-kind must be given tog" in capsys.readouterr().err
 
 
 def test_auc_of_weights_that_count_rows(

@@ -320,7 +320,7 @@ def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
         (
             lambda df: wroc.summary(df, "y", "s", bins=16, cluster="g"),
             ValueError,
-            "`cluster`, `strata` and `fpc` must be None with `bins` or `tolerance`",
+            "`fpc` and `replicate_weights` must be None with `bins`",
         ),
         (
             lambda df: wroc.summary(df, "y", "s", tolerance=-0.1),

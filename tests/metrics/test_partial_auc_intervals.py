@@ -115,7 +115,7 @@ def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
         # Checked also where there are no intervals.
         ({"tpr": (0.5, 1), "method": "nonsense"}, "`method` must be one of .*; found 'nonsense'"),
         ({"tpr": (0.5, 1), "weight_type": "z"}, "`weight_type` must be one of .*; found 'z'"),
-        ({"fpr": (0, 0.5), "strata": "h"}, "`level` must be given for `cluster`, `strata`"),
+        ({"fpr": (0, 0.5), "strata": "h"}, "`level` must be given for `strata`; found None"),
         ({"fpr": (0, 0.5), "tpr": (0, 1), "level": 0.9}, "`fpr` or `tpr` must be given, not both"),
         ({"fpr": (0, 0.5), "level": 2}, "`level`"),
     ],

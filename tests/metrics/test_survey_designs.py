@@ -229,7 +229,7 @@ def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
         ({"lonely": "drop"}, "`lonely` must be one of 'null', 'certainty', 'adjust'; found 'drop'"),
         ({"lonely": "adjust", "strata": None}, "`lonely` must be 'null' without `strata`"),
         ({"method": "newcombe"}, "`method` must be one of 'score', 'logit-t', 'logit', 'wald'"),
-        ({"bins": 20}, "`strata` and `fpc` must be None .*; found `cluster` and `strata` with `bi"),
+        ({"bins": 20}, "must be None with `bins`, which keeps .*; found `cluster` and `strata`$"),
     ],
 )
 def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.survey_design import Lonely, with_design
 from polars_wroc.stats.design_variance import (
     DESIGN_DF,
-    LONELY,
+    DESIGN_NOTE,
     SEGMENT_DF,
     linear_variances,
     unit_totals,
@@ -38,13 +38,13 @@ def variance_of_mean(rows: pl.DataFrame, lonely: Lonely = "null") -> dict[str, o
 def test_units_without_rows_of_the_segment_count() -> None:
     found = variance_of_mean(TOY)
     assert found["v"] == pytest.approx(0.0308642, abs=5e-8)
-    assert (found[DESIGN_DF], found[SEGMENT_DF], found[LONELY]) == (2, 1, False)
+    assert (found[DESIGN_DF], found[SEGMENT_DF], found[DESIGN_NOTE]) == (2, 1, None)
 
 
 def test_a_single_unit_of_a_stratum_is_lonely() -> None:
     without = TOY.filter(pl.col(CLUSTER) != "b")
     found = variance_of_mean(without)
-    assert (found["v"], found[LONELY]) == (None, True)
+    assert (found["v"], found[DESIGN_NOTE]) == (None, "a stratum has one sampling unit")
     assert variance_of_mean(without, "certainty")["v"] == pytest.approx(0.0277778, abs=5e-8)
     # The total of a is -1/18.
     assert variance_of_mean(without, "adjust")["v"] == pytest.approx(1 / 36 + 1 / 324, rel=1e-12)
@@ -54,7 +54,7 @@ def test_a_stratum_without_rows_of_the_segment_says_nothing() -> None:
     lonely = pl.DataFrame({STRATUM: [3], CLUSTER: ["e"], "w": [0], "y": [1]})
     found = variance_of_mean(pl.concat([TOY, lonely]))
     assert found["v"] == pytest.approx(0.0308642, abs=5e-8)
-    assert (found[DESIGN_DF], found[LONELY]) == (2, False)
+    assert (found[DESIGN_DF], found[DESIGN_NOTE]) == (2, None)
 
 
 def test_units_have_names_within_their_stratum() -> None:

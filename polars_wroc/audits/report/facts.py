@@ -13,6 +13,7 @@ from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
@@ -38,6 +39,14 @@ _INTERVALS: dict[str, str] = {
 _WEIGHTS = {
     "probability": "a weight is how much of the population a row represents",
     "frequency": "a weight is the number of rows that a row represents",
+}
+_REPLICATES: dict[ReplicateKind, str] = {
+    "brr": "replicate weights of balanced repeated replication",
+    "fay": "replicate weights by Fay's method",
+    "jk1": "jackknife replicate weights",
+    "jkn": "replicate weights of a jackknife in strata",
+    "jk2": "replicate weights of a jackknife of pairs",
+    "bootstrap": "bootstrap replicate weights",
 }
 _LONELY = {
     "certainty": "the only unit of a stratum was certain to be sampled",
@@ -188,6 +197,8 @@ def design(audit: AuditTables) -> str:
     settings, df = audit.parameters, audit.design_df
     if df is None:
         return ""
+    if settings.replicate_weights is not None:
+        return f"{_REPLICATES[settings.replicate_weights]}; {_students(df)}"
     parts = [f"sampling units: {settings.cluster or 'the rows'}"]
     if settings.strata is not None:
         parts.append(f"strata: {settings.strata}")
@@ -214,7 +225,7 @@ def methods(audit: AuditTables) -> set[str]:
     used = {
         "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
         "kish": settings.weight is not None and settings.weight_type == "probability",
-        "cluster": settings.by_design and not settings.stratified,
+        "cluster": settings.by_design and not settings.more_than_clusters,
         "design": settings.by_design,
         "decisions": decided,
         "calibration": audit.calibration is not None,

@@ -1,0 +1,220 @@
+"""Replicate weights in all functions: against the definition, and against sampling units.
+
+If each replicate raises the weights of a unit by a tiny part, the differences of the estimates are
+derivatives, and the variance is the linearised one of the units (the infinitesimal jackknife).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc import ReplicateWeights
+from polars_wroc.audits.report import render
+
+Engine: TypeAlias = Literal["in-memory", "streaming"]
+
+UNITS = 24
+STEP = 1e-6
+RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate")
+SOME = ReplicateWeights([f"r{i}" for i in range(6)], "fay", rho=0.5)
+FACTOR = 1 / (6 * 0.25)
+
+
+@pytest.fixture(scope="module")
+def survey() -> pl.DataFrame:
+    """Units whose rows are similar, with weights raised in each of them, and six replicates."""
+    random = np.random.default_rng(20261)
+    rows = 700
+    unit = random.integers(0, UNITS, rows)
+    shared = random.normal(size=UNITS)[unit]
+    y = random.random(rows) < 0.4
+    weight = random.lognormal(sigma=0.5, size=rows)
+    score = 1 / (1 + np.exp(-np.round(random.normal(size=rows) + 1.5 * y + 0.4 * shared, 1)))
+    columns: dict[str, Any] = {
+        "c": unit,
+        "y": y.astype(int),
+        "s": score,
+        "t": np.round(score + 0.2 * random.random(rows), 2),
+        "g": random.choice(list("abc"), rows),
+        "k": random.choice(list("uv"), rows),
+        "w": np.where(random.random(rows) < 0.05, 0, weight),
+    }
+    raised = {f"u{i}": weight * (1 + STEP * (unit == i)) for i in range(UNITS)}
+    replicates = {f"r{i}": weight * random.choice([0.5, 1.5], UNITS)[unit] for i in range(6)}
+    frame = pl.DataFrame(columns | raised | replicates)
+    return frame.with_columns(y=pl.when(pl.Series(random.random(rows) < 0.98)).then("y"))
+
+
+RAISED = ReplicateWeights(
+    [f"u{i}" for i in range(UNITS)], "jk1", scale=UNITS / (UNITS - 1) / STEP**2, df=UNITS - 1
+)
+TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
+    "summary": lambda f, **o: wroc.summary(f, "y", ["s", "t"], by="g", **o).drop("df_segment"),
+    "partial_aucs": lambda f, **o: wroc.partial_aucs(
+        f, "y", "s", fpr=(0.1, 0.4), by="g", level=0.95, **o
+    ).drop("df_segment"),
+    "partial_aucs_tpr": lambda f, **o: wroc.partial_aucs(
+        f, "y", "s", tpr=(0.5, 1), by="g", level=0.95, **o
+    ).drop("df_segment"),
+    "compare": lambda f, **o: wroc.compare(f, "y", ["s", "t"], by="g", method="score", **o),
+    "threshold_metrics": lambda f, **o: wroc.threshold_metrics(
+        f, "y", "s", thresholds=[0.4, 0.6], by="g", level=0.9, **o
+    ),
+    "tpr_at_fpr": lambda f, **o: wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
+    "fpr_at_tpr": lambda f, **o: wroc.fpr_at_tpr(f, "y", "s", tpr=[0.6, 0.9], **o),
+    "fairness": lambda f, **o: wroc.fairness(f, "y", "s", by="g", threshold=0.5, **o),
+    **{
+        f"group_gaps_{reference}": lambda f, reference=reference, **o: wroc.group_gaps(
+            f, "y", "s", by="g", threshold=0.5, reference=reference, **o
+        )
+        for reference in ("rest", "overall", "a", "best")
+    },
+}
+
+
+@pytest.mark.parametrize("name", sweep(TABLES, fast=6))
+def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: str) -> None:
+    # A design of strata has the columns of one with replicate weights.
+    units: dict[str, Any] = {"cluster": "c", "strata": pl.lit(0)}
+    linear = TABLES[name](survey, weight="w", **units)
+    found = TABLES[name](survey, weight="w", replicate_weights=RAISED)
+    assert_frame_equal(found, linear, rel_tol=2e-5, abs_tol=1e-6)
+
+
+def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "weight": "w"}
+    linear = wroc.audit(survey, "y", "s", cluster="c", strata=pl.lit(0).alias("one"), **options)
+    found = wroc.audit(survey.lazy(), "y", "s", replicate_weights=RAISED, **options)
+    close: dict[str, Any] = {"rel_tol": 2e-5, "abs_tol": 1e-6}
+    segments = found.segments.drop("df_segment")
+    assert_frame_equal(segments, linear.segments.drop("df_segment"), **close)
+    for name in ("gaps", "fairness", "calibration", "curves"):
+        assert_frame_equal(getattr(found, name), getattr(linear, name), **close)
+    assert found.settings["replicate_weights"] == "jk1"
+    assert "jackknife replicate weights; Student&#39;s t with 23 degrees" in render(found)
+
+
+def spread(values: list[float | None], full: float) -> float:
+    """Standard error from the estimates of the replicates."""
+    assert len(values) == 6
+    known = [value for value in values if value is not None]
+    return math.sqrt(FACTOR * sum((value - full) ** 2 for value in known))
+
+
+def with_each_weight(survey: pl.DataFrame) -> list[pl.DataFrame]:
+    """Give the rows that count each of the six weights in turn."""
+    counted = survey.filter(pl.col("w") > 0)
+    return [counted.with_columns(w=pl.col(f"r{i}")) for i in range(6)]
+
+
+def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
+    given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
+    plan = wroc.group_gaps(survey.lazy(), "y", "s", replicate_weights=SOME, **given)
+    table = plan.collect(engine=engine)
+    each = [wroc.group_gaps(frame, "y", "s", **given) for frame in with_each_weight(survey)]
+    for place in (1, 2):
+        row = table.row(place, named=True)
+        gaps = [one["auc_gap"][place] for one in each]
+        assert row["auc_gap_se"] == pytest.approx(spread(gaps, row["auc_gap"]))
+
+
+def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
+    models = ["s", "t"]
+    plan = wroc.compare(survey.lazy(), "y", models, weight="w", replicate_weights=SOME)
+    row = plan.collect(engine=engine).row(0, named=True)
+    each = [wroc.compare(frame, "y", models, weight="w") for frame in with_each_weight(survey)]
+    se = spread([one["difference"].item() for one in each], row["difference"])
+    assert row["se"] == pytest.approx(se)
+    assert row["z"] == pytest.approx(row["difference"] / se)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["z"]), 5))
+
+
+@pytest.mark.parametrize("span", [{"fpr": (0.05, 0.3)}, {"tpr": (0.7, 1.0)}])
+def test_partial_areas_are_those_of_each_replicate(
+    survey: pl.DataFrame, span: dict[str, Any], engine: Engine
+) -> None:
+    plan = wroc.partial_aucs(
+        survey.lazy(), "y", "s", by="g", weight="w", level=0.9, replicate_weights=SOME, **span
+    )
+    table = plan.collect(engine=engine)
+    each = [
+        wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **span)
+        for frame in with_each_weight(survey)
+    ]
+    for place, row in enumerate(table.rows(named=True)):
+        areas = [one["partial_auc"][place] for one in each]
+        assert row["se"] == pytest.approx(spread(areas, row["partial_auc"]))
+        assert row["df"] == 5
+
+
+def test_limits_of_rates_have_the_variance_of_the_replicates(survey: pl.DataFrame) -> None:
+    given: dict[str, Any] = {"thresholds": 0.5, "by": "g", "weight": "w"}
+    table = wroc.threshold_metrics(survey, "y", "s", level=0.9, replicate_weights=SOME, **given)
+    each = [wroc.threshold_metrics(frame, "y", "s", **given) for frame in with_each_weight(survey)]
+    t = float(stats.t.ppf(0.95, 5))
+    for name in RATES:
+        for place, row in enumerate(table.rows(named=True)):
+            rate, low, high = (row[name + end] for end in ("", "_low", "_high"))
+            variance = spread([one[name][place] for one in each], rate) ** 2
+            size = rate * (1 - rate) / variance
+            # The limits are as far from the rate as their own standard errors allow; the size is
+            # at most Kish's, which gives the narrowest.
+            for limit in (low, high):
+                assert (rate - limit) ** 2 >= t**2 * limit * (1 - limit) / size * (1 - 1e-9)
+                used = t**2 * limit * (1 - limit) / (rate - limit) ** 2
+                assert used <= size * (1 + 1e-9)
+
+
+def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame) -> None:
+    none = survey.with_columns(
+        r3=pl.when((pl.col("g") == "b") & (pl.col("y") == 0)).then(0.0).otherwise("r3")
+    )
+    given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
+    table = wroc.group_gaps(none, "y", "s", replicate_weights=SOME, **given)
+    # The rest of a and of c has group b in it.
+    assert table["auc_gap_se"].to_list() == [None] * 3
+    # Rates of the rest are pooled, and have negatives in each replicate.
+    assert table["fpr_gap_low"].is_null().to_list() == [False, True, False]
+    assert table["tpr_gap_low"].null_count() == 0
+    named = wroc.group_gaps(none, "y", "s", replicate_weights=SOME, reference="a", **given)
+    assert named["auc_gap_se"].is_null().to_list() == [True, True, False]
+    notes = wroc.summary(none, "y", "s", by="g", weight="w", replicate_weights=SOME)["ci_note"]
+    assert notes.to_list() == [None, "no estimate in 1 of 6 replicates", None]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda f: wroc.group_gaps(f, "y", "s", by="g", cluster="c", replicate_weights=SOME),
+            "`cluster`, `strata` and `fpc` must be None with `replicate_weights`; found `cluster`",
+        ),
+        (
+            lambda f: wroc.group_gaps(f, "y", "s", by="g", within="k", replicate_weights=SOME),
+            r"must be None with `within`; found `replicate_weights`$",
+        ),
+        (
+            lambda f: wroc.partial_aucs(f, "y", "s", fpr=(0, 0.1), replicate_weights=SOME),
+            "`level` must be given for `replicate_weights`; found None",
+        ),
+        (
+            lambda f: wroc.audit(f, "y", "s", by="g", bins=64, replicate_weights=SOME),
+            "`replicate_weights` must be None with `bins`, .*; found `replicate_weights`$",
+        ),
+    ],
+)
+def test_what_replicate_weights_do_not_go_with(
+    survey: pl.DataFrame, call: Callable[[pl.DataFrame], object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(survey)
