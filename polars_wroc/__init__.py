@@ -24,11 +24,14 @@ from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_error import calibration_error
+from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.confusion_curve import confusion_curve
 from polars_wroc.curves.cost_curve import cost_curve
+from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.tpr_at_fpr import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.auc_decomposition import auc_decomposition
@@ -91,6 +94,7 @@ __all__ = [
     "brier_score",
     "calibration_curve",
     "calibration_error",
+    "calibration_slope",
     "compare",
     "confusion_curve",
     "confusion_matrix",
@@ -99,6 +103,7 @@ __all__ = [
     "cost_partial_auc",
     "cross_auc",
     "curve_metrics",
+    "decision_curve",
     "det_curve",
     "dominated_models",
     "equal_error_rate",
@@ -131,6 +136,7 @@ __all__ = [
     "roc_hull_auc",
     "roc_influence",
     "score_counts",
+    "score_distribution",
     "standardized_mean_difference",
     "subgroup_auc",
     "summary",

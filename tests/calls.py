@@ -35,6 +35,10 @@ def _with(function: Call, **fixed: Any) -> Call:
     return call
 
 
+def _distribution(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
+    return wroc.score_distribution(frame, score, label=label, by=by, **options)
+
+
 # They take one score or several.
 TABLES: dict[str, Call] = {
     "summary": _with(wroc.summary),
@@ -54,6 +58,9 @@ TABLES: dict[str, Call] = {
     "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.3)),
     "calibration_curve": _with(wroc.calibration_curve, strategy="quantile"),
     "calibration_error": _with(wroc.calibration_error),
+    "calibration_slope": _with(wroc.calibration_slope, clip=0.001),
+    "score_distribution": _distribution,
+    "decision_curve": _with(wroc.decision_curve, thresholds=[0.5]),
     "subgroup_auc": _with(wroc.subgroup_auc),
     "cross_auc": _with(wroc.cross_auc),
     "group_gaps": _with(wroc.group_gaps, threshold=0.5),

@@ -161,6 +161,16 @@ TABLES: dict[str, Table] = {
     "calibration_error": lambda f, by="g": wroc.calibration_error(
         f, "y", _SHARE, weight="w", by=by, strategy="quantile"
     ),
+    "calibration_slope": lambda f, by="g": wroc.calibration_slope(
+        f, "y", _SHARE, weight="w", by=by
+    ),
+    "decision_curve": lambda f, by="g": wroc.decision_curve(f, "y", _SHARE, weight="w", by=by),
+    "score_distribution": lambda f, by="g": wroc.score_distribution(
+        f, "s", label="y", weight="w", by=by
+    ),
+    "score_distribution without a label": lambda f, by="g": wroc.score_distribution(
+        f, "s", weight="w", by=by, range=(-99.0, 99.0)
+    ),
     "score_counts": lambda f, by="g": wroc.score_counts(f, "y", "s", weight="w", by=by),
     "score_counts in bins": lambda f, by="g": wroc.score_counts(
         f, "y", "s", weight="w", by=by, bins=64

@@ -362,6 +362,14 @@ def test_calibration(strategy: Any, by: str | None) -> None:
         both(call, PEOPLE, same_bits=False)
 
 
+@pytest.mark.parametrize("by", [None, "g"])
+def test_decision_curves(by: str | None) -> None:
+    share = 1 / (1 + (-SCORE).exp())
+    options: dict[str, Any] = {"weight": "w", "by": by, "thresholds": [0.2, 0.5]}
+    call = partial(wroc.decision_curve, label="y", score=share, **options)
+    both(call, PEOPLE, same_bits=False)
+
+
 @pytest.mark.parametrize("name", PLACED)
 @pytest.mark.parametrize("rows", sweep([0, 1, 2]))
 @pytest.mark.parametrize("by", [None, "g"])

@@ -17,9 +17,10 @@ from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.groupings import Grouping, groupings
+from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.verdicts import check_margin
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Favourable, WeightType
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives
 from polars_wroc.inputs.frames import missing_in_counts, require_groups, require_texts
 from polars_wroc.inputs.names import MODEL, OVERALL

@@ -8,8 +8,9 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.verdicts import MARGIN
-from polars_wroc.inputs.arguments import Favourable, WeightType
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.named_columns import named_columns

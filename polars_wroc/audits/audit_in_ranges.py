@@ -22,10 +22,11 @@ from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
 from polars_wroc.counts.score_sums import LOW, check_labels
 from polars_wroc.groups.auc_sums import AucSums
+from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.references import Reference
 from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Favourable, WeightType
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.named_columns import named_columns

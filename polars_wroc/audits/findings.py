@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.groupings import segment_keys
+from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.sentences import Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.groupings import name_of, segment_keys
+from polars_wroc.audits.segment_keys import name_of, segment_keys
 from polars_wroc.audits.tables import AuditTables, JudgedGate
 from polars_wroc.groups.fairness_metrics import ABROCA, METRICS
 from polars_wroc.groups.gaps import GAP_COLUMNS

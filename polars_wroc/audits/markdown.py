@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.groupings import name_of
 from polars_wroc.audits.phrases import ADJUSTED, many, reference_of
 from polars_wroc.audits.remarks import remarks_of
+from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables, JudgedGate
 from polars_wroc.audits.terminal import sentences
 from polars_wroc.audits.verdict import verdict_of

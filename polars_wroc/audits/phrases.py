@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.inputs.names import MODEL
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.groupings import name_of, rows_with, segment_keys
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
+from polars_wroc.audits.segment_keys import name_of, rows_with, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_error import IN_THE_LARGE

@@ -14,9 +14,9 @@ from polars import selectors
 
 from polars_wroc.audits.dossier import dossier_of
 from polars_wroc.audits.findings import findings_of
-from polars_wroc.audits.groupings import rows_with
 from polars_wroc.audits.markdown import in_markdown
 from polars_wroc.audits.remarks import remarks_of
+from polars_wroc.audits.segment_keys import rows_with
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.terminal import in_text, sentences
 from polars_wroc.audits.verdict import verdict_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polars_wroc.audits.groupings import name_of
+from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.names import MODEL

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
-from polars_wroc.inputs.arguments import Favourable, WeightType
+from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.metrics.auc_interval import Method

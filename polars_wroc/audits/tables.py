@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.groupings import segment_keys
 from polars_wroc.audits.run import Run
+from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.settings import AuditSettings
 
 

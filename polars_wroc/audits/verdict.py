@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.groupings import name_of
 from polars_wroc.audits.phrases import first_few, many
+from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.sentences import Words, share, size
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.groups.min_rows import GAP_METRICS

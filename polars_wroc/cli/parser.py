@@ -12,8 +12,9 @@ from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.cli import streams
 from polars_wroc.curves.bands import BandKind
 from polars_wroc.files import outputs
+from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.verdicts import MARGIN
-from polars_wroc.inputs.arguments import Favourable, WeightType
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust

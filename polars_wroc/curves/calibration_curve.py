@@ -8,13 +8,13 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.curves.calibration_design import DIFFERENCE_VARIANCE, OBSERVED_VARIANCE
+from polars_wroc.curves.uniform_bins import bin_number
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.checks import probability
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, Step, in_columns
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
@@ -222,11 +222,8 @@ def check_bin_options(bins: object, strategy: object, level: object) -> None:
 
 def sums_in_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
     """Sums over the rows of each bin that has rows."""
-    if rows.binned:
-        msg = "`counts` must be by score for a calibration; found counts in bins of scores"
-        raise ValueError(msg)
-    score = probability("score", pl.col(SCORE).cast(pl.Float64))
-    checked = replace(rows, frame=rows.frame.with_columns(score.alias(SCORE)))
+    rows.require_scores("a calibration")
+    checked = rows.as_probabilities()
     sums = {
         "score_min": pl.col(SCORE).min(),
         "score_max": pl.col(SCORE).max(),
@@ -246,18 +243,9 @@ def sums_in_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
             reproducible=False,
         )
     weight = over(checked.observations.signed_weight, rows.keys)
-    binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=_uniform_bin(bins))
+    number = bin_number(pl.col(SCORE), bins, pl.lit(0.0), pl.lit(1.0))
+    binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=number)
     return sums_of(PlacedRows(binned, rows.keys))
-
-
-def _uniform_bin(bins: int) -> pl.Expr:
-    """Number the bin of a score; each bin includes its upper end."""
-    score = pl.col(SCORE)
-    near = (score * bins).ceil()
-    # The product may have been rounded past an end.
-    low, high = (near - 1) / bins, near / bins
-    number = near + (score > high).cast(pl.Float64) - (score <= low).cast(pl.Float64)
-    return number.clip(1, bins).cast(pl.Int64)
 
 
 def _quantile_bin(bins: int) -> pl.Expr:

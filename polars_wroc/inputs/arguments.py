@@ -130,8 +130,6 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
-# Which decision is good for a row.
-Favourable: TypeAlias = Literal["selected", "rejected"]
 WeightType: TypeAlias = Literal["probability", "frequency"]
 
 

@@ -23,7 +23,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.survey_design import Design
 from polars_wroc.plans.by_keys import aggregate
-from polars_wroc.plans.checks import require_at_collect
+from polars_wroc.plans.checks import probability, require_at_collect
 from polars_wroc.plans.engine import When
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
@@ -136,6 +136,20 @@ class Rows:
             )
             frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
         return replace(self, frame=frame)
+
+    def as_probabilities(self) -> Rows:
+        """Cast the scores to floats; raise at collect for one that is not between 0 and 1."""
+        scores = [SCORE, SCORE_HIGH] if self.binned else [SCORE]
+        checked = (
+            probability("score", pl.col(name).cast(pl.Float64)).alias(name) for name in scores
+        )
+        return replace(self, frame=self.frame.with_columns(checked))
+
+    def require_scores(self, purpose: str) -> None:
+        """Raise for counts in bins of scores."""
+        if self.binned:
+            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
+            raise ValueError(msg)
 
     @property
     def signed_squares(self) -> pl.Expr:

@@ -12,10 +12,13 @@ from polars_wroc.audits.audit import audit
 from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_error import calibration_error
+from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.confusion_curve import confusion_curve
 from polars_wroc.curves.cost_curve import cost_curve
+from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.tpr_at_fpr import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.groups.auc_decomposition import auc_decomposition
 from polars_wroc.groups.cross_auc import cross_auc
@@ -46,7 +49,8 @@ def _of_counts(function: Callable[..., Any], *needing_rows: str) -> Callable[...
             msg = f"Counts.{function.__name__}() {error}"
             raise TypeError(msg) from None
         # Placeholders: counts do not have the names of the columns that they were made from.
-        table = function(self._state, "label", "score", weight="weight", **arguments)
+        placeholders = {"label": "label", "score": "score", "weight": "weight"}
+        table = function(self._state, **placeholders, **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
     # The ``bins`` of a calibration are another argument, which stays.
@@ -81,6 +85,9 @@ class Counts:
     threshold_metrics = _of_counts(threshold_metrics)
     calibration_curve = _of_counts(calibration_curve)
     calibration_error = _of_counts(calibration_error)
+    calibration_slope = _of_counts(calibration_slope)
+    decision_curve = _of_counts(decision_curve)
+    score_distribution = _of_counts(score_distribution)
     group_gaps = _of_counts(group_gaps)
     fairness = _of_counts(fairness)
     cross_auc = _of_counts(cross_auc)
@@ -111,7 +118,8 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         ``tpr_at_fpr``, ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but
         for rounding. Confidence intervals of AUC gaps are widened by the possible error of the
         bins, and a gap is tested only where its sign is certain. Other tables are those of the
-        binned scores; calibration needs counts by score.
+        binned scores; calibration needs counts by score. ``score_distribution`` is that of each
+        class.
 
     Raises
     ------

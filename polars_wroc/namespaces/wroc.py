@@ -11,11 +11,14 @@ from polars_wroc.audits.audit import audit
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_error import calibration_error
+from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.confusion_curve import confusion_curve
 from polars_wroc.curves.cost_curve import cost_curve
+from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.dominated_models import dominated_models
 from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.tpr_at_fpr import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.auc_decomposition import auc_decomposition
@@ -115,6 +118,9 @@ class _FrameNamespace:
     dominated_models = _of_frame(dominated_models)
     calibration_curve = _of_frame(calibration_curve)
     calibration_error = _of_frame(calibration_error)
+    calibration_slope = _of_frame(calibration_slope)
+    decision_curve = _of_frame(decision_curve)
+    score_distribution = _of_frame(score_distribution)
     bootstrap = _of_frame(bootstrap)
     bootstrap_replicates = _of_frame(bootstrap_replicates)
     group_gaps = _of_frame(group_gaps)

@@ -163,7 +163,7 @@ def test_what_is_no_audit(
 
 def test_audits_must_be_alike(before: wroc.Audit) -> None:
     other = wroc.audit(rows(1, 0.0), "y", "s", by="g", level=0.9)
-    with pytest.raises(ValueError, match="must have the same level; found 0.95 and 0.9"):
+    with pytest.raises(ValueError, match=r"must have the same level; found 0\.95 and 0\.9"):
         wroc.audit_changes(before, other)
     several = wroc.audit(rows(1, 0.0).with_columns(t="s"), "y", ["s", "t"], by="g")
     with pytest.raises(ValueError, match="must both have one score, or both several"):

@@ -24,8 +24,10 @@ def rows() -> pl.DataFrame:
     groups = random.choice(list("abc"), 1500, p=[0.4, 0.3, 0.3])
     positive = random.random(1500) < 0.5
     score = random.normal(size=1500) + positive * np.where(groups == "b", 0.2, 1.4)
-    few = np.where(random.random(1500) < 0.02, None, random.choice(list("uv"), 1500))
-    return pl.DataFrame({"g": groups, "h": few, "y": positive, "s": score})
+    frame = pl.DataFrame({"g": groups, "y": positive, "s": score})
+    known = pl.Series(random.random(1500) > 0.02)
+    halves = pl.Series(random.choice(list("uv"), 1500))
+    return frame.with_columns(h=pl.when(known).then(halves))
 
 
 @pytest.fixture(scope="module")

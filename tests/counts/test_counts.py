@@ -42,6 +42,7 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("calibration_curve", {}, False),
     ("calibration_curve", {"strategy": "uniform"}, False),
     ("calibration_error", {}, False),
+    ("decision_curve", {}, False),
     ("group_gaps", {"threshold": 0.5}, True),
     ("group_gaps", {"threshold": 0.5, "reference": "overall"}, True),
     ("group_gaps", {"reference": "overall_pooled"}, True),

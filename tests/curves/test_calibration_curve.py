@@ -137,6 +137,14 @@ def test_scikit_learn_has_the_same_bins(strategy: Any, digits: int, bins: int) -
     assert table["mean_score"].to_list() == pytest.approx(means.tolist(), abs=1e-12)
 
 
+@pytest.mark.parametrize("bins", [6, 7, 10, 49])
+def test_a_score_at_the_upper_end_of_a_bin_is_in_it(bins: int) -> None:
+    ends = [k / bins for k in range(1, bins + 1)]
+    frame = pl.DataFrame({"y": [True] * bins, "s": ends})
+    table = wroc.calibration_curve(frame, "y", "s", bins=bins)
+    assert table["score_max"].to_list() == ends
+
+
 def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     frame = sample(5, rows=4000)
     table = wroc.calibration_curve(frame, "y", "s", weight="w", strategy="quantile", bins=20)

@@ -36,6 +36,8 @@ TABLES: dict[str, Table] = {
     "roc_curve, simultaneous": partial(wroc.roc_curve, band="simultaneous"),
     "calibration_curve": partial(wroc.calibration_curve, bins=2),
     "calibration_error": partial(wroc.calibration_error, bins=2),
+    "calibration_slope": wroc.calibration_slope,
+    "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wroc.group_gaps, threshold=0.5),
     "group_gaps, overall": partial(wroc.group_gaps, reference="overall", threshold=0.5),
     "group_gaps, pooled": partial(wroc.group_gaps, reference="overall_pooled"),

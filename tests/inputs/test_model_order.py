@@ -31,6 +31,8 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "bootstrap_replicates": partial(wroc.bootstrap_replicates, metrics="ks", replicates=3),
     "calibration_curve": wroc.calibration_curve,
     "calibration_error": wroc.calibration_error,
+    "calibration_slope": wroc.calibration_slope,
+    "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
     "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
@@ -57,6 +59,9 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "standardized_mean_difference": _without_label(wroc.standardized_mean_difference),
     "subgroup_auc": wroc.subgroup_auc,
     "score_counts": wroc.score_counts,
+    "score_distribution": lambda frame, label, score, **named: wroc.score_distribution(
+        frame, score, label=label, **named
+    ),
     "score_counts, bins": partial(wroc.score_counts, bins=64),
     "summary": wroc.summary,
     "summary, bins": partial(wroc.summary, bins=64),

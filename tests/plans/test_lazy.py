@@ -76,6 +76,8 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("auc_decomposition", 4),
         ("calibration_curve", 4),
         ("calibration_error", 4),
+        ("decision_curve", 4),
+        ("score_distribution without a label", 3),
     ],
 )
 def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, columns: int) -> None:
@@ -92,6 +94,8 @@ def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, colu
         ("fpr_at_tpr", 3),
         ("roc_curve with a pointwise band", 4),
         ("roc_curve with a simultaneous band", 4),
+        ("calibration_slope", 4),
+        ("score_distribution", 4),
     ],
 )
 def test_bands_read_no_more_than_the_columns_asked_for(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.charts import largest_segments
-from polars_wroc.audits.groupings import rows_with
+from polars_wroc.audits.segment_keys import rows_with
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.style import COLOURS

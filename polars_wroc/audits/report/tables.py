@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.groupings import name_of
 from polars_wroc.audits.phrases import reference_of
+from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_error import IN_THE_LARGE

@@ -19,6 +19,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import gap_specs
 from polars_wroc.audits.report.tables import tables_of
+from polars_wroc.audits.run import AuditedFile
 from polars_wroc.charts.labels import GapMetric
 
 PATIENTS = Path(__file__).parents[3] / "notebooks" / "data" / "diabetes.parquet"
@@ -151,7 +152,8 @@ def test_page_names_the_files(
     result: wroc.Audit, tmp_path: Path, files: list[str], said: str
 ) -> None:
     path = tmp_path / "report.html"
-    replace(result, parameters=replace(result.parameters, files=files)).save(path)
+    run = replace(result.run, files=[AuditedFile(name) for name in files])
+    replace(result, run=run).save(path)
     assert f">Read from {said}</p>" in path.read_text(encoding="utf-8")
 
 

@@ -1,0 +1,238 @@
+"""Logistic regressions of one variable, one for each of many groups, in a plan.
+
+Newton's method is a chain of joins and sums: each step joins the coefficients of every group to
+its rows and adds up the gradient and the Hessian. The number of steps is fixed, but a group that
+has converged is no longer joined with its rows.
+
+There are two regressions of the same rows: in the free one the slope is estimated, in the fixed
+one it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from polars_wroc.plans.steps import Fields, in_columns
+
+# Of a row: its group, the variable, its weight, negative in a row of the negative class, and its
+# square. The weights of a group add up to about 1, the variable has a mean and a standard deviation
+# of about 0 and 1.
+ROW_COLUMNS = GROUP, VARIABLE, SHARE, SQUARES = tuple(
+    f"__fit_{name}" for name in ("group", "variable", "share", "squares")
+)
+# Of the coefficients: the group, and -1 less that once it has converged.
+_TURN = "__fit_turn"
+_STEPS, _POOLED_STEPS = 20, 10
+_TOLERANCE = 1e-8
+# Bins of rows for a first approximation, per standard deviation.
+_BINS = 256
+_BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One of the two regressions, and the names of its columns.
+
+    A coefficient is NaN where there is none: in ``start`` where it must not be estimated, in the
+    result also where Newton's method does not converge.
+    """
+
+    name: str
+    free: bool
+
+    @property
+    def intercept(self) -> str:
+        """Column of the intercept."""
+        return f"__{self.name}_intercept"
+
+    @property
+    def slope(self) -> str:
+        """Column of the slope."""
+        return f"__{self.name}_slope"
+
+    @property
+    def error(self) -> str:
+        """Column of a row's probability of the other class."""
+        return f"__{self.name}_error"
+
+    @property
+    def variance(self) -> str:
+        """Column of the variance of the slope if it is free, else of the intercept."""
+        return f"__{self.name}_variance"
+
+    @property
+    def converged(self) -> str:
+        """Column that says whether the last step changed nothing."""
+        return f"__{self.name}_converged"
+
+    def probability_of_other_class(self) -> pl.Expr:
+        """Probability of the class that a row is not in."""
+        linear = pl.col(self.intercept) + pl.col(self.slope) * pl.col(VARIABLE)
+        return 1 / (1 + (pl.col(SHARE).sign() * linear).exp())
+
+    def hessian_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
+        """Sum weights times the variance of the label, times powers of the variable."""
+        curvature = pl.col(SHARE).abs() * error * (1 - error)
+        return self._sums("hessian", curvature, 2)
+
+    def gradient_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
+        """Sum weights times residuals, times powers of the variable."""
+        return self._sums("gradient", pl.col(SHARE) * error, 1)
+
+    def square_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
+        """Sum squared weights times squared residuals, times powers of the variable."""
+        return self._sums("squares", pl.col(SQUARES) * error**2, 2)
+
+    def sum_of(self, kind: str, power: int, field: Fields) -> pl.Expr:
+        """Refer to one of these sums."""
+        return field(f"__{self.name}_{kind}_{power}")
+
+    def _sums(self, kind: str, value: pl.Expr, highest: int) -> dict[str, pl.Expr]:
+        powers = range(highest + 1 if self.free else 1)
+        variable = pl.col(VARIABLE)
+        products = [value, value * variable, value * variable * variable]
+        return {f"__{self.name}_{kind}_{power}": products[power].sum() for power in powers}
+
+    def determinant(self, field: Fields) -> pl.Expr:
+        """Determinant of the Hessian."""
+        h0, *others = (self.sum_of("hessian", k, field) for k in range(3 if self.free else 1))
+        return h0 * others[1] - others[0] ** 2 if self.free else h0
+
+    def change(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+        """Newton's step of the intercept and of the slope."""
+        g0, determinant = self.sum_of("gradient", 0, field), self.determinant(field)
+        if not self.free:
+            return g0 / determinant, pl.lit(0.0)
+        g1 = self.sum_of("gradient", 1, field)
+        h0, h1, h2 = (self.sum_of("hessian", power, field) for power in range(3))
+        return (h2 * g0 - h1 * g1) / determinant, (h0 * g1 - h1 * g0) / determinant
+
+    def improved(self, field: Fields) -> dict[str, pl.Expr]:
+        """Coefficients after a step, and whether it was as good as none."""
+        steps = self.change(field)
+        names = (self.intercept, self.slope)
+        size = sum((field(name).abs() for name in names), pl.lit(1.0))
+        small = pl.max_horizontal(step.abs() for step in steps) <= _TOLERANCE * size
+        done = field(_TURN) < 0
+        changed = {
+            name: pl.when(done).then(field(name)).otherwise(field(name) + step)
+            for name, step in zip(names, steps, strict=True)
+        }
+        return {**changed, self.converged: done | small.fill_null(value=False)}
+
+    def variance_of(self, field: Fields, *, robust: bool) -> pl.Expr:
+        """Variance of the slope if it is free, else of the intercept."""
+        determinant = self.determinant(field)
+        h0, *others = (self.sum_of("hessian", k, field) for k in range(2 if self.free else 1))
+        if not robust:
+            return h0 / determinant if self.free else 1 / determinant
+        if not self.free:
+            return self.sum_of("squares", 0, field) / determinant**2
+        (h1,) = others
+        m0, m1, m2 = (self.sum_of("squares", power, field) for power in range(3))
+        return (h0**2 * m2 - 2 * h0 * h1 * m1 + h1**2 * m0) / determinant**2
+
+
+FREE, FIXED = Regression("free", free=True), Regression("fixed", free=False)
+REGRESSIONS = (FREE, FIXED)
+COEFFICIENTS = tuple(name for each in REGRESSIONS for name in (each.intercept, each.slope))
+
+
+def prepared(rows: pl.LazyFrame, groups: pl.LazyFrame) -> pl.LazyFrame:
+    """Add a row without weight to each of the ``groups``, for `fitted` and `with_variances`.
+
+    That is all that a group meets once it has converged. The ``rows`` have `ROW_COLUMNS`.
+    """
+    nothing = {name: pl.lit(0.0) for name in ROW_COLUMNS[1:]}
+    ends = groups.select((-1 - pl.col(GROUP)).alias(GROUP), **nothing)
+    # Each step reads them. Polars would find out too, but takes half as long again.
+    return pl.concat([rows.select(ROW_COLUMNS), ends]).cache()
+
+
+def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
+    """Estimate the `COEFFICIENTS` of each group, from those of ``start``.
+
+    ``start`` has each `GROUP` once. Of `FIXED` only the intercept changes.
+    """
+    near = _iterated(_pooled(rows), start, _POOLED_STEPS)
+    estimated = (FREE.intercept, FREE.slope, FIXED.intercept)
+    closer = {name: pl.col(f"{name}{_NEAR}") for name in estimated}
+    nearer = start.join(near, on=GROUP, suffix=_NEAR).with_columns(
+        pl.when(value.is_finite()).then(value).otherwise(name).alias(name)
+        for name, value in closer.items()
+    )
+    return _iterated(rows, nearer.select(GROUP, *COEFFICIENTS), _STEPS)
+
+
+def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, *, robust: bool) -> pl.LazyFrame:
+    """Return the coefficients of each group with the variances of the estimated ones.
+
+    ``robust`` ones are those of the sandwich, from `SQUARES`. The others are the inverse of the
+    information, for weights that are numbers of rows, and have to be divided by the weight of the
+    group.
+    """
+    joined = rows.join(fit, on=GROUP, maintain_order="none").with_columns(
+        each.probability_of_other_class().alias(each.error) for each in REGRESSIONS
+    )
+    sums: dict[str, pl.Expr] = {name: pl.col(name).first() for name in COEFFICIENTS}
+    for each in REGRESSIONS:
+        sums |= each.hessian_sums(pl.col(each.error))
+        if robust:
+            sums |= each.square_sums(pl.col(each.error))
+    known = {
+        each.variance: pl.when(pl.col(each.intercept).is_finite()).then(
+            each.variance_of(pl.col, robust=robust)
+        )
+        for each in REGRESSIONS
+    }
+    coefficients = (pl.col(name).fill_nan(None) for name in COEFFICIENTS)
+    return joined.group_by(GROUP).agg(**sums).select(GROUP, *coefficients, **known)
+
+
+def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Pool the rows of a class that are close together."""
+    keys = [
+        pl.col(GROUP),
+        (pl.col(VARIABLE) * _BINS).round().cast(pl.Int64).alias(_BIN),
+        (pl.col(SHARE) > 0).alias(_POSITIVE),
+    ]
+    sums = [pl.col(VARIABLE).mean(), pl.col(SHARE).sum()]
+    return rows.group_by(keys).agg(sums).drop(_BIN, _POSITIVE)
+
+
+def _iterated(rows: pl.LazyFrame, start: pl.LazyFrame, steps: int) -> pl.LazyFrame:
+    """Take the steps; coefficients of a regression that has not converged become NaN."""
+    state = start.select(pl.col(GROUP).alias(_TURN), *COEFFICIENTS)
+    for _ in range(steps):
+        state = _step(rows, state.select(_TURN, *COEFFICIENTS))
+    turn = pl.col(_TURN)
+    return state.select(
+        pl.when(turn < 0).then(-1 - turn).otherwise(turn).alias(GROUP),
+        *(
+            pl.when(each.converged).then(name).otherwise(float("nan")).alias(name)
+            for each in REGRESSIONS
+            for name in (each.intercept, each.slope)
+        ),
+    )
+
+
+def _step(rows: pl.LazyFrame, state: pl.LazyFrame) -> pl.LazyFrame:
+    """Take one step in each group that has not converged."""
+    joined = rows.join(state, left_on=GROUP, right_on=_TURN, maintain_order="none")
+    sums: dict[str, pl.Expr] = {}
+    for each in REGRESSIONS:
+        joined = joined.with_columns(each.probability_of_other_class().alias(each.error))
+        error = pl.col(each.error)
+        sums |= each.gradient_sums(error) | each.hessian_sums(error)
+    kept = {name: pl.col(name).first() for name in COEFFICIENTS}
+    added = joined.group_by(pl.col(GROUP).alias(_TURN)).agg(**sums, **kept)
+    return in_columns(added, [*(each.improved for each in REGRESSIONS), _next_turn])
+
+
+def _next_turn(field: Fields) -> dict[str, pl.Expr]:
+    """Mark the groups in which nothing remains to be estimated."""
+    turn = field(_TURN)
+    ended = (field(each.converged) | field(each.intercept).is_nan() for each in REGRESSIONS)
+    return {_TURN: pl.when((turn >= 0) & pl.all_horizontal(ended)).then(-1 - turn).otherwise(turn)}

@@ -1,0 +1,378 @@
+"""Calibration slope and intercept against statsmodels; O:E ratios against their definition."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.exceptions import InvalidOperationError
+from polars.testing import assert_frame_equal
+from statsmodels.stats.proportion import proportion_confint
+
+import polars_wroc as wroc
+
+Engine: TypeAlias = Any
+Array: TypeAlias = Any
+
+OE = ["oe_ratio", "oe_low", "oe_high"]
+INTERCEPT = ["calibration_intercept", "calibration_intercept_low", "calibration_intercept_high"]
+SLOPE = [
+    "calibration_slope",
+    "calibration_slope_se",
+    "calibration_slope_low",
+    "calibration_slope_high",
+]
+COUNTS = ["n", "n_pos", "n_missing", "n_extreme"]
+COLUMNS = [*COUNTS, "mean_score", "observed_rate", *OE, *INTERCEPT, *SLOPE]
+Z = 1.959963984540054
+
+
+def sample(seed: int, rows: int = 600, slope: float = 0.7) -> pl.DataFrame:
+    """Weighted rows of three groups, whose scores are too far apart and too low."""
+    random = np.random.default_rng(seed)
+    s = random.beta(1, 2, rows).round(6).clip(0.001, 0.999)
+    true = 1 / (1 + np.exp(-0.4 - slope * np.log(s / (1 - s))))
+    return pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], rows),
+            "y": random.random(rows) < true,
+            "s": s,
+            "w": random.lognormal(size=rows, sigma=0.5),
+        }
+    )
+
+
+def fitted(y: Array, s: Array, w: Array, weight_type: str) -> tuple[float, float, float, float]:
+    """Slope, intercept and their standard errors, by statsmodels."""
+    x = np.log(s / (1 - s))
+    robust = weight_type == "probability"
+    weights = {"var_weights" if robust else "freq_weights": w}
+    errors = "HC0" if robust else "nonrobust"
+    family = sm.families.Binomial()
+    fit: dict[str, Any] = {"cov_type": errors, "maxiter": 100, "tol": 1e-12}
+    free = sm.GLM(y, sm.add_constant(x), family=family, **weights).fit(**fit)
+    fixed = sm.GLM(y, np.ones_like(x), family=family, offset=x, **weights).fit(**fit)
+    return free.params[1], free.bse[1], fixed.params[0], fixed.bse[0]
+
+
+def oe_by_definition(y: Array, s: Array, w: Array, squares: Array) -> list[float]:
+    """The ratio and its limits on the logarithm."""
+    ratio = (w * y).sum() / (w * s).sum()
+    se = math.sqrt((squares * (y - ratio * s) ** 2).sum()) / (w * y).sum()
+    return [ratio, ratio * math.exp(-Z * se), ratio * math.exp(Z * se)]
+
+
+@pytest.mark.parametrize(
+    ("options", "slope", "intercept", "oe"),
+    [
+        ({}, (1.19985, 0.68259), (-0.98309, 0.82624), (0.6818, 0.3136, 1.4824)),
+        ({"weight_type": "frequency"}, (1.19985, 1.07860), None, None),
+        ({"weight": "w"}, (0.67419, 0.74457), (-0.96143, 1.01278), (0.6897, 0.2811, 1.6921)),
+    ],
+)
+def test_the_worked_example(
+    seven: pl.DataFrame,
+    options: dict[str, Any],
+    slope: tuple[float, float],
+    intercept: tuple[float, float] | None,
+    oe: tuple[float, float, float] | None,
+) -> None:
+    row = wroc.calibration_slope(seven, "y", "s", **options).row(0, named=True)
+    assert [row[name] for name in SLOPE[:2]] == pytest.approx(slope, abs=6e-6)
+    low, high = slope[0] - Z * slope[1], slope[0] + Z * slope[1]
+    assert [row[name] for name in SLOPE[2:]] == pytest.approx((low, high), abs=2e-5)
+    if intercept:
+        value, se = intercept
+        limits = (value, value - Z * se, value + Z * se)
+        assert [row[name] for name in INTERCEPT] == pytest.approx(limits, abs=2e-5)
+    if oe:
+        assert [row[name] for name in OE] == pytest.approx(oe, abs=1e-4)
+
+
+@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+@pytest.mark.parametrize(("weight", "slope"), [("w", 0.7), (None, 0.1), ("w", 4.0)])
+def test_statsmodels_has_the_same_coefficients(
+    weight_type: Any, weight: str | None, slope: float, engine: Engine
+) -> None:
+    frame = sample(5, slope=slope)
+    table = wroc.calibration_slope(
+        frame.lazy(), "y", "s", weight=weight, by="g", weight_type=weight_type
+    ).collect(engine=engine)
+    for row in table.rows(named=True):
+        part = frame.filter(g=row["g"])
+        y, s = part["y"].to_numpy().astype(float), part["s"].to_numpy()
+        w = part["w"].to_numpy() if weight else np.ones(part.height)
+        expected, se, intercept, of_intercept = fitted(y, s, w, weight_type)
+        assert row["calibration_slope"] == pytest.approx(expected, rel=1e-9)
+        # Its weights are those of the step before.
+        assert row["calibration_slope_se"] == pytest.approx(se, rel=1e-6)
+        limits = [intercept + side * Z * of_intercept for side in (0, -1, 1)]
+        assert [row[name] for name in INTERCEPT] == pytest.approx(limits, rel=1e-6)
+        squares = w if weight_type == "frequency" else w**2
+        assert [row[name] for name in OE] == pytest.approx(oe_by_definition(y, s, w, squares))
+        assert row["mean_score"] == pytest.approx(np.average(s, weights=w))
+        assert row["observed_rate"] == pytest.approx(np.average(y, weights=w))
+
+
+def newton(y: Array, x: Array, steps: int = 20) -> float:
+    """The slope after so many steps from no slope."""
+    design = np.column_stack([np.ones_like(x), x])
+    coefficients = np.array([math.log(y.mean() / (1 - y.mean())), 0.0])
+    for _ in range(steps):
+        mean = 1 / (1 + np.exp((-design @ coefficients).clip(-500, 500)))
+        hessian = design.T @ (design * (mean * (1 - mean))[:, None])
+        coefficients += np.linalg.solve(hessian, design.T @ (y - mean))
+    return float(coefficients[1])
+
+
+@pytest.mark.parametrize("width", [0.3, 1e-2, 2e-3])
+def test_classes_that_overlap_little_have_a_steep_slope(width: float) -> None:
+    # Narrower than the bins in which rows are pooled at first.
+    random = np.random.default_rng(8)
+    x = random.normal(size=3000)
+    x[:200] *= width
+    y = random.random(3000) < 1 / (1 + np.exp(np.clip(-4 * x / width, -30, 30)))
+    s = 1 / (1 + np.exp(-x))
+    frame = pl.DataFrame({"y": y, "s": s})
+    expected = newton(y.astype(float), np.log(s / (1 - s)))
+    found = wroc.calibration_slope(frame, "y", "s")["calibration_slope"][0]
+    assert expected > 2 / width
+    assert found == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_slope_is_there_unless_the_score_separates_the_classes() -> None:
+    random = np.random.default_rng(1)
+    parts = []
+    for g in range(200):
+        x = random.normal(random.normal(), random.uniform(0.2, 2), random.integers(6, 120))
+        x = x.round(1) if g % 3 == 0 else x
+        slope = np.exp(random.uniform(np.log(0.05), np.log(15)))
+        y = random.random(len(x)) < 1 / (1 + np.exp(-random.normal() - slope * x))
+        parts.append(pl.DataFrame({"g": g, "y": y, "s": 1 / (1 + np.exp(-x))}))
+    table = wroc.calibration_slope(pl.concat(parts), "y", "s", by="g")
+    separated = 0
+    for part, found in zip(parts, table["calibration_slope"], strict=True):
+        y, s = part["y"].to_numpy(), part["s"].to_numpy()
+        ends = [(s[y == each].min(initial=1), s[y == each].max(initial=0)) for each in (0, 1)]
+        if ends[0][1] <= ends[1][0] or ends[1][1] <= ends[0][0]:
+            separated += 1
+            assert found is None
+        else:
+            assert found == pytest.approx(newton(y.astype(float), np.log(s / (1 - s))), rel=1e-7)
+    assert 10 < separated < 60
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 1, 1, 1, 1, 1]],
+    ids=["up", "down", "with a tie in a class", "one below"],
+)
+def test_no_slope_where_the_score_separates_the_classes(y: list[int]) -> None:
+    frame = pl.DataFrame({"y": y, "s": [0.1, 0.2, 0.4, 0.6, 0.7, 0.7]})
+    row = wroc.calibration_slope(frame, "y", "s").row(0, named=True)
+    assert {row[name] for name in SLOPE} == {None}
+    assert None not in {row[name] for name in (*OE, *INTERCEPT)}
+
+
+def test_no_slope_where_only_a_tie_is_in_both_classes() -> None:
+    frame = pl.DataFrame({"y": [0, 0, 1, 1, 1], "s": [0.1, 0.5, 0.5, 0.6, 0.9]})
+    assert wroc.calibration_slope(frame, "y", "s")["calibration_slope"].to_list() == [None]
+
+
+@given(
+    cut=st.floats(-3, 3), rows=st.integers(2, 400), shift=st.floats(-5, 5), scale=st.floats(0.1, 3)
+)
+def test_separated_rows_never_have_a_slope(
+    cut: float, rows: int, shift: float, scale: float
+) -> None:
+    x = np.random.default_rng(rows).normal(size=rows)
+    frame = pl.DataFrame({"y": x > cut, "s": 1 / (1 + np.exp(-(x - shift) * scale))})
+    assert wroc.calibration_slope(frame, "y", "s")["calibration_slope"].to_list() == [None]
+
+
+def test_equal_scores_have_an_intercept_but_no_slope() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 0, 0, 1], "s": [0.3] * 5})
+    row = wroc.calibration_slope(frame, "y", "s").row(0, named=True)
+    assert {row[name] for name in SLOPE} == {None}
+    expected = math.log(0.4 / 0.6) - math.log(0.3 / 0.7)
+    assert row["calibration_intercept"] == pytest.approx(expected)
+    assert row["oe_ratio"] == pytest.approx(0.4 / 0.3)
+
+
+def test_one_class_has_a_ratio_alone() -> None:
+    frame = pl.DataFrame(
+        {"g": ["n"] * 4 + ["p"] * 2, "y": [0] * 4 + [1, 1], "s": [0.1, 0.2, 0.3, 0.4, 0.5, 0.5]}
+    )
+    table = wroc.calibration_slope(frame, "y", "s", by="g")
+    assert set(table.select(*INTERCEPT, *SLOPE).null_count().row(0)) == {2}
+    for row, (positives, rows, mean) in zip(
+        table.rows(named=True), [(0, 4, 0.25), (2, 2, 0.5)], strict=True
+    ):
+        low, high = proportion_confint(positives, rows, method="wilson")
+        expected = [positives / rows / mean, low / mean, high / mean]
+        assert [row[name] for name in OE] == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_of_zero_and_one_are_counted_and_moved_if_asked() -> None:
+    frame = sample(6).with_columns(
+        s=pl.when(pl.int_range(pl.len()) % 100 == 7)
+        .then(pl.col("y").cast(pl.Float64))
+        .otherwise("s")
+    )
+    table = wroc.calibration_slope(frame, "y", "s", weight="w", by="g")
+    assert table["n_extreme"].sum() == 6
+    assert table.filter(pl.col("n_extreme") > 0).select(*INTERCEPT, *SLOPE).drop_nulls().height == 0
+    assert table.select(OE).null_count().sum_horizontal().item() == 0
+    clipped = wroc.calibration_slope(frame, "y", "s", weight="w", by="g", clip=1e-3)
+    moved = frame.with_columns(pl.col("s").clip(1e-3, 1 - 1e-3))
+    expected = wroc.calibration_slope(moved, "y", "s", weight="w", by="g")
+    names = [*INTERCEPT, *SLOPE]
+    assert_frame_equal(clipped.select(names), expected.select(names), rel_tol=1e-9)
+    assert_frame_equal(clipped.drop(names), table.drop(names), rel_tol=1e-12)
+    tiny = wroc.calibration_slope(frame, "y", "s", clip=1e-8)
+    assert tiny.select(names).null_count().sum_horizontal().item() == 0
+
+
+def test_rows_that_are_missing_or_weigh_nothing_are_left_out() -> None:
+    frame = sample(7)
+    place = pl.int_range(pl.len())
+    holes = frame.with_columns(
+        y=pl.when(place % 50 != 1).then("y"),
+        s=pl.when(place % 50 == 2).then(math.nan).when(place % 50 == 3).then(0.0).otherwise("s"),
+        w=pl.when(place % 50 == 3).then(0.0).otherwise("w"),
+    )
+    kept = holes.filter(~(place % 50).is_between(1, 3))
+    table = wroc.calibration_slope(holes, "y", "s", weight="w", by="g")
+    expected = wroc.calibration_slope(kept, "y", "s", weight="w", by="g")
+    assert table["n_missing"].sum() == 24
+    assert_frame_equal(table.drop("n_missing"), expected.drop("n_missing"), rel_tol=1e-9)
+
+
+def test_what_is_undefined_is_null() -> None:
+    nothing = sample(1).with_columns(
+        s=pl.when(pl.col("g") != "b").then("s").otherwise(pl.lit(None, pl.Float64))
+    )
+    table = wroc.calibration_slope(nothing, "y", "s", by="g")
+    assert table["n"].to_list()[1] == 0
+    assert table["n_missing"].to_list()[1] > 0
+    assert set(table.row(1)[5:]) == {None}
+    empty = nothing.clear()
+    assert wroc.calibration_slope(empty, "y", "s").row(0) == (0, 0, 0, 0, *[None] * 12)
+    assert wroc.calibration_slope(empty, "y", "s", by="g").height == 0
+    zeros = pl.DataFrame({"y": [0, 1], "s": [0, 0]})
+    row = wroc.calibration_slope(zeros, "y", "s").row(0, named=True)
+    assert {row[name] for name in (*OE, *INTERCEPT, *SLOPE)} == {None}
+    assert row["n_extreme"] == 2
+
+
+@pytest.mark.parametrize("factor", [1e-100, 1e-3, 1e100])
+def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None:
+    frame = sample(2)
+    expected = wroc.calibration_slope(frame, "y", "s", weight="w", by="g")
+    scaled = frame.with_columns(pl.col("w") * factor)
+    found = wroc.calibration_slope(scaled, "y", "s", weight="w", by="g")
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_limits_are_null_where_squares_overflow_or_underflow(factor: float) -> None:
+    frame = sample(2)
+    values = ["calibration_slope", "calibration_intercept", "oe_ratio"]
+    expected = wroc.calibration_slope(frame, "y", "s", weight="w")
+    scaled = frame.with_columns(pl.col("w") * factor)
+    found = wroc.calibration_slope(scaled, "y", "s", weight="w")
+    assert_frame_equal(found.select(values), expected.select(values), rel_tol=1e-9)
+    limits = found.select(set(COLUMNS[6:]) - set(values))
+    assert limits.null_count().sum_horizontal().item() == limits.width
+
+
+def test_frequencies_are_repeated_rows() -> None:
+    frame = sample(3).with_columns(pl.col("w").ceil().cast(pl.Int64))
+    repeated = frame.select(pl.col("g", "y", "s").repeat_by("w").explode(empty_as_null=False))
+    found = wroc.calibration_slope(frame, "y", "s", weight="w", by="g", weight_type="frequency")
+    expected = wroc.calibration_slope(repeated, "y", "s", by="g", weight_type="frequency")
+    counted = ["n", "n_pos", "n_extreme"]
+    assert_frame_equal(found.drop(counted), expected.drop(counted), rel_tol=1e-9)
+
+
+@pytest.mark.plans
+def test_lazy_frame_gives_a_plan_that_serialises(engine: Engine) -> None:
+    plan = wroc.calibration_slope(sample(1).lazy(), "y", "s", weight="w", by="g")
+    assert isinstance(plan, pl.LazyFrame)
+    assert "python" not in plan.explain(optimized=False).lower()
+    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
+    table = wroc.calibration_slope(sample(1), "y", "s", weight="w", by="g")
+    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
+    types = dict.fromkeys(COUNTS, pl.Int64()) | dict.fromkeys(COLUMNS[4:], pl.Float64())
+    assert plan.collect_schema() == table.schema == {"g": pl.String(), **types}
+
+
+def test_groups_are_filtered_frames() -> None:
+    frame = sample(4).with_columns(
+        g=pl.when(pl.col("g") != "b").then("g"),
+        r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
+    )
+    table = frame.wroc.calibration_slope("y", ["s", "r"], weight="w", by="g", level=0.9)  # type: ignore[attr-defined]
+    assert table.columns == ["g", "model", *COLUMNS]
+    assert table.select("g", "model").rows() == [
+        (g, model) for g in (None, "a", "c") for model in ("s", "r")
+    ]
+    for g, model in table.select("g", "model").rows():
+        part = frame.filter(pl.col("g").eq_missing(g))
+        alone = wroc.calibration_slope(part, "y", model, weight="w", level=0.9)
+        found = table.filter(pl.col("g").eq_missing(g), pl.col("model") == model)
+        assert_frame_equal(found.drop("g", "model"), alone, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+def test_counts_by_score_give_the_same(weight_type: Any) -> None:
+    frame = sample(9, rows=3000).with_columns(pl.col("s").round(2).clip(0.01, 0.99))
+    counts = wroc.score_counts(frame, "y", "s", weight="w", by="g")
+    for by in ("g", None):
+        found = wroc.from_counts(counts).calibration_slope(by=by, weight_type=weight_type)
+        expected = wroc.calibration_slope(
+            frame, "y", "s", weight="w", by=by, weight_type=weight_type
+        )
+        assert_frame_equal(found, expected, rel_tol=1e-9)
+    binned = wroc.score_counts(frame, "y", "s", bins=64)
+    with pytest.raises(ValueError, match="`counts` must be by score for a calibration"):
+        wroc.from_counts(binned).calibration_slope()
+
+
+def test_labels_of_other_kinds() -> None:
+    frame = sample(10).with_columns(
+        text=pl.when("y").then(pl.lit("bad")).otherwise(pl.lit("good")),
+        sign=pl.when("y").then(1).otherwise(-1),
+    )
+    expected = wroc.calibration_slope(frame, "y", "s")
+    found = wroc.calibration_slope(frame, "text", "s", pos_label="bad")
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+    assert_frame_equal(wroc.calibration_slope(frame, "sign", "s"), expected, rel_tol=1e-9)
+
+
+def test_errors() -> None:
+    frame = sample(8)
+    for bad in (1.5, -0.1, math.inf):
+        off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))
+        with pytest.raises(InvalidOperationError, match=f"`score` must be a probability.*{bad}"):
+            wroc.calibration_slope(off, "y", "s", by="g")
+    with pytest.raises(ValueError, match=r"`clip` must lie between 1e-15 and 0\.5; found 0"):
+        wroc.calibration_slope(frame, "y", "s", clip=0)
+    with pytest.raises(TypeError, match="`clip` must be a number; found 'x'"):
+        wroc.calibration_slope(frame, "y", "s", clip="x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`level` must lie between"):
+        wroc.calibration_slope(frame, "y", "s", level=2)
+    with pytest.raises(ValueError, match="`weight_type` must be one of"):
+        wroc.calibration_slope(frame, "y", "s", weight_type="rows")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`by` must not take .* found 'oe_ratio'"):
+        wroc.calibration_slope(frame.rename({"g": "oe_ratio"}), "y", "s", by="oe_ratio")
+    mixed = frame.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))
+    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1"):
+        wroc.calibration_slope(mixed, "y", "s", by="g")
