@@ -47,6 +47,8 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
     rest = _others(outcomes, words)
     if sentences:
         sentences += [f"{rest[0].upper()}{rest[1:]}."] if rest else []
+    elif not any(outcomes.values()):
+        sentences.append("Nothing could be compared.")
     else:
         sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
     text = " ".join(sentences)

@@ -149,9 +149,8 @@ def test_first_screen_says_what_was_found(
     )
     for expected in (
         "3,000",
-        "significant at a level of 0.05",
-        "p-values adjusted for their number by Holm's method",
-        ", the largest significant gap in AUC is in c: ",
+        "G c by the score s is worse off: true positive rate 27% against 77% of the rest, AUC 0.61",
+        "By the score s: Of one y and one not y, the score puts the y first in ",
         "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
         "rows of one class only, so that there is no AUC: g e.",
         "false positive rate of at most 0.2",
@@ -461,7 +460,7 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
 def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
     data = pl.DataFrame({"g": list("aabb"), "y": [1] * 4, "s": [0.1, 0.2, 0.3, 0.4]})
     text = opened(wroc.audit(data, "y", "s", by="g", threshold=0.2), tmp_path, chromium)
-    assert "Nothing could be compared" in text
+    assert "No segment is shown to be worse off: 3 comparisons have too little data." in text
     assert "The score has no AUC: the rows are all of one class." in text
     curves = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
     assert curves.count("one class only: no curve") == 2

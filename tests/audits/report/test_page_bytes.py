@@ -97,12 +97,9 @@ def test_bytes_do_not_depend_on_the_order_of_rows(
 
 
 @pytest.mark.parametrize("given", sweep(["yesterday", "1.5", "9" * 30]))
-def test_date_that_is_no_number_of_seconds(
-    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_date_that_is_no_number_of_seconds(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", given)
-    audit = wroc.audit(pl.DataFrame({"y": [1, 0], "s": [2, 1], "g": "a"}), "y", "s", by="g")
+    rows = pl.DataFrame({"y": [1, 0], "s": [2, 1], "g": "a"})
     message = f"^SOURCE_DATE_EPOCH must be a number of seconds since 1970; found '{given}'$"
     with pytest.raises(ValueError, match=message):
-        audit.save(tmp_path / "report.html")
-    assert list(tmp_path.iterdir()) == []
+        wroc.audit(rows, "y", "s", by="g")

@@ -172,7 +172,7 @@ def test_same_numbers_in_every_format(result: wroc.Audit, tmp_path: Path, suffix
     path = tmp_path / f"audit.{suffix}"
     result.save(path)
     if suffix == "json":
-        found = pl.DataFrame(json.loads(path.read_text())["segments"])
+        found = pl.DataFrame(json.loads(path.read_text())["tables"]["segments"])
     else:
         found = pl.read_csv(path) if suffix == "csv" else pl.read_parquet(path)
     assert_frame_equal(found, result.segments, check_dtypes=False)
