@@ -122,6 +122,7 @@ class AuditArguments:
                 margin=self.margin,
                 designed=self.survey.given,
             ),
+            favourable=self.favourable,
             binning=Binning(self.bins, self.tolerance, cuts),
             scores=scores,
         )

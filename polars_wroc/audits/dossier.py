@@ -13,7 +13,7 @@ from polars_wroc.inputs.names import OVERALL
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "1.0"
 # The tables in the order in which they are written; of curves there are charts.
-TABLES = ("segments", "gaps", "calibration", "fairness", "missing")
+TABLES = ("segments", "gaps", "impact", "calibration", "fairness", "missing")
 
 
 def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:

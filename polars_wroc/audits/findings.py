@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.audits.sentences import Words, sentence_of
+from polars_wroc.audits.sentences import IMPACT_RATIO, Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.groups.impact_table import FOUR_FIFTHS, MIN_SHARE
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL
@@ -32,7 +34,10 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     """Lay out the findings in their order, with their sentences."""
     segments = _with_references(audit)
     metrics = {name: one for name, one in GAP_METRICS.items() if f"{name}_gap" in segments.columns}
-    table = pl.concat(_gaps(audit, segments, name, metric) for name, metric in metrics.items())
+    parts = [_gaps(audit, segments, name, metric) for name, metric in metrics.items()]
+    if audit.impact is not None:
+        parts.append(_impact_ratios(audit.impact, audit))
+    table = pl.concat(parts)
     ordered = _ordered(table, audit.parameters)
     words = Words.of(audit.parameters)
     sentences = [sentence_of(row, words) for row in ordered.iter_rows(named=True)]
@@ -125,6 +130,61 @@ def _is_reference() -> pl.Expr:
     return pl.col(_IS_SEGMENT) & (pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE))
 
 
+def _impact_ratios(impact: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
+    """Lay out the impact ratios, with their joint limits: a row for each category."""
+    settings, partition = audit.parameters, _partition(impact)
+    ratio, low = pl.col("impact_ratio"), pl.col("impact_ratio_joint_low")
+    itself = pl.col("segment") == pl.col("reference")
+    rows = pl.col("n").filter(itself).first().over(partition)
+    few = (pl.col("n") < settings.min_rows) | (rows < settings.min_rows)
+    compared = ratio.is_not_null() & ~itself & pl.col("excluded").is_null()
+    verdict = (
+        pl.when(~compared.fill_null(value=False))
+        .then(pl.lit("not compared"))
+        .when((low >= FOUR_FIFTHS) & ~few)
+        .then(pl.lit("alike"))
+        .when((pl.col("below_four_fifths") == "surely") & ~few)
+        .then(pl.lit("different"))
+        .otherwise(pl.lit("too little data"))
+    )
+    reason = (
+        pl.when(itself)
+        .then(pl.lit("the reference"))
+        .when(pl.col("excluded") == "unknown")
+        .then(pl.lit("an unknown category"))
+        .when(pl.col("excluded") == "share")
+        .then(pl.lit(f"under {100 * MIN_SHARE:g}% of the rows"))
+        .when(ratio.is_null())
+        .then(pl.lit("undefined"))
+        .when((verdict == "too little data") & few)
+        .then(pl.lit(f"fewer than {settings.min_rows} rows"))
+    )
+    worse = pl.when(ratio < 1).then(pl.lit("worse")).otherwise(pl.lit("either"))
+    none = pl.lit(None, pl.Float64)
+    return impact.select(
+        *segment_keys(impact),
+        pl.lit(IMPACT_RATIO).alias("metric"),
+        pl.col("selection_rate").alias("value"),
+        "reference",
+        pl.col("reference_rate").alias("reference_value"),
+        none.alias("gap"),
+        none.alias("gap_low"),
+        none.alias("gap_high"),
+        ratio.alias("ratio"),
+        low.alias("ratio_low"),
+        pl.col("impact_ratio_joint_high").alias("ratio_high"),
+        "p_value",
+        "p_adjusted",
+        pl.col("n").alias("n_behind"),
+        rows.alias("n_reference"),
+        (ratio < FOUR_FIFTHS).alias("material"),
+        worse.alias("side"),
+        verdict.alias("verdict"),
+        reason.alias("reason"),
+        pl.lit(value=False).alias("mirror"),
+    )
+
+
 def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
     """Say for whom a gap is bad: where the favourable decision is what it is."""
     selected = settings.favourable == "selected"
@@ -151,6 +211,13 @@ def _reason(name: str, verdict: pl.Expr, settings: AuditSettings) -> pl.Expr:
     )
 
 
+def _size(settings: AuditSettings) -> pl.Expr:
+    """How many times the margin a gap is, and how many times four fifths a ratio."""
+    of_ratio = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs()
+    is_ratio = pl.col("metric") == IMPACT_RATIO
+    return pl.when(is_ratio).then(of_ratio).otherwise(pl.col("gap").abs() / settings.margin)
+
+
 def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Rank findings: by verdict and side, single attributes before crossed ones, by size."""
     verdict, side = pl.col("verdict"), pl.col("side")
@@ -171,7 +238,7 @@ def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         place,
         crossed,
         pl.col("reason").is_not_null(),
-        pl.col("gap").abs().fill_null(0.0),
+        _size(settings).fill_null(0.0),
         descending=[False, False, False, True],
         maintain_order=True,
     )

@@ -25,6 +25,8 @@ from polars_wroc.curves.calibration_curve import calibration_sums
 from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
+from polars_wroc.groups.categories import Categories, CategoryReference
+from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
 from polars_wroc.groups.min_rows import ENOUGH_ROWS
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import REPEATED, Reference
@@ -33,6 +35,7 @@ from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.missing import MissingRows
 from polars_wroc.inputs.names import AUDIT_KEYS
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.unknown import unknown_keys
 from polars_wroc.metrics.summary import summary_sums
 from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import collect, collect_all
@@ -52,6 +55,7 @@ class Measured(NamedTuple):
     gaps: pl.DataFrame
     calibration: pl.DataFrame | None
     fairness: pl.DataFrame | None
+    impact: pl.DataFrame | None
     enough_rows: EnoughRows
     design_df: int | None
     missing: MissingRows
@@ -71,12 +75,13 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
     """Measure ranked rows."""
     rows = ranked.rows
     thresholds = None if plan.choice is None else ranked.thresholds(plan.choice).lazy()
-    cells = None if thresholds is None else count_decisions(rows, plan, ranked, thresholds)
+    decisions = None if thresholds is None else Decisions.of(rows, ranked, thresholds)
+    cells = None if decisions is None else decisions.of_segments(rows, plan)
     sums, points, influences = sum_segments(rows, plan, ranked)
     plan.references.check(sums)
     survey = of_scores = None
     if influences is not None:
-        survey = survey_of(rows, plan, influences.lazy(), thresholds)
+        survey = survey_of(rows, plan, influences.lazy(), decisions)
         of_scores = of_segments(unit_scores(rows), rows, plan, UNIT_SUMS)
     at_threshold = None if cells is None else _at_threshold(cells, plan, survey)
     segments = Segments(
@@ -90,7 +95,8 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
         of_scores,
     )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
-    return lay_out(segments, plan, missing, calibrated=calibrated)
+    impact = None if decisions is None else decisions.impact_ratios(rows, plan)
+    return lay_out(segments, impact, plan, missing, calibrated=calibrated)
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
@@ -98,33 +104,62 @@ def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
     return read_reference(plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows)
 
 
-def count_decisions(
-    rows: Rows, plan: AuditPlan, ranked: RankedSegments, thresholds: pl.LazyFrame
-) -> pl.LazyFrame:
-    """Count the decisions in each segment by adding up those of the smallest segments."""
-    # Sorted, so that they add up to the same bits each time.
-    smallest = ranked.decisions(thresholds).sort(rows.keys).lazy()
-    sums: dict[str, pl.Expr] = {
-        # Null without a threshold and where a sum overflows.
-        name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
-        for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
-    }
-    sums |= {"threshold": pl.col("threshold").first()}
-    tables = [
-        grouping.named(rows.regrouped(grouping.keys).aggregate(smallest, sums))
-        for grouping in plan.groupings
-    ]
-    return collect(pl.concat(tables), reproducible=True).lazy()
+class Decisions(NamedTuple):
+    """The decisions in the smallest segments; by a design also in their sampling units."""
+
+    cells: pl.LazyFrame
+    units: pl.LazyFrame | None
+
+    @classmethod
+    def of(cls, rows: Rows, ranked: RankedSegments, thresholds: pl.LazyFrame) -> Decisions:
+        """Count them."""
+        # Sorted, so that they add up to the same bits each time.
+        cells, units = ranked.decisions(thresholds).sort(rows.keys).lazy(), None
+        if rows.design is not None:
+            units = unit_cells(rows, thresholds, rows.keys)
+            units = collect(units, reproducible=True).lazy()
+        return cls(cells, units)
+
+    def of_segments(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
+        """Add them up to those of each segment."""
+        sums: dict[str, pl.Expr] = {
+            # Null without a threshold and where a sum overflows.
+            name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
+            for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
+        }
+        sums |= {"threshold": pl.col("threshold").first()}
+        tables = [
+            grouping.named(rows.regrouped(grouping.keys).aggregate(self.cells, sums))
+            for grouping in plan.groupings
+        ]
+        return collect(pl.concat(tables), reproducible=True).lazy()
+
+    def impact_ratios(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
+        """Compare selection rates with the highest, as `impact_ratios` does by default."""
+        categories = Categories(plan.groupings[1:], rows.model_keys, unknown_keys("exclude", rows))
+        table = ImpactTable(
+            categories,
+            CategoryReference("highest", {}),
+            plan.favourable,
+            MIN_SHARE,
+            plan.tests.level,
+            plan.tests.weight_type,
+            "mid-p",
+            plan.tests.adjust,
+            recorded=False,
+            designed=rows.design is not None,
+        )
+        return table.table_of(self.cells, self.units, rows.design)
 
 
 def survey_of(
-    rows: Rows, plan: AuditPlan, influences: pl.LazyFrame, thresholds: pl.LazyFrame | None
+    rows: Rows, plan: AuditPlan, influences: pl.LazyFrame, decisions: Decisions | None
 ) -> SurveyGaps:
     """Add up the decisions in the sampling units of each segment, and return all of the units."""
     assert rows.design is not None
     cells = None
-    if thresholds is not None:
-        cells = of_segments(unit_cells(rows, thresholds, rows.keys), rows, plan, CELLS)
+    if decisions is not None and decisions.units is not None:
+        cells = of_segments(decisions.units, rows, plan, CELLS)
     keys = [*AUDIT_KEYS, *rows.model_keys]
     return SurveyGaps(keys, rows.design, influences, cells, at_once=True)
 
@@ -203,7 +238,12 @@ def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedS
 
 
 def lay_out(
-    segments: Segments, plan: AuditPlan, missing: MissingRows, *, calibrated: bool
+    segments: Segments,
+    impact: pl.LazyFrame | None,
+    plan: AuditPlan,
+    missing: MissingRows,
+    *,
+    calibrated: bool,
 ) -> Measured:
     """Compute the tables of the result in one collect."""
     plans = {
@@ -215,6 +255,8 @@ def lay_out(
         plans["calibration"] = segments.calibration(plan)
     if segments.cells is not None:
         plans["fairness"] = segments.fairness(plan)
+    if impact is not None:
+        plans["impact"] = impact
     tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
     gaps = tables["gaps"]
     fairness = tables.get("fairness")
@@ -225,6 +267,7 @@ def lay_out(
         gaps=gaps.drop(ENOUGH_ROWS, REPEATED),
         calibration=tables.get("calibration"),
         fairness=None if fairness is None else segments.tested(fairness, gaps, plan),
+        impact=tables.get("impact"),
         enough_rows=EnoughRows(enough),
         design_df=None if segments.survey is None else segments.survey.df,
         missing=missing,

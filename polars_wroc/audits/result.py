@@ -67,6 +67,9 @@ class Audit(AuditTables):
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of
         the gaps in AUC of the attribute's segments, adjusted for their number by Holm; null where
         they are compared with the best. None without a threshold.
+    impact
+        DataFrame with the columns of `impact_ratios`, with its defaults, for each attribute and
+        for the attributes crossed if these are audited. None without a threshold.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out.

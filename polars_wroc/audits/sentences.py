@@ -15,6 +15,7 @@ _OTHERS = {"rest": "the rest", "overall": "all rows"}
 # Gaps below this are written with a decimal.
 _SMALL = 0.02
 _PAIRS = "auc"
+IMPACT_RATIO = "impact_ratio"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Words:
     positive: str
     negative: str
     margin: float
+    favourable: str
     # Attributes whose segments are compared with one of them.
     kind: str
     named: Mapping[str, str]
@@ -38,7 +40,14 @@ class Words:
             positive, negative = label, f"not {label}"
         else:
             positive, negative = f"with {label} {value}", f"without {label} {value}"
-        return cls(positive, negative, settings.margin, reference.kind, dict(reference.named))
+        return cls(
+            positive,
+            negative,
+            settings.margin,
+            settings.favourable,
+            reference.kind,
+            dict(reference.named),
+        )
 
     def reference(self, finding: Mapping[str, Any]) -> str:
         """Name what a segment is compared with."""
@@ -51,6 +60,8 @@ class Words:
 def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
     """Write a finding as a sentence or two."""
     segment = f"{finding['attribute']} {name_of(finding['segment'])}"
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{_by_score(finding)}{_of_impact(finding, segment, words)}"
     metric = GAP_METRICS[finding["metric"]]
     if finding["verdict"] == "not compared":
         if finding["reason"] == "the reference":
@@ -64,8 +75,39 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
         segment=segment,
         rest=words.reference(finding),
     )
-    model = f"By the score {finding[MODEL]}: " if MODEL in finding else ""
-    return f"{model}{both}{_conclusion(finding, words)}"
+    return f"{_by_score(finding)}{both}{_conclusion(finding, words)}"
+
+
+def _by_score(finding: Mapping[str, Any]) -> str:
+    return f"By the score {finding[MODEL]}: " if MODEL in finding else ""
+
+
+def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
+    """Compare how often a category has the favourable decision with the one that has it most."""
+    name, reason = f"{segment[0].upper()}{segment[1:]}", finding["reason"]
+    if finding["verdict"] == "not compared":
+        if reason == "the reference":
+            return f"{name} is {words.favourable} most often, and the reference of impact ratios."
+        return f"{name} has no impact ratio: {reason}."
+    ratio, low, high = (finding[f"ratio{end}"] for end in ("", "_low", "_high"))
+    limits = "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    text = (
+        f"{name} is {words.favourable} {ratio:.2f} times as often as {finding['reference']}, the "
+        f"most {words.favourable}"
+    )
+    if finding["verdict"] == "different":
+        # Of the rates of the favourable decision.
+        rates = finding["value"], finding["reference_value"]
+        missing = abs(rates[1] - rates[0]) * finding["n_behind"]
+        return (
+            f"{text} ({limits}: surely below four fifths). At the rate of {finding['reference']} "
+            f"{missing:,.0f} more of {finding['n_behind']:,} would be."
+        )
+    if finding["verdict"] == "alike":
+        return f"{text}: at least four fifths ({limits})."
+    why = f", with {reason}" if reason else ""
+    span = f": {limits}" if limits else ""
+    return f"{text}. Too little data to tell whether that is below four fifths{why}{span}."
 
 
 def _conclusion(finding: Mapping[str, Any], words: Words) -> str:

@@ -48,6 +48,7 @@ class AuditTables:
     gaps: pl.DataFrame
     calibration: pl.DataFrame | None
     fairness: pl.DataFrame | None
+    impact: pl.DataFrame | None
     missing: pl.DataFrame
     enough_rows: EnoughRows
     # Degrees of freedom of the design of a survey.

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.sentences import Words, share, size
+from polars_wroc.audits.sentences import IMPACT_RATIO, Words, share, size
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.names import MODEL
@@ -77,7 +77,8 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     places = findings.select(keys).unique(maintain_order=True)
     first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
     shown = first.head(_METRICS).to_dicts()
-    parts = [_against(one, words, with_reference=place == 0) for place, one in enumerate(shown)]
+    first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
+    parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
     name = _name(shown[0])
     sentences = [f"{name[0].upper()}{name[1:]} {what}: {', '.join(parts)}."]
     others = [_name(one) for one in places[1:].to_dicts()]
@@ -95,6 +96,11 @@ def _name(finding: Mapping[str, Any]) -> str:
 
 
 def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    if finding["metric"] == IMPACT_RATIO:
+        return (
+            f"{words.favourable} {finding['ratio']:.2f} times as often as {finding['reference']}, "
+            "surely below four fifths"
+        )
     metric = GAP_METRICS[finding["metric"]]
     of_reference = f" of {words.reference(finding)}" if with_reference else ""
     value, other = (

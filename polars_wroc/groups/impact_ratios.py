@@ -9,7 +9,7 @@ from polars_wroc.groups.categories import (
     read_categories,
     read_category_reference,
 )
-from polars_wroc.groups.impact_table import Favourable, ImpactTable
+from polars_wroc.groups.impact_table import MIN_SHARE, Favourable, ImpactTable
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
@@ -42,7 +42,7 @@ def impact_ratios(
     favourable: Favourable = "selected",
     reference: object = "highest",
     unknown: Unknown = "exclude",
-    min_share: float = 0.02,
+    min_share: float = MIN_SHARE,
     intersections: bool = True,
     level: float = 0.95,
     weight_type: WeightType = "probability",

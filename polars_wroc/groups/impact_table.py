@@ -25,6 +25,7 @@ from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.survey_design import Design
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.curve import CELLS, SQUARES, cell
@@ -82,6 +83,8 @@ IMPACT_COLUMNS = (
     "threshold",
 )
 FOUR_FIFTHS = 0.8
+# Categories with a smaller share of the weight are not compared, by default.
+MIN_SHARE = 0.02
 
 _RATE = "selection_rate"
 # The rate of the favourable decision, and its value alone.
@@ -110,9 +113,16 @@ class ImpactTable:
     designed: bool
 
     def table(self, rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare the rate of each category with that of its reference."""
-        units = self._units(rows, thresholds)
-        rates = self._rates(rows, thresholds, units)
+        """Compare the rate of each category of rows with that of its reference."""
+        of_units = None if rows.design is None else unit_cells(rows, thresholds, rows.keys)
+        return self.table_of(confusion_at(rows, thresholds), of_units, rows.design)
+
+    def table_of(
+        self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: Design | None
+    ) -> pl.LazyFrame:
+        """Compare rates of cells by all keys crossed; by a design, with those of its units."""
+        units = None if of_units is None or design is None else self._units(of_units, design)
+        rates = self._rates(cells, units)
         shares = self.categories.with_shares(rates, self.min_share)
         partition_keys = self.categories.partition_keys
         chosen = self.reference.with_highest(
@@ -124,23 +134,18 @@ class ImpactTable:
         finished = in_columns(adjusted(ratios, self.adjust), [self._verdicts])
         return self.categories.ordered(finished, IMPACT_COLUMNS)
 
-    def _units(self, rows: Rows, thresholds: pl.LazyFrame) -> SurveyGaps | None:
+    def _units(self, cells: pl.LazyFrame, design: Design) -> SurveyGaps:
         """Return the sampling units of each category, by the design of a survey."""
-        if rows.design is None:
-            return None
-        cells = unit_cells(rows, thresholds, rows.keys)
         members = self.categories.members(cells, [STRATUM, CLUSTER, *CELLS])
         keys = [*self.categories.keys, STRATUM, CLUSTER]
         # Sorted, so that sums over units are the same to the last digit each time.
         units = members.group_by(keys).agg(**_sums(CELLS)).sort(keys).cache()
-        return SurveyGaps(self.categories.keys, rows.design, None, units, (_RATE,))
+        return SurveyGaps(self.categories.keys, design, None, units, (_RATE,))
 
-    def _rates(
-        self, rows: Rows, thresholds: pl.LazyFrame, units: SurveyGaps | None
-    ) -> pl.LazyFrame:
+    def _rates(self, cells: pl.LazyFrame, units: SurveyGaps | None) -> pl.LazyFrame:
         """Compute the rates of each category, with their effective sizes and limits."""
         summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
-        members = self.categories.members(confusion_at(rows, thresholds), ["threshold", *summed])
+        members = self.categories.members(cells, ["threshold", *summed])
         aggregates = _sums(summed)
         # It is the same in all categories.
         aggregates["threshold"] = pl.col("threshold").min()

@@ -9,6 +9,7 @@ from polars_wroc.groups.categories import (
     read_categories,
     read_category_reference,
 )
+from polars_wroc.groups.impact_table import MIN_SHARE
 from polars_wroc.groups.smd_table import REST, Denominator, SmdTable
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
@@ -29,7 +30,7 @@ def standardized_mean_difference(
     reference: object = "rest",
     denominator: Denominator = "overall",
     unknown: Unknown = "exclude",
-    min_share: float = 0.02,
+    min_share: float = MIN_SHARE,
     intersections: bool = True,
     level: float = 0.95,
     weight_type: WeightType = "probability",

@@ -152,7 +152,7 @@ def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     assert found["sentence"].item() == "The AUC of g one, or of the rest, is undefined."
 
 
-WORDS = Words("approved", "not approved", 0.05, "rest", {})
+WORDS = Words("approved", "not approved", 0.05, "selected", "rest", {})
 
 
 def finding(metric: str, **parts: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from polars_wroc.audits.tables import AuditTables
 
 # More digits than a page shows, so that its own rounding is the same on every machine.
 _DIGITS = 12
-_TABLES = ("segments", "curves", "gaps", "calibration", "fairness")
+_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact")
 # A score of a row, not a sum.
 _EXACT = "threshold"
 
