@@ -28,8 +28,22 @@ _HEADINGS = {
     "fpr": "fpr",
     "calibration_slope": "Slope",
 }
-_LIMITS = {"auc": ("ci_low", "ci_high")}
-_PERCENT = ("selection_rate", "tpr", "fpr")
+_IMPACT = {
+    "attribute": "Attribute",
+    "segment": "Segment",
+    MODEL: "Score",
+    "n": "Rows",
+    "share": "Share",
+    "selection_rate": "Selected",
+    "impact_ratio": "Impact ratio",
+    "below_four_fifths": "Below four fifths",
+    "excluded": "Left out",
+}
+_LIMITS = {
+    "auc": ("ci_low", "ci_high"),
+    "impact_ratio": ("impact_ratio_joint_low", "impact_ratio_joint_high"),
+}
+_PERCENT = ("share", "selection_rate", "tpr", "fpr")
 
 
 def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
@@ -42,6 +56,7 @@ def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
     parts += [f"**{_text(verdict.text)}**"]
     parts += _section("Findings", _listed(sentences(findings, _FINDINGS)))
     parts += _section("Segments", _segments(audit))
+    parts += _section("Impact ratios", _impact(audit))
     parts += _section("Gates", _listed(map(_gate, audit.gates)))
     parts += _section("Not audited", _listed(_not_audited(audit)))
     parts += _section("Method", _method(audit))
@@ -61,15 +76,31 @@ def _listed(texts: Iterable[str]) -> str:
 def _segments(audit: AuditTables) -> str:
     columns = [name for name in _HEADINGS if name in audit.segments.columns]
     shown = audit.segments.head(_SEGMENTS)
-    rows = [[_cell(row, name) for name in columns] for row in shown.iter_rows(named=True)]
-    right = [name not in ("attribute", "segment", MODEL) for name in columns]
-    lines = [
-        _row([_HEADINGS[name] for name in columns]),
-        _row(["---:" if number else "---" for number in right]),
-        *map(_row, rows),
-    ]
+    lines = _lines(shown, {name: _HEADINGS[name] for name in columns})
     more = audit.segments.height - shown.height
-    return "\n".join(lines) + (f"\n\n{many(more, 'more segment')} in the JSON." if more else "")
+    return lines + (f"\n\n{many(more, 'more segment')} in the JSON." if more else "")
+
+
+def _lines(table: pl.DataFrame, headings: dict[str, str]) -> str:
+    """Write a table; numbers are on the right."""
+    texts = [table.schema[name] == pl.String for name in headings]
+    lines = [
+        _row([*headings.values()]),
+        _row(["---" if text else "---:" for text in texts]),
+        *(_row([_cell(row, name) for name in headings]) for row in table.iter_rows(named=True)),
+    ]
+    return "\n".join(lines)
+
+
+def _impact(audit: AuditTables) -> str:
+    """Lay out the impact ratios, those of categories that are left out too."""
+    if audit.impact is None:
+        return ""
+    columns = [name for name in _IMPACT if name in audit.impact.columns]
+    shown = audit.impact.head(_SEGMENTS)
+    lines = _lines(shown, {name: _IMPACT[name] for name in columns})
+    more = audit.impact.height - shown.height
+    return lines + (f"\n\n{many(more, 'more segment')} in the JSON." if more else "")
 
 
 def _cell(row: dict[str, Any], name: str) -> str:

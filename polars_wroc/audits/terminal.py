@@ -30,7 +30,7 @@ def sentences(findings: pl.DataFrame, most: int) -> list[str]:
     serious = told.filter(pl.col("verdict") != "alike")
     shown = serious["sentence"].head(most).to_list()
     if more := told.height - len(shown):
-        shown.append(f"{many(more, 'more comparison')} in the findings.")
+        shown.append(f"{many(more, 'more comparison')}: see `findings`, or the JSON.")
     return shown
 
 

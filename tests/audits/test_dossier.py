@@ -115,10 +115,10 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     assert text.startswith("# Loans \\# 1\n\nof 2026\n\n**")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    assert headings == ["## Findings", "## Segments", "## Method", "## Run"]
+    assert headings == ["## Findings", "## Segments", "## Impact ratios", "## Method", "## Run"]
     table = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(table) == 2 + audit.segments.height
-    assert {line.replace("\\|", "").count("|") for line in table} == {8}
+    assert len(table) == 2 + audit.segments.height + 2 + 3
+    assert {line.replace("\\|", "").count("|") for line in table} == {8, 9}
     # Nothing is taken for markup.
     assert "\\<b\\>" in text
     assert "<b>" not in text

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.sentences import Words, sentence_of
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
+GAPS = pl.col("metric") != "impact_ratio"
 CALL: dict[str, Any] = {"by": ["g", "h"], "threshold": 0.5, "intersections": True}
 
 
@@ -38,10 +40,11 @@ def audit(rows: pl.DataFrame) -> wroc.Audit:
 def test_each_segment_has_a_row_for_each_metric(audit: wroc.Audit) -> None:
     keys = ["attribute", "segment"]
     found = audit.findings
+    assert found["rank"].to_list() == [*range(1, found.height + 1)]
+    found = found.filter(GAPS)
     segments = audit.segments.filter(pl.col("attribute") != "overall")
     assert found.height == segments.height * len(METRICS)
     assert sorted(found["metric"].unique()) == sorted(METRICS)
-    assert found["rank"].to_list() == [*range(1, found.height + 1)]
     for row in found.rows(named=True):
         gap = audit.gaps.filter(pl.all_horizontal(pl.col(k).eq_missing(row[k]) for k in keys))
         of_gaps = gap.row(0, named=True)
@@ -64,7 +67,7 @@ def test_rows_behind_are_those_of_the_metric(rows: pl.DataFrame, audit: wroc.Aud
         "npv": [~selected],
         "auc": [positive, ~positive],
     }
-    for row in audit.findings.filter(pl.col("attribute").is_in(["g", "h"])).rows(named=True):
+    for row in audit.findings.filter(GAPS, pl.col("attribute").is_in(["g", "h"])).rows(named=True):
         inside = pl.col(row["attribute"]).eq_missing(pl.lit(row["segment"]))
         for column, side in (("n_behind", inside), ("n_reference", ~inside)):
             counts = [rows.filter(side, kind).height for kind in behind[row["metric"]]]
@@ -104,6 +107,13 @@ def rank_of(row: dict[str, Any]) -> int:
     return next(n for n, kind in enumerate(kinds) if own[: len(kind)] == kind)
 
 
+def size_of(row: dict[str, Any]) -> float:
+    """How many times the margin a gap is, and how many times four fifths a ratio."""
+    if row["metric"] == "impact_ratio":
+        return abs(math.log(row["ratio"]) / math.log(0.8)) if row["ratio"] else 0.0
+    return abs(row["gap"] or 0) / 0.05
+
+
 def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
     found = audit.findings.rows(named=True)
     keys = [
@@ -111,7 +121,7 @@ def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
             rank_of(row),
             row["attribute"] not in ("g", "h"),
             row["reason"] is not None,
-            -abs(row["gap"] or 0),
+            -size_of(row),
         )
         for row in found
     ]
@@ -131,7 +141,7 @@ def test_sides_depend_on_the_favourable_decision(
     rows: pl.DataFrame, favourable: Any, worse: dict[str, int]
 ) -> None:
     audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favourable=favourable)
-    for row in audit.findings.rows(named=True):
+    for row in audit.findings.filter(GAPS).rows(named=True):
         sign = worse.get(row["metric"])
         expected = "either"
         if sign is not None:
@@ -139,13 +149,96 @@ def test_sides_depend_on_the_favourable_decision(
         assert row["side"] == expected
 
 
+def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc.Audit) -> None:
+    table = wroc.impact_ratios(rows, "s", by=["g", "h"], threshold=0.5)
+    assert audit.impact is not None
+    assert_frame_equal(audit.impact, table, rel_tol=1e-12)
+    found = audit.findings.filter(~GAPS)
+    assert found.height == table.height
+    for row in found.rows(named=True):
+        keys = [pl.col(key).eq_missing(row[key]) for key in ("attribute", "segment")]
+        one = table.filter(keys).row(0, named=True)
+        assert (row["value"], row["ratio"]) == (one["selection_rate"], one["impact_ratio"])
+        assert row["ratio_low"] == one["impact_ratio_joint_low"]
+        expected = "too little data"
+        if one["excluded"] or row["segment"] == row["reference"]:
+            expected = "not compared"
+        elif one["impact_ratio_joint_high"] < 0.8:
+            expected = "different"
+        elif one["impact_ratio_joint_low"] >= 0.8:
+            expected = "alike"
+        assert row["verdict"] == expected
+
+
+def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favourable": "rejected"}
+    weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
+    audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
+    table = wroc.impact_ratios(weighted, ["s", "t"], by="g", threshold=0.1, **options)
+    assert audit.impact is not None
+    assert_frame_equal(audit.impact, table, rel_tol=1e-12)
+    assert any("is rejected" in text for text in audit.findings["sentence"])
+
+
+def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
+    sampled = rows.with_columns(c=pl.int_range(pl.len()) // 5)
+    audit = wroc.audit(sampled, "y", "s", by=["g", "h"], threshold=0.5, cluster="c")
+    table = wroc.impact_ratios(
+        sampled, "s", by=["g", "h"], threshold=0.5, cluster="c", intersections=False
+    )
+    assert audit.impact is not None
+    assert_frame_equal(audit.impact, table, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (
+            {"ratio": 0.689, "ratio_low": 0.585, "ratio_high": 0.791, "verdict": "different"},
+            (
+                "Race black is selected 0.69 times as often as white, the most selected (0.58 to 0.79: "
+                "surely below four fifths). At the rate of white 50 more of 197 would be."
+            ),
+        ),
+        (
+            {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 0.96, "verdict": "alike"},
+            (
+                "Race black is selected 0.90 times as often as white, the most selected: at least four "
+                "fifths (0.85 to 0.96)."
+            ),
+        ),
+        (
+            {"ratio": 0.79, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "too little data"},
+            (
+                "Race black is selected 0.79 times as often as white, the most selected. Too little "
+                "data to tell whether that is below four fifths: 0.70 to 0.90."
+            ),
+        ),
+        (
+            {"ratio": None, "verdict": "not compared", "reason": "under 2% of the rows"},
+            "Race black has no impact ratio: under 2% of the rows.",
+        ),
+        (
+            {"ratio": 1.0, "verdict": "not compared", "reason": "the reference"},
+            "Race black is selected most often, and the reference of impact ratios.",
+        ),
+    ],
+)
+def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
+    own = {"value": 0.5584, "reference_value": 0.8102, "n_behind": 197, "reference": "white"}
+    assert sentence_of(finding("impact_ratio", **(own | row)), WORDS) == expected
+
+
 def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     few = rows.head(8).with_columns(g=pl.lit("few"))
     audit = wroc.audit(pl.concat([rows, few]), "y", "s", by="g", threshold=0.5)
-    found = audit.findings.filter(segment="few")
+    found = audit.findings.filter(GAPS, segment="few")
     assert found["verdict"].unique().to_list() == ["too little data"]
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
-    assert audit.findings.filter(pl.col("segment") != "few")["reason"].null_count() == 18
+    others = audit.findings.filter(GAPS, pl.col("segment") != "few")
+    assert others["reason"].null_count() == 18
+    ratio = audit.findings.filter(~GAPS, segment="few")
+    assert ratio.select("verdict", "reason").row(0) == ("not compared", "under 2% of the rows")
     one = rows.filter("y").head(60).with_columns(g=pl.lit("one"))
     found = wroc.audit(pl.concat([rows, one]), "y", "s", by="g").findings.filter(segment="one")
     assert found.select("verdict", "reason").row(0) == ("not compared", "undefined")
@@ -267,12 +360,15 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
     counted = audit.findings.filter(~pl.col("mirror"))["verdict"]
     alike, little = ((counted == word).sum() for word in ("alike", "too little data"))
-    assert alike == 0
-    assert audit.verdict.endswith(f" {little} comparisons have too little data.")
+    assert alike == 2
+    assert audit.verdict.endswith(
+        f"2 comparisons are alike within 5 points and {little} have too little data."
+    )
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
     wide = wroc.audit(same, "y", "s", by="g", threshold=0.5, margin=0.2)
-    assert wide.verdict == (
-        "No segment is shown to be worse off: 6 comparisons are alike within 20 points."
+    # A ratio is alike if it is surely four fifths or more.
+    assert wide.verdict.startswith(
+        "No segment is shown to be worse off: 7 comparisons are alike within 20 points"
     )
 
 
@@ -299,7 +395,7 @@ def test_an_audit_fits_the_terminal(
     assert lines[0].startswith("G b is worse off: ")
     assert lines[-1].startswith("* ")
     told = audit.findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared").height
-    assert f"{told - 8} more comparisons in the findings." in " ".join(lines)
+    assert f"{told - 8} more comparisons: see `findings`, or the JSON." in " ".join(lines)
 
 
 def test_notebooks_show_the_verdict_above_the_segments(rows: pl.DataFrame) -> None:

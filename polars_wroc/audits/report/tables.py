@@ -13,6 +13,7 @@ from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.fairness_metrics import METRICS
+from polars_wroc.groups.impact_table import FOUR_FIFTHS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
@@ -61,12 +62,24 @@ _FAIRNESS = {
     "joint_low": "For all pairs",
     "p_value": "p, all alike",
 }
-_TEXTS = ("segment", "model", "metric", "group_max", "group_min")
+_IMPACT = {
+    "segment": "Segment",
+    "model": "Score",
+    "n": "Rows",
+    "share": "Share",
+    "n_selected": "Selected",
+    "selection_rate": "Selection rate",
+    "impact_ratio": "Impact ratio",
+    "below_four_fifths": "Below four fifths",
+    "excluded": "Left out",
+}
+_TEXTS = (
+    *("segment", "model", "metric", "group_max", "group_min"),
+    *("below_four_fifths", "excluded"),
+)
 _WEIGHTS = ("w_pos", "w_neg", "weight")
 # Differences are written with their sign.
 _SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
-# The US agencies' rule of thumb for the ratio of the selection rates.
-FOUR_FIFTHS = 0.8
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,10 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     title = f"Gaps to {reference_of(audit.parameters, attribute)}, with {intervals}"
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
     tables.append(_table(_with_significant(of_attribute(shown.gaps), audit), title, _GAPS, limits))
+    most = f"that is {audit.parameters.favourable} most often"
+    title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
+    limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
+    tables.append(_table(of_attribute(audit.impact), title, _IMPACT, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
     tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
     return [table for table in tables if table.rows]
