@@ -232,6 +232,7 @@ def audit(
     rows_per_range: int = ROWS_PER_RANGE,
     title: str | None = None,
     note: str | None = None,
+    min_cell: int | None = None,
 ) -> Audit:
     """`audit` on a cluster, exactly, with a task for each range of scores.
 
@@ -244,7 +245,7 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
         range with the chosen threshold.
-    min_rows, margin, favourable, method, weight_type, title, note
+    min_rows, margin, favourable, method, weight_type, title, note, min_cell
         As for `polars_wroc.audit`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -315,6 +316,7 @@ def audit(
         favourable=favourable,
         title=title,
         note=note,
+        min_cell=min_cell,
         method=method,
         weight_type=weight_type,
     )

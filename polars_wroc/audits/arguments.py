@@ -14,6 +14,7 @@ from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.small_cells import without_small_cells
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.groupings import Grouping, groupings
@@ -63,6 +64,7 @@ class AuditArguments:
     favourable: Favourable
     title: str | None
     note: str | None
+    min_cell: int | None
     survey: SurveyArguments = _NO_SURVEY
     bins: int | None = None
     tolerance: float | None = None
@@ -72,6 +74,8 @@ class AuditArguments:
         check_options(self.level, self.adjust)
         check_margin(self.margin)
         arguments.option("favourable", self.favourable, get_args(Favourable))
+        if self.min_cell is not None:
+            arguments.whole_number("min_cell", self.min_cell, low=2)
         for name in ("title", "note"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
@@ -154,6 +158,7 @@ class AuditArguments:
             favourable=self.favourable,
             title=self.title,
             note=self.note,
+            min_cell=self.min_cell,
             bins=counts.bins() if counts else self.bins,
             tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),
@@ -161,7 +166,8 @@ class AuditArguments:
         missing = missing_in_counts(counts, self.by) if counts else measured.missing
         tables = measured._asdict()
         tables["missing"] = missing.table(parameters.label, parameters.weight)
-        return Audit(**tables, parameters=parameters)
+        audit = Audit(**tables, parameters=parameters)
+        return audit if self.min_cell is None else without_small_cells(audit, self.min_cell)
 
 
 def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:

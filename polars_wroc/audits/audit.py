@@ -56,6 +56,7 @@ def audit(
     tolerance: float | None = None,
     title: str | None = None,
     note: str | None = None,
+    min_cell: int | None = None,
 ) -> Audit:
     """Measure scores overall and in each segment of each attribute, and test the gaps.
 
@@ -113,6 +114,11 @@ def audit(
     title, note
         What reports are called, and what their readers should know, such as where the rows come
         from.
+    min_cell
+        For results that are published: segments with fewer rows of a class or of a decision are
+        left out of all tables, and so are others from which their numbers could be computed with
+        the totals. Two audits of the same rows, or other tables, may still give
+        them away.
 
     Returns
     -------
@@ -167,6 +173,7 @@ def audit(
         favourable=favourable,
         title=title,
         note=note,
+        min_cell=min_cell,
         method=method,
         weight_type=weight_type,
         survey=survey,

@@ -70,6 +70,7 @@ def audit_in_ranges(
     rows_per_range: int = ROWS_PER_RANGE,
     title: str | None = None,
     note: str | None = None,
+    min_cell: int | None = None,
 ) -> Audit:
     """`audit` of data larger than memory, computed one range of scores at a time.
 
@@ -82,7 +83,7 @@ def audit_in_ranges(
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
-    min_rows, margin, favourable, method, weight_type, title, note
+    min_rows, margin, favourable, method, weight_type, title, note, min_cell
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -150,6 +151,7 @@ def audit_in_ranges(
         favourable=favourable,
         title=title,
         note=note,
+        min_cell=min_cell,
         method=method,
         weight_type=weight_type,
     )

@@ -28,6 +28,7 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
         "rows_read": used + missing,
         "rows_used": used,
         "exclusions": outputs.rows_in_json(audit.missing),
+        "left_out": list(audit.left_out),
     }
     tables = {name: table for name in TABLES if (table := getattr(audit, name)) is not None}
     return {

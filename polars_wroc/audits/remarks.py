@@ -40,7 +40,11 @@ def remarks_of(audit: AuditTables) -> Remarks:
     segments, settings = audit.segments, audit.parameters
     missing = missing_remark(audit.missing)
     return Remarks(
-        [*decision_remarks(segments), *untested_remarks(segments, audit.gaps, settings)],
+        [
+            *decision_remarks(segments),
+            *untested_remarks(segments, audit.gaps, settings),
+            *left_out_remarks(audit),
+        ],
         [
             *score_remarks(audit),
             *calibration_remarks(audit.calibration, settings),
@@ -95,6 +99,16 @@ def untested_remarks(
     if untested := _untested_attributes(gaps):
         sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
     return sentences
+
+
+def left_out_remarks(audit: AuditTables) -> list[str]:
+    """Name the segments that are not shown."""
+    if not audit.left_out:
+        return []
+    count, least = many(len(audit.left_out), "segment"), audit.parameters.min_cell
+    names = first_few([*audit.left_out], separator="; ")
+    why = f"of fewer than {least} rows of a class or decision, or from which such could be computed"
+    return [f"{count} not shown, {why}: {names}."]
 
 
 def score_remarks(audit: AuditTables) -> list[str]:

@@ -43,6 +43,7 @@ class AuditSettings:
     favourable: Favourable
     title: str | None
     note: str | None
+    min_cell: int | None
     bins: int | None
     tolerance: float | None
     polars_wroc: str

@@ -57,3 +57,5 @@ class AuditTables:
     run: Run = field(default_factory=Run)
     # Conditions of a pipeline, if there were any.
     gates: Sequence[JudgedGate] = ()
+    # Segments of few rows, and those that would give them away, if they are not to be shown.
+    left_out: Sequence[str] = ()

@@ -30,7 +30,16 @@ _THRESHOLD = (
     "min_tpr",
     "max_selection_rate",
 )
-_COMPARED = ("intersections", "min_rows", "adjust", "margin", "favourable", "title", "note")
+_COMPARED = (
+    "intersections",
+    "min_rows",
+    "adjust",
+    "margin",
+    "favourable",
+    "title",
+    "note",
+    "min_cell",
+)
 
 
 class GateError(Exception):

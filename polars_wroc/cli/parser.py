@@ -92,6 +92,12 @@ def build_parser(
         "--note", metavar="TEXT", help="what readers of the report should know about its rows"
     )
     audited.add_argument(
+        "--min-cell",
+        type=int,
+        metavar="N",
+        help="leave out numbers of fewer rows, and what would give them away",
+    )
+    audited.add_argument(
         "--adjust",
         choices=get_args(Adjust),
         default="holm",

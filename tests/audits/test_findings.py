@@ -110,8 +110,8 @@ def rank_of(row: dict[str, Any]) -> int:
 def size_of(row: dict[str, Any]) -> float:
     """How many times the margin a gap is, and how many times four fifths a ratio."""
     if row["metric"] == "impact_ratio":
-        return abs(math.log(row["ratio"]) / math.log(0.8)) if row["ratio"] else 0.0
-    return abs(row["gap"] or 0) / 0.05
+        return abs(math.log(float(row["ratio"])) / math.log(0.8)) if row["ratio"] else 0.0
+    return abs(float(row["gap"] or 0)) / 0.05
 
 
 def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
@@ -196,22 +196,22 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
         (
             {"ratio": 0.689, "ratio_low": 0.585, "ratio_high": 0.791, "verdict": "different"},
             (
-                "Race black is selected 0.69 times as often as white, the most selected (0.58 to 0.79: "
-                "surely below four fifths). At the rate of white 50 more of 197 would be."
+                "Race black is selected 0.69 times as often as white, the most selected (0.58 to "
+                "0.79: surely below four fifths). At the rate of white 50 more of 197 would be."
             ),
         ),
         (
             {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 0.96, "verdict": "alike"},
             (
-                "Race black is selected 0.90 times as often as white, the most selected: at least four "
-                "fifths (0.85 to 0.96)."
+                "Race black is selected 0.90 times as often as white, the most selected: at least "
+                "four fifths (0.85 to 0.96)."
             ),
         ),
         (
             {"ratio": 0.79, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "too little data"},
             (
-                "Race black is selected 0.79 times as often as white, the most selected. Too little "
-                "data to tell whether that is below four fifths: 0.70 to 0.90."
+                "Race black is selected 0.79 times as often as white, the most selected. Too "
+                "little data to tell whether that is below four fifths: 0.70 to 0.90."
             ),
         ),
         (

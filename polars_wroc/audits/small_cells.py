@@ -1,0 +1,160 @@
+"""Audits that are published: without numbers of few rows, and what would give them away."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import polars as pl
+
+from polars_wroc.audits.segment_keys import name_of
+from polars_wroc.audits.tables import AuditTables, EnoughRows
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+
+Tables = TypeVar("Tables", bound=AuditTables)
+# By attribute and name.
+Segment: TypeAlias = tuple[str, str | None]
+_LEFT_OUT = "__left_out"
+
+
+class _Sum(NamedTuple):
+    """Segments that add up to another one."""
+
+    total: Segment
+    parts: Sequence[Segment]
+
+
+def without_small_cells(audit: Tables, min_cell: int) -> Tables:
+    """Leave out the numbers of segments of fewer rows, and of others that would give them away.
+
+    A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
+    of a decision. What is left out of a total that is shown must be at least two segments with
+    that many rows in all: the smallest of the others are left out until it is.
+    """
+    hidden = hidden_segments(audit.segments, audit.parameters.by, min_cell)
+    left_out = pl.DataFrame(hidden, dict.fromkeys(AUDIT_KEYS, pl.String), orient="row")
+
+    def kept(table: pl.DataFrame) -> pl.DataFrame:
+        return table.join(
+            left_out, on=AUDIT_KEYS, how="anti", nulls_equal=True, maintain_order="left"
+        )
+
+    few = pl.col("n_missing").is_between(1, min_cell - 1)
+    return replace(
+        audit,
+        segments=kept(audit.segments),
+        gaps=kept(audit.gaps),
+        curves=kept(audit.curves),
+        calibration=None if audit.calibration is None else kept(audit.calibration),
+        impact=None if audit.impact is None else _impact(kept(audit.impact), left_out, min_cell),
+        fairness=None if audit.fairness is None else _fairness(audit.fairness, left_out),
+        missing=audit.missing.with_columns(n_missing=pl.when(~few).then("n_missing")),
+        enough_rows=EnoughRows(kept(audit.enough_rows.table)),
+        left_out=[f"{attribute} {name_of(segment)}" for attribute, segment in hidden],
+    )
+
+
+def hidden_segments(
+    segments: pl.DataFrame, attributes: Sequence[str], min_cell: int
+) -> list[Segment]:
+    """List the segments that are left out, in their order."""
+    counts = _counts(segments)
+    sums = _sums([*counts], attributes)
+    hidden = {one for one, numbers in counts.items() if min(numbers) < min_cell}
+    # Each round leaves out other segments, or is the last.
+    while more := {one for each in sums if (one := _next(each, hidden, counts, min_cell))}:
+        hidden |= more
+    return [one for one in counts if one in hidden]
+
+
+def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
+    """Count the rows of each class and decision of each segment; the least of several scores."""
+    numbers = {"pos": pl.col("n_pos"), "neg": pl.col("n_neg")}
+    if "n_selected" in segments.columns:
+        numbers |= {"selected": pl.col("n_selected"), "not": pl.col("n") - pl.col("n_selected")}
+    least = {name: value.min() for name, value in numbers.items()}
+    table = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(**least)
+    return {(row[0], row[1]): list(row[2:]) for row in table.rows()}
+
+
+def _sums(segments: Sequence[Segment], attributes: Sequence[str]) -> list[_Sum]:
+    """List which segments add up to all rows, and which crossed ones to one of an attribute."""
+    by_attribute: dict[str, list[Segment]] = {}
+    for segment in segments:
+        by_attribute.setdefault(segment[0], []).append(segment)
+    whole = by_attribute.pop(OVERALL)[0]
+    sums = [_Sum(whole, parts) for parts in by_attribute.values()]
+    names = [[name_of(one[1]) for one in by_attribute[each]] for each in attributes]
+    totals: dict[Segment, list[Segment]] = {}
+    for attribute, crossed in by_attribute.items():
+        if attribute in attributes:
+            continue
+        for segment in crossed:
+            for place, name in enumerate(_parts_of(name_of(segment[1]), names)):
+                own = by_attribute[attributes[place]]
+                total = next(one for one in own if name_of(one[1]) == name)
+                totals.setdefault(total, []).append(segment)
+    return sums + [_Sum(total, parts) for total, parts in totals.items()]
+
+
+def _parts_of(name: str, names: Sequence[Sequence[str]]) -> list[str]:
+    """Split the name of a crossed segment into one name of each attribute."""
+    first, *others = names
+    if not others:
+        return [name] if name in first else []
+    for one in first:
+        rest = name.removeprefix(f"{one}, ")
+        if rest != name and (found := _parts_of(rest, others)):
+            return [one, *found]
+    return []
+
+
+def _next(
+    each: _Sum, hidden: Container[Segment], counts: Mapping[Segment, list[int]], min_cell: int
+) -> Segment | None:
+    """Return the segment to leave out of a sum too, if what is left out could be computed."""
+    out = [one for one in each.parts if one in hidden]
+    shown = [one for one in each.parts if one not in hidden]
+    if not shown or not (out or each.total in hidden):
+        return None
+    enough = bool(out)
+    if each.total not in hidden:
+        together = [sum(numbers) for numbers in zip(*(counts[one] for one in out), strict=True)]
+        enough = len(out) > 1 and min(together) >= min_cell
+    return None if enough else min(shown, key=lambda one: sum(counts[one]))
+
+
+def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
+    """Make the metrics null that compare a segment that is left out."""
+    ends = [pl.col(f"group_{end}") for end in ("max", "min")]
+    shown = pl.when(~_any_left_out(ends))
+    kept = ("attribute", MODEL, "metric")
+    joined = _with_left_out(fairness, left_out)
+    return joined.select(
+        name if name in kept else shown.then(name).alias(name) for name in fairness.columns
+    )
+
+
+def _impact(impact: pl.DataFrame, left_out: pl.DataFrame, min_cell: int) -> pl.DataFrame:
+    """Leave out ratios to a category that is left out, and unknown rows that give others away."""
+    joined = _with_left_out(impact, left_out)
+    small = pl.min_horizontal("n_selected", pl.col("n") - pl.col("n_selected")) < min_cell
+    unknown = pl.col("segment").is_null() & (small | pl.col(_LEFT_OUT).is_not_null())
+    shown = pl.when(~_any_left_out([pl.col("reference")]))
+    own = ("attribute", "segment", MODEL, "n", "weight", "n_selected", "threshold")
+    return joined.filter(~unknown).select(
+        name if name in own or name.startswith("selection_rate") else shown.then(name).alias(name)
+        for name in impact.columns
+    )
+
+
+def _with_left_out(table: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
+    """Add the names of the segments of each attribute that are left out."""
+    names = left_out.group_by("attribute").agg(pl.col("segment").alias(_LEFT_OUT))
+    return table.join(names, on="attribute", how="left", maintain_order="left")
+
+
+def _any_left_out(names: Sequence[pl.Expr]) -> pl.Expr:
+    found = (pl.col(_LEFT_OUT).list.contains(name) for name in names)
+    return pl.any_horizontal(found).fill_null(value=False)
