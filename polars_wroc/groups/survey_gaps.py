@@ -21,17 +21,24 @@ from polars_wroc.plans.by_keys import aggregate, join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.steps import Fields
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.design_variance import linear_variances, smaller_df
+from polars_wroc.stats.design_variance import (
+    DESIGN_DF,
+    PRESENT,
+    PRESENT_CLASSES,
+    linear_variances,
+    smaller_df,
+)
 from polars_wroc.stats.differences import credible_correlation
 from polars_wroc.thresholds.rate_design import rate_influence, rate_influences, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.unit_cells import unit_cells
 
 AUC = "auc"
+# Degrees of freedom of a gap in AUC: of the class in the fewest units.
+AUC_DF = "__design_df_of_auc"
 _WEIGHTS = _GIVEN, _LEFT_OUT, _TOTAL = "__given", "__left_out", "__total"
-# How many times a unit has rows of a group: in the group, and in all groups.
-_PRESENT, _ALL = "__present", "_of_all"
-_OTHER_PRESENT = other_name(_PRESENT)
+# Suffix of the sum over all groups.
+_ALL = "_of_all"
 
 
 def correlation(metric: str, field: Fields) -> pl.Expr:
@@ -64,8 +71,13 @@ class SurveyGaps:
             return self.design.df
         return int(collect(self.design.strata.select(self.design.df)).item())
 
+    @property
+    def _present(self) -> Sequence[str]:
+        """Columns that count the rows of each class; each replicate has all of them."""
+        return () if isinstance(self.design, Replicates) else PRESENT_CLASSES
+
     def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
-        """Add the variances of the metrics of groups and references, and `DESIGN_DF` of gaps."""
+        """Add the variances of groups and references; `AUC_DF` and `DESIGN_DF` of gaps in rates."""
         # Both computed from the table as it is, since a plan that contains itself grows fast.
         of_aucs = self._auc_variances(table, reference)
         joined = join_on_keys(table, of_aucs, self.keys)
@@ -76,16 +88,20 @@ class SurveyGaps:
 
     def _auc_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
         weights, within = reference.auc_weights(), reference.partition_keys
-        both = self._with_reference(self.influences, table, within, weights, [AUC_INFLUENCE])
+        values, present = [AUC_INFLUENCE], self._present
+        both = self._with_reference(self.influences, table, within, weights, values, present)
         variances = self._variances(both, {AUC: AUC_INFLUENCE})
-        df = smaller_df(both, self.keys, self.design, (_PRESENT, _OTHER_PRESENT))
-        return join_on_keys(variances, df, self.keys)
+        for name, kinds in ((AUC_DF, present), (DESIGN_DF, [PRESENT])):
+            sides = [side for kind in kinds for side in (kind, other_name(kind))]
+            df = smaller_df(both, self.keys, self.design, sides, name)
+            variances = join_on_keys(variances, df, self.keys)
+        return variances
 
     def _rate_variances(
         self, cells: pl.LazyFrame, table: pl.LazyFrame, reference: Reference
     ) -> pl.LazyFrame:
         weights, within = reference.row_weights(), reference.partition_keys
-        both = self._with_reference(cells, table, within, weights, CELLS)
+        both = self._with_reference(cells, table, within, weights, CELLS, ())
         columns = rate_influences(GAP_RATES, self.keys, self.design)
         columns |= rate_influences(GAP_RATES, self.keys, self.design, other_name)
         renamed = {
@@ -101,37 +117,45 @@ class SurveyGaps:
         within: Sequence[str],
         weights: UnitWeights,
         values: Sequence[str],
+        present: Sequence[str],
     ) -> pl.LazyFrame:
-        """Return values of each group and of its reference in all units with rows of either."""
+        """Return values of each group and of its reference in all units with rows of either.
+
+        ``present`` are columns that say whether a unit has rows of a kind.
+        """
         keys, unit = self.keys, [STRATUM, CLUSTER]
         named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
         groups = table.select(*keys, *named)
-        own = units.select(*keys, *unit, *values, pl.lit(1, pl.Int64).alias(_PRESENT))
+        any_rows = pl.lit(1, pl.Int64).alias(PRESENT)
+        own = units.select(*keys, *unit, *values, *present, any_rows)
         # In the order of the units, so that sums over groups have the same bits each time.
         weighted = join_on_keys(own, groups, keys)
         given = pl.col(_GIVEN).fill_null(0.0)
         # Units in which the reference has no rows have sums of 0; null is what is unknown of one.
         sums = {name: _sum_unless_null(given * pl.col(name), given > 0) for name in values}
-        sums[_PRESENT] = (given > 0).sum().cast(pl.Int64)
+        kinds = [*present, PRESENT]
+        for kind in kinds:
+            sums[kind] = pl.when(given > 0).then(kind).otherwise(0).sum()
         of_all = aggregate(
             weighted, [*within, *unit], {f"{name}{_ALL}": value for name, value in sums.items()}
         )
         pairs = join_on_keys(groups, of_all, within, how="inner", maintain_order="none")
         both = join_on_keys(pairs, own, [*keys, *unit], maintain_order="none")
-        absent = pl.col(_PRESENT).is_null()
+        absent = pl.col(PRESENT).is_null()
         both = both.with_columns(
             pl.when(absent).then(0).otherwise(pl.col(name)).alias(name)
-            for name in (*values, _PRESENT)
+            for name in (*values, *kinds)
         )
         others = {
             other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
             / pl.col(_TOTAL)
             for name in values
         }
-        left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64) * pl.col(_PRESENT)
-        others[_OTHER_PRESENT] = pl.col(f"{_PRESENT}{_ALL}") - left_out
-        present = pl.any_horizontal(pl.col(_PRESENT, _OTHER_PRESENT) > 0)
-        ordered = both.with_columns(**others).filter(present).sort([*keys, *unit])
+        left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64)
+        for kind in kinds:
+            others[other_name(kind)] = pl.col(f"{kind}{_ALL}") - left_out * pl.col(kind)
+        either = pl.any_horizontal(pl.col(PRESENT, other_name(PRESENT)) > 0)
+        ordered = both.with_columns(**others).filter(either).sort([*keys, *unit])
         return collect(ordered, reproducible=True).lazy() if self.at_once else ordered
 
     def _variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
