@@ -61,6 +61,12 @@ def degrees_of_freedom(rows: Collection[Row], units: set[Unit]) -> int:
     return found
 
 
+def auc_degrees_of_freedom(rows: Collection[Row], units: set[Unit]) -> int:
+    """Degrees of freedom of the class in fewer units."""
+    classes = ([row for row in rows if row.label == label] for label in (0, 1))
+    return min(degrees_of_freedom(inside, units) for inside in classes)
+
+
 def covariance(
     one: Mapping[Unit, float],
     other: Mapping[Unit, float],

@@ -34,7 +34,7 @@ FACTOR = 1 / (6 * 0.25)
 def survey() -> pl.DataFrame:
     """Units whose rows are similar, with weights raised in each of them, and six replicates."""
     random = np.random.default_rng(20261)
-    rows = 700
+    rows = 1800
     unit = random.integers(0, UNITS, rows)
     shared = random.normal(size=UNITS)[unit]
     y = random.random(rows) < 0.4

@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.groups.compared_auc import OTHER, OWN
 from polars_wroc.groups.references import DIFFERENCE, Reference, other_name
-from polars_wroc.groups.survey_gaps import AUC, SurveyGaps, correlation, gap_variance
+from polars_wroc.groups.survey_gaps import AUC, AUC_DF, SurveyGaps, correlation, gap_variance
 from polars_wroc.metrics.score_difference import ScoreDifference
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.stats.design_variance import design_df, design_effect
@@ -64,7 +64,7 @@ def with_gaps_by_score(compared: pl.LazyFrame, level: float) -> pl.LazyFrame:
 
 def _design(field: Fields) -> dict[str, pl.Expr]:
     """Add how many times larger the variances are than if rows were independent, and the rest."""
-    df = design_df(field)
+    df = design_df(field, AUC_DF)
     columns = {_CORRELATION: correlation(AUC, field), _DF: df}
     for each, name in ((OWN, AUC), (OTHER, other_name(AUC))):
         effect = design_effect(field(rate_variance(name)), field(each.column("variance")))

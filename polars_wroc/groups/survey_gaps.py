@@ -21,17 +21,24 @@ from polars_wroc.plans.by_keys import aggregate, join_on_keys
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.steps import Fields
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.design_variance import linear_variances, smaller_df
+from polars_wroc.stats.design_variance import (
+    DESIGN_DF,
+    PRESENT,
+    PRESENT_CLASSES,
+    linear_variances,
+    smaller_df,
+)
 from polars_wroc.stats.differences import credible_correlation
 from polars_wroc.thresholds.rate_design import rate_influence, rate_influences, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.unit_cells import unit_cells
 
 AUC = "auc"
+# Degrees of freedom of a gap in AUC: of the class in the fewest units.
+AUC_DF = "__design_df_of_auc"
 _WEIGHTS = _GIVEN, _LEFT_OUT, _TOTAL = "__given", "__left_out", "__total"
-# How many times a unit has rows of a group: in the group, and in all groups.
-_PRESENT, _ALL = "__present", "_of_all"
-_OTHER_PRESENT = other_name(_PRESENT)
+# Suffix of the sum over all groups.
+_ALL = "_of_all"
 
 
 def correlation(metric: str, field: Fields) -> pl.Expr:
@@ -65,25 +72,35 @@ class SurveyGaps:
             return self.design.df
         return int(collect(self.design.strata.select(self.design.df)).item())
 
+    @property
+    def _present(self) -> Sequence[str]:
+        """Columns that count the rows of each class; each replicate has all of them."""
+        return () if isinstance(self.design, Replicates) else PRESENT_CLASSES
+
     def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
-        """Add the variances of the metrics of groups and references, and `DESIGN_DF` of gaps."""
+        """Add the variances of groups and references; `AUC_DF` and `DESIGN_DF` of gaps in rates."""
         # All computed from the table as it is, since a plan that contains itself grows fast.
         added: list[pl.LazyFrame] = []
-        sides = _PRESENT, _OTHER_PRESENT
         if self.influences is not None:
             weights, within = reference.auc_weights(), reference.partition_keys
-            both = self._with_reference(self.influences, table, within, weights, [AUC_INFLUENCE])
+            values, present = [AUC_INFLUENCE], self._present
+            both = self._with_reference(self.influences, table, within, weights, values, present)
             added.append(self._variances(both, {AUC: AUC_INFLUENCE}))
-            added.append(smaller_df(both, self.keys, self.design, sides))
+            added += [self._df(both, present, AUC_DF), self._df(both, [PRESENT], DESIGN_DF)]
         if self.cells is not None:
             weights, within = reference.row_weights(), reference.partition_keys
-            both = self._with_reference(self.cells, table, within, weights, CELLS)
+            both = self._with_reference(self.cells, table, within, weights, CELLS, ())
             added.append(self._rate_variances(both))
             if self.influences is None:
-                added.append(smaller_df(both, self.keys, self.design, sides))
+                added.append(self._df(both, [PRESENT], DESIGN_DF))
         for columns in added:
             table = join_on_keys(table, columns, self.keys)
         return table
+
+    def _df(self, both: pl.LazyFrame, kinds: Sequence[str], name: str) -> pl.LazyFrame:
+        """Compute degrees of freedom from the units with rows of each kind."""
+        sides = [side for kind in kinds for side in (kind, other_name(kind))]
+        return smaller_df(both, self.keys, self.design, sides, name)
 
     def _rate_variances(self, both: pl.LazyFrame) -> pl.LazyFrame:
         columns = rate_influences(self.rates, self.keys, self.design)
@@ -102,37 +119,45 @@ class SurveyGaps:
         within: Sequence[str],
         weights: UnitWeights,
         values: Sequence[str],
+        present: Sequence[str],
     ) -> pl.LazyFrame:
-        """Return values of each group and of its reference in all units with rows of either."""
+        """Return values of each group and of its reference in all units with rows of either.
+
+        ``present`` are columns that say whether a unit has rows of a kind.
+        """
         keys, unit = self.keys, [STRATUM, CLUSTER]
         named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
         groups = table.select(*keys, *named)
-        own = units.select(*keys, *unit, *values, pl.lit(1, pl.Int64).alias(_PRESENT))
+        any_rows = pl.lit(1, pl.Int64).alias(PRESENT)
+        own = units.select(*keys, *unit, *values, *present, any_rows)
         # In the order of the units, so that sums over groups have the same bits each time.
         weighted = join_on_keys(own, groups, keys)
         given = pl.col(_GIVEN).fill_null(0.0)
         # Units in which the reference has no rows have sums of 0; null is what is unknown of one.
         sums = {name: _sum_unless_null(given * pl.col(name), given > 0) for name in values}
-        sums[_PRESENT] = (given > 0).sum().cast(pl.Int64)
+        kinds = [*present, PRESENT]
+        for kind in kinds:
+            sums[kind] = pl.when(given > 0).then(kind).otherwise(0).sum()
         of_all = aggregate(
             weighted, [*within, *unit], {f"{name}{_ALL}": value for name, value in sums.items()}
         )
         pairs = join_on_keys(groups, of_all, within, how="inner", maintain_order="none")
         both = join_on_keys(pairs, own, [*keys, *unit], maintain_order="none")
-        absent = pl.col(_PRESENT).is_null()
+        absent = pl.col(PRESENT).is_null()
         both = both.with_columns(
             pl.when(absent).then(0).otherwise(pl.col(name)).alias(name)
-            for name in (*values, _PRESENT)
+            for name in (*values, *kinds)
         )
         others = {
             other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
             / pl.col(_TOTAL)
             for name in values
         }
-        left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64) * pl.col(_PRESENT)
-        others[_OTHER_PRESENT] = pl.col(f"{_PRESENT}{_ALL}") - left_out
-        present = pl.any_horizontal(pl.col(_PRESENT, _OTHER_PRESENT) > 0)
-        ordered = both.with_columns(**others).filter(present).sort([*keys, *unit])
+        left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64)
+        for kind in kinds:
+            others[other_name(kind)] = pl.col(f"{kind}{_ALL}") - left_out * pl.col(kind)
+        either = pl.any_horizontal(pl.col(PRESENT, other_name(PRESENT)) > 0)
+        ordered = both.with_columns(**others).filter(either).sort([*keys, *unit])
         return collect(ordered, reproducible=True).lazy() if self.at_once else ordered
 
     def _variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:

@@ -11,6 +11,7 @@ from polars_wroc.groups.auc_gaps import auc_comparison, auc_gap_limits, auc_limi
 from polars_wroc.groups.min_rows import ENOUGH_ROWS, compared_metrics
 from polars_wroc.groups.rate_gaps import others_share, rate_comparison, rate_gap_limits, rate_limits
 from polars_wroc.groups.references import DIFFERENCE
+from polars_wroc.groups.survey_gaps import AUC_DF
 from polars_wroc.inputs import arguments
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.steps import Fields, Step
@@ -64,7 +65,9 @@ class Verdicts:
         error = (1 - self.level) / self.tests
         quantiles = {_QUANTILE: upper_quantile(error / 2), _ONE_SIDED: upper_quantile(error)}
         if self.designed:
-            return {name: student_score(z, design_df(field)) for name, z in quantiles.items()}
+            # The fewer, where there is an AUC.
+            df = pl.coalesce(design_df(field, AUC_DF), design_df(field))
+            return {name: student_score(z, df) for name, z in quantiles.items()}
         return quantiles
 
     def _comparisons(self, field: Fields) -> dict[str, Comparison]:

@@ -13,7 +13,12 @@ from polars_wroc.metrics.replicate_aucs import replicate_influences
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.placements import Placements, row_curve
-from polars_wroc.stats.design_variance import linear_variances, residual, unit_totals
+from polars_wroc.stats.design_variance import (
+    PRESENT_CLASSES,
+    linear_variances,
+    residual,
+    unit_totals,
+)
 
 # The influence of a unit on the AUC, and the variance of the AUC of a segment.
 AUC_INFLUENCE, AUC_VARIANCE = "__auc_influence", "__design_variance"
@@ -27,7 +32,7 @@ def with_variances_of(
     They follow from the ``influences`` of the sampling units on the AUC of each segment.
     """
     pair = AUC_INFLUENCE, AUC_INFLUENCE
-    variances = linear_variances(influences, keys, design, {AUC_VARIANCE: pair})
+    variances = linear_variances(influences, keys, design, {AUC_VARIANCE: pair}, PRESENT_CLASSES)
     return join_on_keys(sums, variances, keys)
 
 
@@ -41,7 +46,7 @@ def auc_influences(placed: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
 def unit_influences(
     placed: pl.LazyFrame, keys: Sequence[str], aucs: Mapping[str, Placements]
 ) -> pl.LazyFrame:
-    """Compute named influences on AUCs of the same rows, of the units that have rows.
+    """Compute named influences on AUCs of the same rows, and `PRESENT_CLASSES`, of each unit.
 
     Null where a class has no weight.
     """
@@ -74,6 +79,8 @@ def unit_influences(
                 for side in CLASSES
             ]
             columns[name] = pl.when(centre.is_not_null()).then(parts[0] + parts[1])
+        for present, side in zip(PRESENT_CLASSES, CLASSES, strict=True):
+            columns[present] = (field(_weight(side)) > 0).cast(pl.Int64)
         return columns
 
     return in_columns(totals, [of_segment, centres, influences])

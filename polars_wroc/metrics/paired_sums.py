@@ -19,7 +19,7 @@ from polars_wroc.plans.steps import as_struct
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placed_rows import PlacedRows
 from polars_wroc.ranking.placements import ClassRows, Placements, row_curve
-from polars_wroc.stats.design_variance import DESIGN_DF, linear_variances
+from polars_wroc.stats.design_variance import DESIGN_DF, PRESENT_CLASSES, linear_variances
 
 # The numbers of the models of a pair.
 FIRST, SECOND = "__first", "__second"
@@ -151,7 +151,7 @@ def _variances(
         both = ((first, first), (second, second), (first, second))
         for name, (one, other) in zip(pair.design, both, strict=True):
             products[name] = _influence(one), _influence(other)
-    variances = linear_variances(influences, placed.keys, design, products)
+    variances = linear_variances(influences, placed.keys, design, products, PRESENT_CLASSES)
     return variances.select(*placed.keys, *products, DESIGN_DF)
 
 

@@ -148,7 +148,7 @@ def summary(
         it open. With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the
         variance divided by that of independent rows), ``df`` (Int64: the degrees of freedom that
         the interval uses; in each stratum the sampling units with rows of the group, at most all
-        units of the stratum less one), ``df_segment`` (Int64: the units with rows of the group
+        units of the stratum less one; of the class in fewer units), ``df_segment`` (Int64: the units with rows of the group
         less the strata with such; null for replicate weights), and ``ci_note`` says where a lonely
         unit, a single unit with rows or a replicate without a class leaves the variance unknown.
 

@@ -8,7 +8,8 @@ of 0, and count. By replicate weights each replicate takes the part of a unit: s
 
 How well a variance is known depends on the units that have rows: in each stratum its degrees of
 freedom are their number, at most all units of the stratum less one. For an estimate from all rows
-these are the degrees of freedom of the design; a region of 6 strata has those of its strata.
+these are the degrees of freedom of the design; a region of 6 strata has those of its strata. An
+estimate from rows of two classes has those of the class in fewer units.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, WEIGHT
+from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.inputs.survey_design import FRACTION, UNITS, Design, Replicates, SurveyDesign
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.steps import Fields
@@ -31,9 +33,11 @@ from polars_wroc.stats.replicate_variance import (
 
 # Degrees of freedom of a variance, and the units less the strata that have rows of a segment.
 DESIGN_DF, SEGMENT_DF = "__design_df", "__segment_df"
+# Whether a unit has rows of a segment, and of each class in it; of several segments, in how many.
+PRESENT = "__present"
+PRESENT_CLASSES = tuple(f"{PRESENT}_{side}" for side in CLASSES)
 # Why there is no variance.
 DESIGN_NOTE = "__design_note"
-_PRESENT = "__present"
 
 
 def residual(value: pl.Expr, expected: pl.Expr) -> pl.Expr:
@@ -82,12 +86,14 @@ def linear_variances(
     keys: Sequence[str],
     design: Design,
     products: Mapping[str, tuple[str, str]],
+    present: Sequence[str] = (),
 ) -> pl.LazyFrame:
     """Compute variances and covariances of sums of influences over the units of each segment.
 
     ``totals`` has a row for each segment and unit with rows of it. Each of the ``products`` names
     two columns of them; their covariance is null where a value or, by a lonely unit, a term is, and
-    where only one unit has rows.
+    where only one unit has rows. ``present`` are columns of numbers that are above 0 for a unit
+    with rows of a kind; each kind must be in several units. Without them each unit counts.
     The result has the keys, the products, `DESIGN_DF`, `SEGMENT_DF` and `DESIGN_NOTE`.
     """
     if isinstance(design, Replicates):
@@ -98,42 +104,47 @@ def linear_variances(
     columns = {name for pair in products.values() for name in pair}
     sums = {_sum(name): pl.col(name).sum() for name in sorted(columns)}
     sums |= {name: _sum_unless_null(pl.col(a) * pl.col(b)) for name, (a, b) in products.items()}
-    sums[_PRESENT] = pl.len().cast(pl.Int64)
+    sums[PRESENT] = pl.len().cast(pl.Int64)
+    sums |= {name: (pl.col(name) > 0).sum().cast(pl.Int64) for name in present}
     of_strata = aggregate(totals, [*keys, STRATUM], sums)
     of_strata = join_on_keys(of_strata, design.strata, [STRATUM]).sort([*keys, STRATUM])
     lonely = ((pl.col(UNITS) == 1) & (pl.col(FRACTION) < 1)).any()
+    kinds = present or (PRESENT,)
     # The influences of a single unit add up to 0, whatever it is.
-    known = several_units(_PRESENT) & (~lonely if design.lonely == "null" else pl.lit(value=True))
+    several = pl.all_horizontal(several_units(kind) for kind in kinds)
+    known = several & (~lonely if design.lonely == "null" else pl.lit(value=True))
     aggregates: dict[str, pl.Expr] = {
         name: pl.when(known).then(_sum_unless_null(_term(name, pair, design)))
         for name, pair in products.items()
     }
-    aggregates[DESIGN_DF] = pl.when(several_units(_PRESENT)).then(degrees_of_freedom(_PRESENT))
-    aggregates[SEGMENT_DF] = pl.col(_PRESENT).sum() - pl.len()
+    fewest = pl.min_horizontal(degrees_of_freedom(kind) for kind in kinds)
+    aggregates[DESIGN_DF] = pl.when(several).then(fewest)
+    aggregates[SEGMENT_DF] = pl.col(PRESENT).sum() - pl.len()
     # The first reason that applies; where the variance is known none does.
-    single = pl.when(~several_units(_PRESENT)).then(pl.lit("all rows are in one sampling unit"))
+    rows = "all rows of a class" if present else "all rows"
+    single = pl.when(~several).then(pl.lit(f"{rows} are in one sampling unit"))
     aggregates[DESIGN_NOTE] = single.when(lonely).then(pl.lit("a stratum has one sampling unit"))
     return aggregate(of_strata, keys, aggregates)
 
 
 def smaller_df(
-    units: pl.LazyFrame, keys: Sequence[str], design: Design, sides: tuple[str, str]
+    units: pl.LazyFrame, keys: Sequence[str], design: Design, present: Sequence[str], name: str
 ) -> pl.LazyFrame:
-    """Compute `DESIGN_DF` of the difference of two sides: of the one with fewer.
+    """Compute degrees of freedom of the difference of two sides: the fewest of what it rests on.
 
-    ``sides`` are columns that count in how many groups of a side a unit has rows. Null where one
-    side has rows in a single unit.
+    ``present`` are columns that are above 0 for a unit with rows of a class of a side. Null where
+    one of them has rows in a single unit.
     """
     if isinstance(design, Replicates):
-        return aggregate(units, keys, {DESIGN_DF: pl.lit(design.df, pl.Int64).first()})
-    counts = {side: (pl.col(side) > 0).sum().cast(pl.Int64) for side in sides}
+        return aggregate(units, keys, {name: pl.lit(design.df, pl.Int64).first()})
+    counts = {kind: (pl.col(kind) > 0).sum().cast(pl.Int64) for kind in present}
     of_strata = aggregate(units, [*keys, STRATUM], counts)
     of_strata = join_on_keys(of_strata, design.strata, [STRATUM])
-    free = {side: degrees_of_freedom(side) for side in sides}
-    known = {f"{side}_known": several_units(side) for side in sides}
-    smaller = pl.when(pl.all_horizontal(*known)).then(pl.min_horizontal(*sides))
+    free = {kind: degrees_of_freedom(kind) for kind in present}
+    known = {f"{kind}_known": several_units(kind) for kind in present}
+    smaller = pl.when(pl.all_horizontal(*known)).then(pl.min_horizontal(*present))
     counted = aggregate(of_strata, keys, free | known)
-    return counted.select(*keys, smaller.alias(DESIGN_DF))
+    return counted.select(*keys, smaller.alias(name))
 
 
 def several_units(present: str) -> pl.Expr:
@@ -146,9 +157,9 @@ def degrees_of_freedom(present: str) -> pl.Expr:
     return pl.min_horizontal(present, pl.col(UNITS) - 1).sum()
 
 
-def design_df(field: Fields) -> pl.Expr:
+def design_df(field: Fields, name: str = DESIGN_DF) -> pl.Expr:
     """Degrees of freedom of a variance, at least 1; without a variance there are none."""
-    return field(DESIGN_DF).cast(pl.Float64).clip(lower_bound=1.0)
+    return field(name).cast(pl.Float64).clip(lower_bound=1.0)
 
 
 def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:

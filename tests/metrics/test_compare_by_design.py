@@ -9,7 +9,7 @@ import numpy as np
 import plain_score
 import polars as pl
 import pytest
-from plain_survey import Row, auc_influences, covariance, degrees_of_freedom, totals
+from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -55,7 +55,7 @@ def test_against_the_definition(
     units = {(h, c) for h, c in survey.select("h", "c").iter_rows()}
     inside = survey.filter(g=group)
     df = len(units) - 8
-    assert df == degrees_of_freedom(rows_of(inside, "a"), units)
+    assert df == auc_degrees_of_freedom(rows_of(inside, "a"), units)
     t = stats.t.ppf((1 + level) / 2, df)
     for row in table.filter(g=group).iter_rows(named=True):
         models = row["model_a"], row["model_b"]

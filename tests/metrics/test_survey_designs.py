@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from plain_survey import Row, auc_influences, covariance, degrees_of_freedom, totals
+from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import special, stats
@@ -106,7 +106,7 @@ def test_variance_is_that_of_the_totals_of_units(
     expected = covariance(z, z, units, fractions, adjust=lonely == "adjust")
     assert found["auc"] == pytest.approx(auc, abs=1e-12)
     assert found["se"] ** 2 == pytest.approx(expected, abs=1e-13)
-    assert found["df"] == degrees_of_freedom(inside, units)
+    assert found["df"] == auc_degrees_of_freedom(inside, units)
     present = {row.psu for row in inside}
     assert found["df_segment"] == len(present) - len({row.stratum for row in inside})
 
@@ -131,7 +131,7 @@ def test_units_of_other_groups_count(survey: pl.DataFrame, engine: Engine) -> No
         rows = rows_of(survey.filter(g=found["g"]))
         z = totals(rows, auc_influences(rows)[1])
         assert found["se"] ** 2 == pytest.approx(covariance(z, z, units), rel=1e-10)
-        assert found["df"] == degrees_of_freedom(rows, units)
+        assert found["df"] == auc_degrees_of_freedom(rows, units)
         alone = wroc.summary(survey.filter(g=found["g"]), "y", "s", **KEYS, lonely="certainty")
         if found["g"] == "b":
             assert alone["se"].item() != pytest.approx(found["se"], rel=1e-3)
