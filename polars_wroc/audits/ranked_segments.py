@@ -12,7 +12,8 @@ import polars as pl
 
 from polars_wroc.audits.read_rows import RowReader
 from polars_wroc.audits.segments import NO_PROBABILITIES
-from polars_wroc.curves.calibration_curve import walked_calibration_sums
+from polars_wroc.curves.calibration_fit import EXTREMES
+from polars_wroc.curves.in_the_large import walked_in_the_large_sums
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.ranked_groups import PlannedGroups, RankedGroups, WalkedGroups
 from polars_wroc.groups.references import Reference
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from polars_wroc.ranking.compiled_rows import CompiledRows
 
 CURVE_POINTS = 200
+# Rows that leave the sorted arrays at once.
+_ROWS_OF_PART = 1 << 20
 
 
 class RankedSums(NamedTuple):
@@ -74,6 +77,10 @@ class RankedSegments(ABC):
     @abstractmethod
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Sum the rows of each of the smallest segments."""
+
+    def parts(self) -> Iterator[Rows]:
+        """Hand over the rows in parts, each of which is in memory; none if they are not."""
+        yield from ()
 
     @abstractmethod
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
@@ -121,6 +128,10 @@ class PlannedSegments(RankedSegments):
             self.rows.aggregate(self._own.frame, aggregates), reproducible=self._designed
         )
 
+    def parts(self) -> Iterator[Rows]:
+        """Hand over all rows."""
+        yield self._own
+
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
         # Windows take most of the time; the sums and the points share them.
@@ -161,11 +172,17 @@ class WalkedSegments(RankedSegments):
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
         weight_type: WeightType = "frequency" if self.sorted_rows.frequency else "probability"
-        values = walked_calibration_sums(weight_type)
+        values = walked_in_the_large_sums(weight_type)
         values[NO_PROBABILITIES] = over_decisions("no_probabilities")
+        values[EXTREMES] = over_decisions("extremes").cast(pl.Int64)
         table = self.sorted_rows.decided_sums()
         keys = [name for name in table.columns if name not in DECIDED_SUMS]
         return table.select(*keys, **{name: values[name] for name in aggregates})
+
+    def parts(self) -> Iterator[Rows]:
+        """Hand over some sorted rows at a time."""
+        for table in self.sorted_rows.tables(_ROWS_OF_PART):
+            yield replace(self.rows, frame=table.lazy())
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Walk along the rows once."""
