@@ -92,10 +92,16 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
         of_scores,
     )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
-    if calibrated and (few := few_rows(ranked.parts)) is not None:
-        fits = fit_segments(few, segments.sums, rows, plan)
-        segments = segments._replace(fits=fits.lazy())
+    if calibrated:
+        segments = segments._replace(fits=_fits(ranked, segments, plan))
     return lay_out(segments, plan, missing, calibrated=calibrated)
+
+
+def _fits(ranked: RankedSegments, segments: Segments, plan: AuditPlan) -> pl.LazyFrame | None:
+    """Fit the calibration of the segments; None if their rows are not all in memory."""
+    frequency = plan.tests.weight_type == "frequency"
+    few = few_rows(ranked.parts, frequency=frequency, reproducible=ranked.reproducible)
+    return None if few is None else fit_segments(few, segments.sums, ranked.rows, plan).lazy()
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:

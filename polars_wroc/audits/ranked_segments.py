@@ -70,6 +70,11 @@ class RankedSegments(ABC):
         """The curves of the segments, or the parts of them, that are summed."""
         return row_curve()
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether sums have the same bits on each run."""
+        return True
+
     @abstractmethod
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:
         """Whether a sum comes from `sums`; the others add up over the smallest segments."""
@@ -109,8 +114,8 @@ class PlannedSegments(RankedSegments):
         return row_curve(in_range=self.rows.in_range)
 
     @property
-    def _designed(self) -> bool:
-        """Whether rows are clustered; sums then have the same bits on each run."""
+    def reproducible(self) -> bool:
+        """Whether rows are clustered."""
         return self.rows.design is not None
 
     @property
@@ -125,7 +130,7 @@ class PlannedSegments(RankedSegments):
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Aggregate the rows in any order."""
         return collect(
-            self.rows.aggregate(self._own.frame, aggregates), reproducible=self._designed
+            self.rows.aggregate(self._own.frame, aggregates), reproducible=self.reproducible
         )
 
     def parts(self) -> Iterator[Rows]:
@@ -135,7 +140,7 @@ class PlannedSegments(RankedSegments):
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
         # Windows take most of the time; the sums and the points share them.
-        designed = self._designed
+        designed = self.reproducible
         in_place = collect(rows.inside(place(rows.frame, rows)), reproducible=designed)
         placed = PlacedRows(in_place.lazy(), rows.keys)
         placed = with_own_cluster_sums(placed, self.interval)
@@ -148,7 +153,7 @@ class PlannedSegments(RankedSegments):
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
-        return collect(confusion_at(self._own, thresholds), reproducible=self._designed)
+        return collect(confusion_at(self._own, thresholds), reproducible=self.reproducible)
 
     def groups(self, rows: Rows) -> PlannedGroups:
         """Return the segments, whose rows are there to be sorted again."""

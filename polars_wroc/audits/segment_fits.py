@@ -6,7 +6,7 @@ logit. Those of a larger segment are those of its parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.logistic_fit import (
     COEFFICIENTS,
     GROUP,
+    SHARE,
+    SQUARES,
     VARIANCES,
     added_bins,
     binned,
@@ -45,6 +47,8 @@ from polars_wroc.stats.logistic_fit import (
     with_variances,
 )
 
+# Whether all squares of weights are the weights.
+_ALIKE = "__squares_are_weights"
 FITTED = (*MOMENTS, *COEFFICIENTS, *VARIANCES)
 
 
@@ -55,31 +59,49 @@ class FewRows(NamedTuple):
     points: pl.DataFrame
 
 
-def few_rows(parts: Callable[[], Iterable[Rows]]) -> FewRows | None:
-    """Read the rows twice, in one or more parts; None if there is no part."""
-    summed = None
-    keys: Sequence[str] = []
-    for rows in map(_with_logits, parts()):
-        keys = rows.keys
-        weight = {TOTAL: pl.col(WEIGHT).abs().sum()}
-        part = collect(rows.aggregate(rows.frame, logit_sums() | weight), reproducible=True)
-        both = part if summed is None else pl.concat([summed, part])
-        summed = collect(
-            aggregate(both.lazy(), keys, added_logit_sums() | {TOTAL: pl.col(TOTAL).sum()}),
-            reproducible=True,
-        )
-    if summed is None:
+def few_rows(
+    parts: Callable[[], Iterable[Rows]], *, frequency: bool, reproducible: bool
+) -> FewRows | None:
+    """Read the rows twice, in one or more parts; None if there is no part.
+
+    ``frequency`` weights are numbers of rows, whose squares are not needed.
+    """
+
+    def run(plan: pl.LazyFrame) -> pl.DataFrame:
+        return collect(plan, reproducible=reproducible)
+
+    sums = [run(rows.aggregate(rows.frame, _sums(rows))) for rows in map(_with_logits, parts())]
+    if not sums:
         return None
-    ordered = summed.sort(keys) if keys else summed
-    segments = ordered.with_row_index(GROUP).with_columns(pl.col(GROUP).cast(pl.Int64))
-    segments = collect(in_columns(segments.lazy(), [standard_deviation]))
+    keys = [name for name in sums[0].columns if name not in (*logit_sums(), TOTAL, _ALIKE)]
+    added = added_logit_sums() | {TOTAL: pl.col(TOTAL).sum(), _ALIKE: pl.col(_ALIKE).all()}
+    summed = collect(aggregate(pl.concat(sums).lazy(), keys, added), reproducible=True)
+    ordered = (summed.sort(keys) if keys else summed).lazy().with_row_index(GROUP)
+    numbered = ordered.with_columns(pl.col(GROUP).cast(pl.Int64))
+    segments = collect(in_columns(numbered, [standard_deviation]))
+    alike = frequency or bool(segments[_ALIKE].all())
+    weights = (SHARE,) if alike else (SHARE, SQUARES)
     bins = None
     for rows in map(_with_logits, parts()):
-        part = collect(binned(points(rows, segments.lazy())), reproducible=True)
-        both = part if bins is None else pl.concat([bins, part])
-        bins = part if bins is None else collect(added_bins(both.lazy()), reproducible=True)
+        # Two plans are faster than one, and the rows of a part few or all.
+        held = collect(points(rows, segments.lazy()))
+        part = run(binned(held.lazy(), weights))
+        bins = part if bins is None else run(added_bins(pl.concat([bins, part]).lazy()))
     assert bins is not None
-    return FewRows(segments, collect(rows_of_bins(bins.lazy()), reproducible=True))
+    stand = rows_of_bins(bins.lazy(), weights)
+    if alike:
+        # A weight of 1 is its square.
+        joined = stand.join(segments.lazy().select(GROUP, TOTAL), on=GROUP, maintain_order="left")
+        stand = joined.with_columns((pl.col(SHARE) / pl.col(TOTAL)).alias(SQUARES)).drop(TOTAL)
+    return FewRows(segments, run(stand))
+
+
+def _sums(rows: Rows) -> dict[str, pl.Expr]:
+    weight = pl.col(WEIGHT)
+    return logit_sums() | {
+        TOTAL: weight.abs().sum().cast(pl.Float64),
+        _ALIKE: (rows.signed_squares == weight).all(),
+    }
 
 
 def _with_logits(rows: Rows) -> Rows:

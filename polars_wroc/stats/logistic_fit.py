@@ -10,6 +10,7 @@ one it is given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -30,7 +31,8 @@ _TOLERANCE = 1e-8
 # Bins of rows for a first approximation, per standard deviation.
 _BINS = 256
 _BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
-_BIN_KEYS = (GROUP, _BIN, _POSITIVE)
+# Bins on either side of 0, and keys of the bins of a group: of each bin and class.
+_MOST_BINS, _KEYS_OF_GROUP = 1 << 30, 1 << 33
 # Powers of the distance from the middle of a bin.
 _POWERS = range(4)
 # Variances of a bin below this, of a width of 1, are those of equal values.
@@ -213,44 +215,50 @@ def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.group_by(keys).agg(sums).drop(_BIN, _POSITIVE)
 
 
-def binned(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Sum the rows of a class that are close together; sums of parts of the rows add up."""
+def binned(rows: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
+    """Sum the rows of a class that are close together; sums of parts of the rows add up.
+
+    The ``weights`` are `SHARE`, or both it and `SQUARES`.
+    """
     place = pl.col(VARIABLE) * _BINS
-    number = place.round()
-    middle = rows.with_columns(
-        number.cast(pl.Int64).alias(_BIN),
-        (pl.col(SHARE) + pl.col(SQUARES) > 0).alias(_POSITIVE),
+    number = place.round().clip(-_MOST_BINS, _MOST_BINS)
+    # One key is found faster than three.
+    in_group = (number.cast(pl.Int64) + _MOST_BINS) * 2 + (pl.col(SHARE) > 0).cast(pl.Int64)
+    numbered = rows.select(
+        (pl.col(GROUP) * _KEYS_OF_GROUP + in_group).alias(_BIN),
         (place - number).alias(VARIABLE),
+        *weights,
     )
     value = pl.col(VARIABLE)
     powers = [pl.lit(1.0), value, value * value, value * value * value]
     sums = {
         _moment(name, power): (pl.col(name) * powers[power]).sum()
-        for name in (SHARE, SQUARES)
+        for name in weights
         for power in _POWERS
     }
-    return middle.group_by(_BIN_KEYS).agg(**sums)
+    return numbered.group_by(_BIN).agg(**sums)
 
 
 def added_bins(bins: pl.LazyFrame) -> pl.LazyFrame:
     """Add up the sums of `binned` parts."""
-    sums = [pl.col(_moment(name, power)).sum() for name in (SHARE, SQUARES) for power in _POWERS]
-    return bins.group_by(_BIN_KEYS).agg(sums)
+    return bins.group_by(_BIN).agg(pl.exclude(_BIN).sum())
 
 
-def rows_of_bins(bins: pl.LazyFrame) -> pl.LazyFrame:
+def rows_of_bins(bins: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
     """Return few rows with `ROW_COLUMNS` that stand for those that were `binned`.
 
     Two rows have the sum and the first three moments of the weights in a bin (Gauss's rule), and
     two those of the squares. The fit differs by the fourth power of the width of the bins.
     """
+    in_group = pl.col(_BIN) % _KEYS_OF_GROUP
+    group = pl.col(_BIN) // _KEYS_OF_GROUP
     parts = []
-    for name, other in ((SHARE, SQUARES), (SQUARES, SHARE)):
+    for name in weights:
         known = bins.filter(pl.col(_moment(name, 0)) != 0)
-        for column, value in zip((VARIABLE, name), _nodes(name), strict=True):
-            known = known.with_columns(value.alias(column))
-        part = known.select(GROUP, VARIABLE, name, pl.lit(0.0).alias(other))
-        parts.append(part.explode(VARIABLE, name).select(ROW_COLUMNS))
+        places, sizes = _nodes(name, in_group // 2 - _MOST_BINS)
+        part = known.select(group.alias(GROUP), places.alias(VARIABLE), sizes.alias(name))
+        others = {other: pl.lit(0.0) for other in (SHARE, SQUARES) if other != name}
+        parts.append(part.explode(VARIABLE, name).with_columns(**others).select(ROW_COLUMNS))
     return pl.concat(parts)
 
 
@@ -258,7 +266,7 @@ def _moment(name: str, power: int) -> str:
     return f"{name}_moment_{power}"
 
 
-def _nodes(name: str) -> tuple[pl.Expr, pl.Expr]:
+def _nodes(name: str, middle: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return the places and the weights of two rows with the moments of those in a bin."""
     size, *others = (pl.col(_moment(name, power)) for power in _POWERS)
     mean, second, third = (sum_ / size for sum_ in others)
@@ -273,7 +281,7 @@ def _nodes(name: str) -> tuple[pl.Expr, pl.Expr]:
         for step in (above, -1 / above)
     )
     return (
-        pl.concat_list([(pl.col(_BIN) + place) / _BINS for place in places]),
+        pl.concat_list([(middle + place) / _BINS for place in places]),
         pl.concat_list([size * share, size * (1 - share)]),
     )
 
