@@ -78,7 +78,9 @@ def _off(metric: str) -> pl.Expr:
 
 def _p_value(metric: str, tests: GapTests) -> pl.Expr:
     score = _off(metric) / pl.col(_ERRORS[metric])
-    p_value = student_p_value(score, design_df(pl.col)) if tests.designed else two_sided_p_value(score)
+    p_value = (
+        student_p_value(score, design_df(pl.col)) if tests.designed else two_sided_p_value(score)
+    )
     enough = pl.col(ENOUGH_ROWS).struct.field(metric)
     return pl.when(enough & (pl.col("attribute") != OVERALL)).then(p_value)
 
@@ -89,7 +91,9 @@ def _verdict(metric: str, error: pl.Expr, tests: GapTests) -> pl.Expr:
     if tests.designed:
         quantile = student_score(quantile, design_df(pl.col))
     value, margin = pl.col(metric), quantile * pl.col(_ERRORS[metric])
-    lowest, highest = right_slopes(tests.margin) if metric == SLOPE else (-tests.margin, tests.margin)
+    lowest, highest = (
+        right_slopes(tests.margin) if metric == SLOPE else (-tests.margin, tests.margin)
+    )
     alike = pl.col(f"{metric}_p_value").is_not_null()
     alike &= (value - margin > lowest) & (value + margin < highest)
     different = is_significant(pl.col(f"{metric}_p_adjusted"), tests.level)

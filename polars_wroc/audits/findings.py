@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
+from polars_wroc.audits.calibration_findings import SIZE, calibration_findings
+from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of_calibration
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.sentences import Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
@@ -32,10 +34,16 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     """Lay out the findings in their order, with their sentences."""
     segments = _with_references(audit)
     metrics = {name: one for name, one in GAP_METRICS.items() if f"{name}_gap" in segments.columns}
-    table = pl.concat(_gaps(audit, segments, name, metric) for name, metric in metrics.items())
+    of_gaps = [_gaps(audit, segments, name, metric) for name, metric in metrics.items()]
+    table = pl.concat([*of_gaps, *calibration_findings(audit)])
     ordered = _ordered(table, audit.parameters)
     words = Words.of(audit.parameters)
-    sentences = [sentence_of(row, words) for row in ordered.iter_rows(named=True)]
+    sentences = [
+        calibration_sentence(row, words.margin)
+        if is_of_calibration(row)
+        else sentence_of(row, words)
+        for row in ordered.iter_rows(named=True)
+    ]
     return ordered.with_columns(pl.Series("sentence", sentences, pl.String))
 
 
@@ -118,6 +126,7 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
         verdict=verdict,
         reason=_reason(name, verdict, settings),
         mirror=pl.col(_MIRROR),
+        **{SIZE: gap.abs()},
     )
 
 
@@ -171,11 +180,11 @@ def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         place,
         crossed,
         pl.col("reason").is_not_null(),
-        pl.col("gap").abs().fill_null(0.0),
+        pl.col(SIZE).fill_null(0.0),
         descending=[False, False, False, True],
         maintain_order=True,
     )
     keys = [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
     return ordered.with_row_index("rank", offset=1).select(
-        pl.col("rank").cast(pl.Int64), *keys, pl.exclude("rank", *keys)
+        pl.col("rank").cast(pl.Int64), *keys, pl.exclude("rank", SIZE, *keys)
     )

@@ -252,7 +252,7 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
         f"{_difference(one)} in {one['attribute']} {sized(one)}"
         for one in (ordered[0], ordered[-1])
     )
-    return [of_all, f"Over the segments it ranges from {low}, to {high}; this is not tested."]
+    return [of_all, f"Over the segments it ranges from {low}, to {high}."]
 
 
 def _difference(one: dict[str, Any]) -> str:

@@ -133,8 +133,7 @@ def points_of_parts(
     """
     columns = [*MOMENTS, TOTAL]
     own, whole = (
-        {name: pl.col(f"{name}{suffix}") for name in columns}
-        for suffix in ("", "_right")
+        {name: pl.col(f"{name}{suffix}") for name in columns} for suffix in ("", "_right")
     )
     known = of_parts.select(PART, GROUP, *columns).join(sums.select(GROUP, *columns), on=GROUP)
     joined = parts.join(known, left_on=GROUP, right_on=PART, maintain_order="none", suffix="_of")

@@ -93,9 +93,7 @@ def _variance(field: Fields) -> pl.Expr:
     of_positives, of_labels = field(SQUARES_OF_POSITIVES), field(POSITIVES_SQUARES)
     of_both = of_labels + field(NEGATIVES_SQUARES)
     terms = field(SQUARES_OF_SCORES) + of_labels + difference**2 * of_both
-    mixed = of_positives + difference * (
-        of_positives + field(_SQUARES_OF_NEGATIVES) - of_labels
-    )
+    mixed = of_positives + difference * (of_positives + field(_SQUARES_OF_NEGATIVES) - of_labels)
     squares, total = terms - 2 * mixed, positives + negatives
     known = are_both_classes(positives, negatives) & is_exact(of_both)
     return pl.when(known & (squares > ROUNDING * terms)).then(squares / total / total)
