@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
+from polars_wroc.audits.calibration_findings import SIZE, calibration_findings
+from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of_calibration
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
@@ -37,10 +39,15 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     parts = [_gaps(audit, segments, name, metric) for name, metric in metrics.items()]
     if audit.impact is not None:
         parts.append(_impact_ratios(audit.impact, audit))
-    table = pl.concat(parts)
+    table = pl.concat([*parts, *calibration_findings(audit)])
     ordered = _ordered(table, audit.parameters)
     words = Words.of(audit.parameters)
-    sentences = [sentence_of(row, words) for row in ordered.iter_rows(named=True)]
+    sentences = [
+        calibration_sentence(row, words.margin)
+        if is_of_calibration(row)
+        else sentence_of(row, words)
+        for row in ordered.iter_rows(named=True)
+    ]
     return ordered.with_columns(pl.Series("sentence", sentences, pl.String))
 
 
@@ -123,6 +130,7 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
         verdict=verdict,
         reason=_reason(name, verdict, settings),
         mirror=pl.col(_MIRROR),
+        **{SIZE: gap.abs()},
     )
 
 
@@ -182,6 +190,8 @@ def _impact_ratios(impact: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
         verdict.alias("verdict"),
         reason.alias("reason"),
         pl.lit(value=False).alias("mirror"),
+        # As many times the margin as the ratio is four fifths.
+        ((ratio.log() / math.log(FOUR_FIFTHS)).abs() * settings.margin).alias(SIZE),
     )
 
 
@@ -211,13 +221,6 @@ def _reason(name: str, verdict: pl.Expr, settings: AuditSettings) -> pl.Expr:
     )
 
 
-def _size(settings: AuditSettings) -> pl.Expr:
-    """How many times the margin a gap is, and how many times four fifths a ratio."""
-    of_ratio = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs()
-    is_ratio = pl.col("metric") == IMPACT_RATIO
-    return pl.when(is_ratio).then(of_ratio).otherwise(pl.col("gap").abs() / settings.margin)
-
-
 def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Rank findings: by verdict and side, single attributes before crossed ones, by size."""
     verdict, side = pl.col("verdict"), pl.col("side")
@@ -238,11 +241,11 @@ def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         place,
         crossed,
         pl.col("reason").is_not_null(),
-        _size(settings).fill_null(0.0),
+        pl.col(SIZE).fill_null(0.0),
         descending=[False, False, False, True],
         maintain_order=True,
     )
     keys = [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
     return ordered.with_row_index("rank", offset=1).select(
-        pl.col("rank").cast(pl.Int64), *keys, pl.exclude("rank", *keys)
+        pl.col("rank").cast(pl.Int64), *keys, pl.exclude("rank", SIZE, *keys)
     )

@@ -18,11 +18,13 @@ import polars as pl
 
 from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.ranked_segments import RankedSegments, RankedSums, rank_segments
+from polars_wroc.audits.segment_fits import few_rows, fit_segments
 from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
-from polars_wroc.curves.calibration_curve import calibration_sums
 from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
+from polars_wroc.curves.calibration_fit import EXTREMES, extremes
+from polars_wroc.curves.in_the_large import in_the_large_sums
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
@@ -95,8 +97,17 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
         of_scores,
     )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
+    if calibrated:
+        segments = segments._replace(fits=_fits(ranked, segments, plan))
     impact = None if decisions is None else decisions.impact_ratios(rows, plan)
     return lay_out(segments, impact, plan, missing, calibrated=calibrated)
+
+
+def _fits(ranked: RankedSegments, segments: Segments, plan: AuditPlan) -> pl.LazyFrame | None:
+    """Fit the calibration of the segments; None if their rows are not all in memory."""
+    frequency = plan.tests.weight_type == "frequency"
+    few = few_rows(ranked.parts, frequency=frequency, reproducible=ranked.reproducible)
+    return None if few is None else fit_segments(few, segments.sums, ranked.rows, plan).lazy()
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
@@ -196,7 +207,8 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
     """Return the sums over rows that the tables of the result are computed from."""
     of_segment = summary_sums(rows, ranked.interval, ranked.curve)
     if not rows.binned:
-        of_segment |= calibration_sums(rows, plan.tests.weight_type)
+        of_segment |= in_the_large_sums(rows, plan.tests.weight_type)
+        of_segment[EXTREMES] = extremes(rows)
         of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
     of_group = ranked.reference.aggregates(ranked.curve)
     of_size = {name: of_group[name] for name in OWN_WEIGHTS}
@@ -260,12 +272,19 @@ def lay_out(
     tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
     gaps = tables["gaps"]
     fairness = tables.get("fairness")
+    calibration = tables.get("calibration")
     enough = gaps.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
+    if calibration is not None:
+        of_calibration = calibration.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
+        enough = enough.join(
+            of_calibration, on=segments.keys, how="left", nulls_equal=True, maintain_order="left"
+        )
+        calibration = calibration.drop(ENOUGH_ROWS)
     return Measured(
         segments=tables["segments"],
         curves=tables["curves"],
         gaps=gaps.drop(ENOUGH_ROWS, REPEATED),
-        calibration=tables.get("calibration"),
+        calibration=calibration,
         fairness=None if fairness is None else segments.tested(fairness, gaps, plan),
         impact=tables.get("impact"),
         enough_rows=EnoughRows(enough),

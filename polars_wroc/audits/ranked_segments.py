@@ -12,7 +12,8 @@ import polars as pl
 
 from polars_wroc.audits.read_rows import RowReader
 from polars_wroc.audits.segments import NO_PROBABILITIES
-from polars_wroc.curves.calibration_curve import walked_calibration_sums
+from polars_wroc.curves.calibration_fit import EXTREMES
+from polars_wroc.curves.in_the_large import walked_in_the_large_sums
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.ranked_groups import PlannedGroups, RankedGroups, WalkedGroups
 from polars_wroc.groups.references import Reference
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from polars_wroc.ranking.compiled_rows import CompiledRows
 
 CURVE_POINTS = 200
+# Rows that leave the sorted arrays at once.
+_ROWS_OF_PART = 1 << 20
 
 
 class RankedSums(NamedTuple):
@@ -67,6 +70,11 @@ class RankedSegments(ABC):
         """The curves of the segments, or the parts of them, that are summed."""
         return row_curve()
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether sums have the same bits on each run."""
+        return True
+
     @abstractmethod
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:
         """Whether a sum comes from `sums`; the others add up over the smallest segments."""
@@ -74,6 +82,10 @@ class RankedSegments(ABC):
     @abstractmethod
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Sum the rows of each of the smallest segments."""
+
+    def parts(self) -> Iterator[Rows]:
+        """Hand over the rows in parts, each of which is in memory; none if they are not."""
+        yield from ()
 
     @abstractmethod
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
@@ -102,8 +114,8 @@ class PlannedSegments(RankedSegments):
         return row_curve(in_range=self.rows.in_range)
 
     @property
-    def _designed(self) -> bool:
-        """Whether rows are clustered; sums then have the same bits on each run."""
+    def reproducible(self) -> bool:
+        """Whether rows are clustered."""
         return self.rows.design is not None
 
     @property
@@ -118,13 +130,17 @@ class PlannedSegments(RankedSegments):
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Aggregate the rows in any order."""
         return collect(
-            self.rows.aggregate(self._own.frame, aggregates), reproducible=self._designed
+            self.rows.aggregate(self._own.frame, aggregates), reproducible=self.reproducible
         )
+
+    def parts(self) -> Iterator[Rows]:
+        """Hand over all rows."""
+        yield self._own
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
         # Windows take most of the time; the sums and the points share them.
-        designed = self._designed
+        designed = self.reproducible
         in_place = collect(rows.inside(place(rows.frame, rows)), reproducible=designed)
         placed = PlacedRows(in_place.lazy(), rows.keys)
         placed = with_own_cluster_sums(placed, self.interval)
@@ -137,7 +153,7 @@ class PlannedSegments(RankedSegments):
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
-        return collect(confusion_at(self._own, thresholds), reproducible=self._designed)
+        return collect(confusion_at(self._own, thresholds), reproducible=self.reproducible)
 
     def groups(self, rows: Rows) -> PlannedGroups:
         """Return the segments, whose rows are there to be sorted again."""
@@ -161,11 +177,17 @@ class WalkedSegments(RankedSegments):
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
         weight_type: WeightType = "frequency" if self.sorted_rows.frequency else "probability"
-        values = walked_calibration_sums(weight_type)
+        values = walked_in_the_large_sums(weight_type)
         values[NO_PROBABILITIES] = over_decisions("no_probabilities")
+        values[EXTREMES] = over_decisions("extremes").cast(pl.Int64)
         table = self.sorted_rows.decided_sums()
         keys = [name for name in table.columns if name not in DECIDED_SUMS]
         return table.select(*keys, **{name: values[name] for name in aggregates})
+
+    def parts(self) -> Iterator[Rows]:
+        """Hand over some sorted rows at a time."""
+        for table in self.sorted_rows.tables(_ROWS_OF_PART):
+            yield replace(self.rows, frame=table.lazy())
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Walk along the rows once."""

@@ -10,7 +10,7 @@ from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
 from polars_wroc.audits.segment_keys import name_of, rows_with, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -266,7 +266,7 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
         f"{_difference(one)} in {one['attribute']} {sized(one)}"
         for one in (ordered[0], ordered[-1])
     )
-    return [of_all, f"Over the segments it ranges from {low}, to {high}; this is not tested."]
+    return [of_all, f"Over the segments it ranges from {low}, to {high}."]
 
 
 def _difference(one: dict[str, Any]) -> str:

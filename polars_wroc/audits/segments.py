@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.calibration_tests import TEST_COLUMNS, tested
 from polars_wroc.audits.plan import AuditPlan
-from polars_wroc.curves.calibration_curve import calibration_columns, calibration_steps
+from polars_wroc.audits.segment_fits import FITTED
 from polars_wroc.curves.calibration_design import calibration_variances
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.calibration_fit import EXTREMES, FIT_COLUMNS, fit_steps
+from polars_wroc.curves.in_the_large import IN_THE_LARGE_COLUMNS, in_the_large_steps
+from polars_wroc.curves.observed_expected import OE_COLUMNS, observed_expected
 from polars_wroc.groups.fairness_table import FAIRNESS_COLUMNS, fairness_of
 from polars_wroc.groups.gaps import GAP_COLUMNS, Measured, adjusted_gaps, compare
 from polars_wroc.groups.min_rows import ENOUGH_ROWS, compared_metrics, large_enough
@@ -28,6 +31,7 @@ from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.curve import cell
 from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc_change
+from polars_wroc.stats.logistic_fit import VARIANCES
 from polars_wroc.thresholds.search import ROWS_SELECTED
 
 _PLACE = "__place"
@@ -35,7 +39,13 @@ _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 # In how many of the smallest segments a score is not from 0 to 1.
 NO_PROBABILITIES = "__no_probabilities"
-CALIBRATION_COLUMNS = calibration_columns(IN_THE_LARGE)
+CALIBRATION_COLUMNS = (
+    *IN_THE_LARGE_COLUMNS,
+    EXTREMES,
+    *OE_COLUMNS,
+    *FIT_COLUMNS,
+    *TEST_COLUMNS,
+)
 
 
 class Segments(NamedTuple):
@@ -51,6 +61,8 @@ class Segments(NamedTuple):
     # The sampling units of the segments, by the design of a survey, and the sums of their scores.
     survey: SurveyGaps | None = None
     unit_scores: pl.LazyFrame | None = None
+    # Regressions on the logits of probabilities; None if the rows are not there to be fitted.
+    fits: pl.LazyFrame | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -97,14 +109,30 @@ class Segments(NamedTuple):
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 
     def calibration(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Compute mean scores and observed rates of the scores that are from 0 to 1."""
+        """Compute mean scores, observed rates and fits of the scores that are from 0 to 1."""
         sums, designed = self.sums.filter(self.calibrated), self.unit_scores is not None
         if self.unit_scores is not None and self.survey is not None:
             variances = calibration_variances(self.unit_scores, self.keys, self.survey.design)
             sums = join_on_keys(sums, variances, self.keys)
-        steps = calibration_steps(IN_THE_LARGE, plan.tests.level, designed=designed)
-        measured = in_columns(sums, steps)
-        return self._with_names(measured, CALIBRATION_COLUMNS)
+        fitted = self._with_fits(sums, designed=designed)
+        level = plan.tests.level
+        steps = [
+            *in_the_large_steps(level, designed=designed),
+            observed_expected(level, designed=designed),
+            *fit_steps(level, plan.tests.weight_type),
+        ]
+        judged = tested(in_columns(fitted.with_row_index(_PLACE), steps), self.keys, plan.tests)
+        return self._with_names(judged.sort(_PLACE), [*CALIBRATION_COLUMNS, ENOUGH_ROWS])
+
+    def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
+        """Add the regressions; their variances are those of independent rows."""
+        unknown = pl.lit(None, pl.Float64)
+        if self.fits is None:
+            return sums.with_columns(unknown.alias(name) for name in FITTED)
+        fits = self.fits
+        if designed:
+            fits = fits.with_columns(unknown.alias(name) for name in VARIANCES)
+        return join_on_keys(sums, fits, self.keys)
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare each segment with its reference; p-values are adjusted for all tests together."""

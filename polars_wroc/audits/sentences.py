@@ -131,13 +131,13 @@ def _limits(low: float, high: float, gap: float, finding: Mapping[str, Any]) -> 
     if low * high <= 0:
         return _span(low, high, finding)
     ends = (low, high) if gap > 0 else (-high, -low)
-    decimals = _decimals(gap)
+    decimals = decimals_of(gap)
     return " to ".join(f"{100 * end:.{decimals}f}" for end in ends)
 
 
 def _span(low: float, high: float, finding: Mapping[str, Any]) -> str:
     """Say how far the interval reaches."""
-    decimals = _decimals(max(abs(low), abs(high)))
+    decimals = decimals_of(max(abs(low), abs(high)))
     first, last = (f"{abs(100 * end):.{decimals}f}" for end in (low, high))
     if low < 0 < high:
         return f"from {_counted(first, finding)} fewer to {last} more"
@@ -157,14 +157,15 @@ def _counted(number: str, finding: Mapping[str, Any]) -> str:
 
 def size(gap: float) -> str:
     """Write a difference of proportions in points, without its sign."""
-    return f"{abs(100 * gap):.{_decimals(gap)}f}"
+    return f"{abs(100 * gap):.{decimals_of(gap)}f}"
 
 
-def _decimals(gap: float | None) -> int:
+def decimals_of(gap: float | None) -> int:
+    """Say how many decimals points are written with."""
     return 1 if gap is not None and 0 < abs(gap) < _SMALL else 0
 
 
 def share(finding: Mapping[str, Any], column: str) -> str:
     """Write a proportion in whole percents; with a decimal where the gap is small."""
-    text = f"{100 * finding[column]:.{_decimals(finding['gap'])}f}"
+    text = f"{100 * finding[column]:.{decimals_of(finding['gap'])}f}"
     return text if finding["metric"] == _PAIRS else f"{text}%"

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
+from polars_wroc.audits.calibration_tests import CALIBRATION_METRICS
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.sentences import IMPACT_RATIO, Words, share, size
@@ -35,15 +37,19 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         for name in ("different", "alike", "too little data")
     }
     different = counted.filter(verdict="different")
-    worse, either = (different.filter(side=side) for side in ("worse", "either"))
+    promised = pl.col("metric").is_in(CALIBRATION_METRICS)
+    calibration, gaps = different.filter(promised), different.filter(~promised)
+    worse, either = (gaps.filter(side=side) for side in ("worse", "either"))
     sentences = []
     if not worse.is_empty():
         sentences += _named_first(worse, words, "is worse off")
     elif not either.is_empty():
         sentences += _named_first(either, words, "differs")
-    elif not different.is_empty():
+    elif not gaps.is_empty():
         # What is better for a segment is worse for the others.
-        sentences += _named_first(different, words, "is better off")
+        sentences += _named_first(gaps, words, "is better off")
+    elif not calibration.is_empty():
+        sentences += _named_first(calibration, words, "is not calibrated")
     rest = _others(outcomes, words)
     if sentences:
         sentences += [f"{rest[0].upper()}{rest[1:]}."] if rest else []
@@ -85,8 +91,9 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     if others:
         several = len(others) > 1
         verb = ("do" if several else "does") if what == "differs" else ("are" if several else "is")
+        too = "Nor" if what == "is not calibrated" else "So"
         # Crossed segments have commas in their names.
-        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
+        sentences.append(f"{too} {verb} {first_few(others, separator='; ')}.")
     return sentences
 
 
@@ -101,6 +108,8 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
             f"{words.favourable} {finding['ratio']:.2f} times as often as {finding['reference']}, "
             "surely below four fifths"
         )
+    if is_of_calibration(finding):
+        return in_short(finding)
     metric = GAP_METRICS[finding["metric"]]
     of_reference = f" of {words.reference(finding)}" if with_reference else ""
     value, other = (

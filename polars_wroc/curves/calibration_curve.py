@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.curves.calibration_design import DIFFERENCE_VARIANCE, OBSERVED_VARIANCE
+from polars_wroc.curves.calibration_design import OBSERVED_VARIANCE
 from polars_wroc.curves.uniform_bins import bin_number
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
@@ -24,7 +24,6 @@ from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.walk_sums import over_decisions
 from polars_wroc.stats.design_variance import design_df
 from polars_wroc.stats.differences import Estimate
-from polars_wroc.stats.distributions import student_quantile
 from polars_wroc.stats.proportions import (
     TOLERANCE,
     Proportions,
@@ -66,15 +65,15 @@ def walked_calibration_sums(weight_type: WeightType) -> dict[str, pl.Expr]:
     """Name the sums of the compiled engine over all rows as `calibration_sums` does."""
     squares = "weight" if weight_type == "frequency" else "squares"
     names = [f"{name}_{side}" for side in CLASSES for name in ("weight", squares)]
-    sums = [over_decisions(name) for name in (*names, "scores")]
-    return dict(zip(CALIBRATION_SUMS, sums, strict=True))
+    sums = [over_decisions(name) for name in names]
+    expected = pl.sum_horizontal(over_decisions(f"scores_{side}") for side in CLASSES)
+    return dict(zip(CALIBRATION_SUMS, [*sums, expected], strict=True))
 
 
 def calibration_steps(difference: str, level: float, *, designed: bool = False) -> list[Step]:
     """Steps from sums over rows to mean score, observed rate and their ``difference``.
 
-    ``designed`` with the columns of `calibration_variances`. Else only the observed rate is
-    uncertain.
+    Only the observed rate is uncertain; ``designed`` with the columns of `calibration_variances`.
     """
     design = RatesByDesign(lambda _, field: field(OBSERVED_VARIANCE), design_df)
 
@@ -91,8 +90,6 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
         rate = Estimate(*(known.then(value) for value in proportion(_RATE, field).estimate))
         mean = known.then(field(_EXPECTED) / total)
         above = Estimate(mean - rate.value, mean - rate.high, mean - rate.low)
-        if designed:
-            above = _by_design(above, level, field)
         return {
             "weight": total,
             "mean_score": mean,
@@ -101,21 +98,6 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
         }
 
     return [*Proportions(parts, level, design=design if designed else None).steps, measure]
-
-
-def _by_design(difference: Estimate, level: float, field: Fields) -> Estimate:
-    """Add limits with the variance of the difference; one of 0 says nothing."""
-    variance = field(DIFFERENCE_VARIANCE)
-    margin = student_quantile((1 + level) / 2, design_df(field)) * variance.sqrt()
-    limits = (difference.value - margin, difference.value + margin)
-    known = pl.when(variance > 0)
-    return Estimate(
-        difference.value,
-        *(
-            known.then(limit).when(variance.is_not_null()).then(otherwise)
-            for limit, otherwise in zip(limits, (difference.low, difference.high), strict=True)
-        ),
-    )
 
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
@@ -208,7 +190,7 @@ def calibration_curve(
     """
     check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    summed = sums_in_bins(rows, bins, strategy).sort("bin")
+    summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows, "probability")).sort("bin")
     curve = in_columns(summed, calibration_steps(DIFFERENCE, level))
     return like_input(frame, rows.result(curve, _COLUMNS))
 
@@ -220,15 +202,17 @@ def check_bin_options(bins: object, strategy: object, level: object) -> None:
     arguments.level(level)
 
 
-def sums_in_bins(rows: Rows, bins: int, strategy: Strategy) -> pl.LazyFrame:
-    """Sums over the rows of each bin that has rows."""
+def sums_in_bins(
+    rows: Rows, bins: int, strategy: Strategy, more: dict[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Sums over the rows of each bin that has rows: their number and scores, and ``more``."""
     rows.require_scores("a calibration")
     checked = rows.as_probabilities()
     sums = {
         "score_min": pl.col(SCORE).min(),
         "score_max": pl.col(SCORE).max(),
         "n": rows.count_where(pl.col(SCORE).is_not_null()),
-        **calibration_sums(rows, "probability"),
+        **more,
     }
 
     def sums_of(binned: PlacedRows) -> pl.LazyFrame:

@@ -1,4 +1,4 @@
-"""Variances of observed rates and of mean scores less these, by the design of a survey."""
+"""Variances of observed rates and of what scores promise, by the design of a survey."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from polars_wroc.stats.design_variance import linear_variances, ratio_influence,
 
 OBSERVED_VARIANCE = "__design_variance_observed"
 DIFFERENCE_VARIANCE = "__design_variance_difference"
+# Of the observed rate divided by the mean score.
+RATIO_VARIANCE = "__design_variance_ratio"
 
 # Of a sampling unit: the weight of its positives and of all its rows, and the sum of its scores.
 UNIT_SUMS = _POSITIVES, _WEIGHT, _SCORES = ("__unit_positives", "__unit_weight", "__unit_scores")
-_OBSERVED, _DIFFERENCE = "__influence_observed", "__influence_difference"
+_OBSERVED, _DIFFERENCE, _RATIO = (
+    f"__influence_{name}" for name in ("observed", "difference", "ratio")
+)
 
 
 def unit_scores(rows: Rows) -> pl.LazyFrame:
@@ -33,12 +37,17 @@ def unit_scores(rows: Rows) -> pl.LazyFrame:
 
 
 def calibration_variances(units: pl.LazyFrame, keys: Sequence[str], design: Design) -> pl.LazyFrame:
-    """Compute `OBSERVED_VARIANCE`, `DIFFERENCE_VARIANCE` and degrees of freedom of each group."""
+    """Compute `OBSERVED_VARIANCE` and the others, and degrees of freedom, of each group."""
     positives, weight, scores = (pl.col(name) for name in UNIT_SUMS)
     observed, mean = (ratio_influence(part, weight, keys, design) for part in (positives, scores))
-    influences = units.with_columns(observed.alias(_OBSERVED), (mean - observed).alias(_DIFFERENCE))
+    influences = units.with_columns(
+        observed.alias(_OBSERVED),
+        (mean - observed).alias(_DIFFERENCE),
+        ratio_influence(positives, scores, keys, design).alias(_RATIO),
+    )
     products = {
         OBSERVED_VARIANCE: (_OBSERVED, _OBSERVED),
         DIFFERENCE_VARIANCE: (_DIFFERENCE, _DIFFERENCE),
+        RATIO_VARIANCE: (_RATIO, _RATIO),
     }
     return linear_variances(influences, keys, design, products)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.curves.calibration_curve import (
-    CALIBRATION_SUMS,
     DIFFERENCE,
     Strategy,
-    calibration_columns,
     calibration_steps,
     check_bin_options,
     sums_in_bins,
+)
+from polars_wroc.curves.in_the_large import (
+    IN_THE_LARGE_COLUMNS,
+    IN_THE_LARGE_SUMS,
+    in_the_large_steps,
+    in_the_large_sums,
 )
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
@@ -20,9 +24,8 @@ from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 
-IN_THE_LARGE = "calibration_in_the_large"
 _COLUMNS = (
-    *calibration_columns(IN_THE_LARGE),
+    *IN_THE_LARGE_COLUMNS,
     "expected_calibration_error",
     "maximum_calibration_error",
 )
@@ -67,8 +70,9 @@ def calibration_error(
 
     Notes
     -----
-    The limits are those of one bin with all rows: they treat the scores as fixed, and are wide
-    for a score that separates the classes well. Both errors depend on the bins and are above 0
+    The limits of the calibration in the large are those of a mean of independent rows, of the score
+    less 1 in positives: ``sqrt(sum(w**2 * (s - y - d)**2)) / sum(w)`` is the standard error of the
+    mean ``d``. With rows of one class only, they are those of the observed rate. Both errors depend on the bins and are above 0
     by chance alone, more so the fewer rows a bin has: to compare groups of different sizes, use
     ``calibration_in_the_large``.
 
@@ -94,10 +98,11 @@ def calibration_error(
     """
     check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    by_bin = in_columns(sums_in_bins(rows, bins, strategy), calibration_steps(DIFFERENCE, level))
+    of_bins = sums_in_bins(rows, bins, strategy, in_the_large_sums(rows, "probability"))
+    by_bin = in_columns(of_bins, calibration_steps(DIFFERENCE, level))
     difference, weights = pl.col(DIFFERENCE).abs(), pl.col("weight")
     known = pl.when((weights.sum() > 0) & weights.sum().is_finite())
-    sums = {name: pl.col(name).sum() for name in ("n", *CALIBRATION_SUMS)}
+    sums = {name: pl.col(name).sum() for name in ("n", *IN_THE_LARGE_SUMS)}
     table = rows.aggregate(
         by_bin,
         {
@@ -109,6 +114,6 @@ def calibration_error(
     if rows.keys:
         # A group with missing rows only has no bin.
         table = join_on_keys(rows.key_values(), table, rows.keys)
-    filled = table.with_columns(pl.col("n", *CALIBRATION_SUMS).fill_null(0))
-    measured = in_columns(filled, calibration_steps(IN_THE_LARGE, level))
+    filled = table.with_columns(pl.col("n", *IN_THE_LARGE_SUMS).fill_null(0))
+    measured = in_columns(filled, in_the_large_steps(level))
     return like_input(frame, rows.result(measured, _COLUMNS))

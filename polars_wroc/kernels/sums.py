@@ -5,11 +5,12 @@
 # rows: 1; weight: w; squares: w u; cubes: w u u; placements: w p; first: w u p; second: w u p p.
 CLASS_SUMS = ("rows", "weight", "squares", "cubes", "placements", "first", "second")
 # Sums that do not depend on the ranks of the rows: of both classes the weights w, then w w, then
-# the numbers of rows; of both together w times the score, and the number of scores that are not
-# from 0 to 1.
+# the numbers of rows, then w and w w times the score; of both together w and w w times its square,
+# and the numbers of scores that are not from 0 to 1, and of those that are 0 or 1.
 UNRANKED_SUMS = (
     *("weight_pos", "weight_neg", "squares_pos", "squares_neg", "rows_pos", "rows_neg"),
-    *("scores", "no_probabilities"),
+    *("scores_pos", "scores_neg", "scores_squares_pos", "scores_squares_neg"),
+    *("second_scores", "second_scores_squares", "no_probabilities", "extremes"),
 )
 # ranked: over negatives, w times the share of positives above; precision: over positives, w times
 # the precision at their score; distance: the largest difference between tpr and fpr, not a sum.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,19 @@ class CompiledRows:
         keys = self.partitions.key_values(np.repeat(np.arange(self.partitions.size), sizes))
         score = self.score_keys.scores(self.sorted_rows.keys)
         return pl.DataFrame([*keys, score, pl.Series(WEIGHT, self.sorted_rows.signed)])
+
+    def tables(self, size: int) -> Iterator[pl.DataFrame]:
+        """Return up to so many rows of a partition at a time, with all keys."""
+        starts, carried = self.sorted_rows.starts.astype(np.int64), self.sorted_rows.carried
+        for partition, (start, stop) in enumerate(pairwise(starts.tolist())):
+            for low in range(start, stop, size):
+                rows = slice(low, min(low + size, stop))
+                height = rows.stop - rows.start
+                codes = np.zeros(height, np.int64) if carried is None else carried[rows]
+                keys = self._keys(self.codes, np.full(height, partition), codes)
+                score = self.score_keys.scores(self.sorted_rows.keys[rows])
+                weight = pl.Series(WEIGHT, self.sorted_rows.signed[rows]).cast(pl.Float64)
+                yield pl.DataFrame([*keys, score, weight])
 
     def walk(self, keys: Sequence[str] = (), *, in_all: bool = False) -> Walked:
         """Sum the groups of these keys, which are some of those of the codes.

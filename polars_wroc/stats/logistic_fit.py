@@ -1,8 +1,8 @@
 """Logistic regressions of one variable, one for each of many groups, in a plan.
 
 Newton's method is a chain of joins and sums: each step joins the coefficients of every group to
-its rows and adds up the gradient and the Hessian. The number of steps is fixed, but a group that
-has converged is no longer joined with its rows.
+its rows and adds up the gradient and the Hessian. In a plan the number of steps is fixed, but a
+group that has converged is no longer joined with its rows.
 
 There are two regressions of the same rows: in the free one the slope is estimated, in the fixed
 one it is given.
@@ -10,14 +10,16 @@ one it is given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from polars_wroc.plans.collect import collect
 from polars_wroc.plans.steps import Fields, in_columns
 
-# Of a row: its group, the variable, its weight, negative in a row of the negative class, and its
-# square. The weights of a group add up to about 1, the variable has a mean and a standard deviation
+# Of a row: its group, the variable, its weight and the square of it, both negative in a row of the
+# negative class; a row that stands for others may have one of these only. The weights of a group add up to about 1, the variable has a mean and a standard deviation
 # of about 0 and 1.
 ROW_COLUMNS = GROUP, VARIABLE, SHARE, SQUARES = tuple(
     f"__fit_{name}" for name in ("group", "variable", "share", "squares")
@@ -29,6 +31,12 @@ _TOLERANCE = 1e-8
 # Bins of rows for a first approximation, per standard deviation.
 _BINS = 256
 _BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
+# Bins on either side of 0, and keys of the bins of a group: of each bin and class.
+_MOST_BINS, _KEYS_OF_GROUP = 1 << 30, 1 << 33
+# Powers of the distance from the middle of a bin.
+_POWERS = range(4)
+# Variances of a bin below this, of a width of 1, are those of equal values.
+_LEAST_VARIANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,7 @@ class Regression:
     def probability_of_other_class(self) -> pl.Expr:
         """Probability of the class that a row is not in."""
         linear = pl.col(self.intercept) + pl.col(self.slope) * pl.col(VARIABLE)
-        return 1 / (1 + (pl.col(SHARE).sign() * linear).exp())
+        return 1 / (1 + ((pl.col(SHARE) + pl.col(SQUARES)).sign() * linear).exp())
 
     def hessian_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
         """Sum weights times the variance of the label, times powers of the variable."""
@@ -83,7 +91,7 @@ class Regression:
 
     def square_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
         """Sum squared weights times squared residuals, times powers of the variable."""
-        return self._sums("squares", pl.col(SQUARES) * error**2, 2)
+        return self._sums("squares", pl.col(SQUARES).abs() * error**2, 2)
 
     def sum_of(self, kind: str, power: int, field: Fields) -> pl.Expr:
         """Refer to one of these sums."""
@@ -137,6 +145,7 @@ class Regression:
 
 FREE, FIXED = Regression("free", free=True), Regression("fixed", free=False)
 REGRESSIONS = (FREE, FIXED)
+VARIANCES = tuple(each.variance for each in REGRESSIONS)
 COEFFICIENTS = tuple(name for each in REGRESSIONS for name in (each.intercept, each.slope))
 
 
@@ -147,8 +156,7 @@ def prepared(rows: pl.LazyFrame, groups: pl.LazyFrame) -> pl.LazyFrame:
     """
     nothing = {name: pl.lit(0.0) for name in ROW_COLUMNS[1:]}
     ends = groups.select((-1 - pl.col(GROUP)).alias(GROUP), **nothing)
-    # Each step reads them. Polars would find out too, but takes half as long again.
-    return pl.concat([rows.select(ROW_COLUMNS), ends]).cache()
+    return pl.concat([rows.select(ROW_COLUMNS), ends])
 
 
 def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
@@ -164,6 +172,11 @@ def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
         for name, value in closer.items()
     )
     return _iterated(rows, nearer.select(GROUP, *COEFFICIENTS), _STEPS)
+
+
+def fitted_at_once(rows: pl.DataFrame, start: pl.DataFrame) -> pl.DataFrame:
+    """Estimate the `COEFFICIENTS` of each group of few rows, which are in memory."""
+    return collect(_iterated(rows.lazy(), start.lazy(), _STEPS, at_once=True))
 
 
 def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, *, robust: bool) -> pl.LazyFrame:
@@ -198,15 +211,96 @@ def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
         (pl.col(VARIABLE) * _BINS).round().cast(pl.Int64).alias(_BIN),
         (pl.col(SHARE) > 0).alias(_POSITIVE),
     ]
-    sums = [pl.col(VARIABLE).mean(), pl.col(SHARE).sum()]
+    sums = [pl.col(VARIABLE).mean(), pl.col(SHARE).sum(), pl.col(SQUARES).sum()]
     return rows.group_by(keys).agg(sums).drop(_BIN, _POSITIVE)
 
 
-def _iterated(rows: pl.LazyFrame, start: pl.LazyFrame, steps: int) -> pl.LazyFrame:
-    """Take the steps; coefficients of a regression that has not converged become NaN."""
+def binned(rows: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
+    """Sum the rows of a class that are close together; sums of parts of the rows add up.
+
+    The ``weights`` are `SHARE`, or both it and `SQUARES`.
+    """
+    place = pl.col(VARIABLE) * _BINS
+    number = place.round().clip(-_MOST_BINS, _MOST_BINS)
+    # One key is found faster than three.
+    in_group = (number.cast(pl.Int64) + _MOST_BINS) * 2 + (pl.col(SHARE) > 0).cast(pl.Int64)
+    numbered = rows.select(
+        (pl.col(GROUP) * _KEYS_OF_GROUP + in_group).alias(_BIN),
+        (place - number).alias(VARIABLE),
+        *weights,
+    )
+    value = pl.col(VARIABLE)
+    powers = [pl.lit(1.0), value, value * value, value * value * value]
+    sums = {
+        _moment(name, power): (pl.col(name) * powers[power]).sum()
+        for name in weights
+        for power in _POWERS
+    }
+    return numbered.group_by(_BIN).agg(**sums)
+
+
+def added_bins(bins: pl.LazyFrame) -> pl.LazyFrame:
+    """Add up the sums of `binned` parts."""
+    return bins.group_by(_BIN).agg(pl.exclude(_BIN).sum())
+
+
+def rows_of_bins(bins: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
+    """Return few rows with `ROW_COLUMNS` that stand for those that were `binned`.
+
+    Two rows have the sum and the first three moments of the weights in a bin (Gauss's rule), and
+    two those of the squares. The fit differs by the fourth power of the width of the bins.
+    """
+    in_group = pl.col(_BIN) % _KEYS_OF_GROUP
+    group = pl.col(_BIN) // _KEYS_OF_GROUP
+    parts = []
+    for name in weights:
+        known = bins.filter(pl.col(_moment(name, 0)) != 0)
+        places, sizes = _nodes(name, in_group // 2 - _MOST_BINS)
+        part = known.select(group.alias(GROUP), places.alias(VARIABLE), sizes.alias(name))
+        others = {other: pl.lit(0.0) for other in (SHARE, SQUARES) if other != name}
+        parts.append(part.explode(VARIABLE, name).with_columns(**others).select(ROW_COLUMNS))
+    return pl.concat(parts)
+
+
+def _moment(name: str, power: int) -> str:
+    return f"{name}_moment_{power}"
+
+
+def _nodes(name: str, middle: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Return the places and the weights of two rows with the moments of those in a bin."""
+    size, *others = (pl.col(_moment(name, power)) for power in _POWERS)
+    mean, second, third = (sum_ / size for sum_ in others)
+    variance = second - mean**2
+    varies = variance > _LEAST_VARIANCE
+    deviation = variance.sqrt()
+    skewness = (third - 3 * mean * variance - mean**3) / (variance * deviation)
+    above = skewness / 2 + (1 + skewness**2 / 4).sqrt()
+    share = pl.when(varies).then(1 / (1 + above**2)).otherwise(0.5)
+    places = (
+        pl.when(varies).then(mean + deviation * step).otherwise(mean)
+        for step in (above, -1 / above)
+    )
+    return (
+        pl.concat_list([(middle + place) / _BINS for place in places]),
+        pl.concat_list([size * share, size * (1 - share)]),
+    )
+
+
+def _iterated(
+    rows: pl.LazyFrame, start: pl.LazyFrame, steps: int, *, at_once: bool = False
+) -> pl.LazyFrame:
+    """Take the steps; coefficients of a regression that has not converged become NaN.
+
+    If they are taken ``at_once``, none follows when all have converged.
+    """
     state = start.select(pl.col(GROUP).alias(_TURN), *COEFFICIENTS)
     for _ in range(steps):
         state = _step(rows, state.select(_TURN, *COEFFICIENTS))
+        if at_once:
+            taken = collect(state, reproducible=True)
+            state = taken.lazy()
+            if (taken[_TURN] < 0).all():
+                break
     turn = pl.col(_TURN)
     return state.select(
         pl.when(turn < 0).then(-1 - turn).otherwise(turn).alias(GROUP),

@@ -11,7 +11,7 @@ from polars_wroc.audits.phrases import reference_of
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.groups.fairness_metrics import METRICS
 from polars_wroc.groups.impact_table import FOUR_FIFTHS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
