@@ -17,6 +17,7 @@ from polars_wroc.inputs.columns import (
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
+    SELECTED,
     SEVERAL_SCORES,
     STRATUM,
     WEIGHT,
@@ -36,6 +37,7 @@ _CARRIED = (
     ROW_SQUARES,
     ROW_CUBES,
     SCORE_HIGH,
+    SELECTED,
     MISSING_MARKS,
     ZERO_LABEL,
 )
