@@ -189,6 +189,15 @@ TABLES: dict[str, Table] = {
     "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
     "fairness": lambda f, by="g": wroc.fairness(f, "y", "s", weight="w", by=by, threshold=0),
+    "fairness of recorded decisions": lambda f, by="g": wroc.fairness(
+        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1
+    ),
+    "group_gaps of recorded decisions": lambda f, by="g": wroc.group_gaps(
+        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1
+    ),
+    "threshold_metrics of recorded decisions": lambda f, by="g": wroc.threshold_metrics(
+        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1, level=0.9
+    ),
     "fairness by a survey design": lambda f, by="g": wroc.fairness(
         f, "y", "s", weight="w", by=by, threshold=0, strata=pl.col("w").floor(), lonely="adjust"
     ),

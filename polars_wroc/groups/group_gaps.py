@@ -114,20 +114,20 @@ def group_gaps(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come ``n_pos,
-        n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc,
-        auc_reference, auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low,
-        auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null.
-        The columns of a gap are also null for the reference group itself and where there is no
-        reference; the standard error also where a class has one row. With ``"logit-t"``, and with
+        n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc, auc_reference,
+        auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low, auc_gap_high,
+        auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null. The columns of a
+        gap are also null for the reference group itself and where there is no reference; the
+        standard error also where a class has one row. With ``"logit-t"``, and with
         ``"overall_pooled"``, they are null where a variance is unknown or, with perfect separation,
         0. With ``threshold`` or ``selected`` there follow, for each of ``selection_rate, tpr, fpr,
-        ppv, npv``, the rate and, prefixed by its name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``,
-        ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's),
-        ``_ratio_low``, ``_ratio_high``. A ratio and its limits are null where the reference's rate
-        is 0, the upper limit also where it is infinite. Limits and tests are null where squares of
-        the weights overflow or underflow. P-values are adjusted for all tests of the table
-        together. Last come, for the AUC and each rate, ``_gap_detectable`` (Float64), the smallest
-        gap below the reference that would have been found with a probability of 80 %, and
+        ppv, npv``, the rate and, prefixed by its name, ``_reference``, ``_gap``, ``_gap_low``,
+        ``_gap_high``, ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the
+        reference's), ``_ratio_low``, ``_ratio_high``. A ratio and its limits are null where the
+        reference's rate is 0, the upper limit also where it is infinite. Limits and tests are null
+        where squares of the weights overflow or underflow. P-values are adjusted for all tests of
+        the table together. Last come, for the AUC and each rate, ``_gap_detectable`` (Float64), the
+        smallest gap below the reference that would have been found with a probability of 80 %, and
         ``_gap_verdict`` (String): ``"alike"``, ``"different"`` or ``"too little data"``. The first
         is null where no gap could have been found or the gap is not tested; both are null where
         there is no gap.
@@ -211,7 +211,7 @@ def group_gaps(
     require_groups(by)
     check_weight_type(weight_type)
     choice = threshold_or_rule(threshold, selected)
-    decides = choice is not None
+    decides: bool = choice is not None
     columns: list[str] = [*GAP_COLUMNS, *(RATE_GAP_COLUMNS if decides else [])]
     columns += verdict_columns(rates=decides)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)

@@ -69,9 +69,10 @@ def threshold_metrics(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and threshold, sorted by the ``by`` columns, then by descending
-        threshold; one per group, whose threshold is null, for recorded decisions. After the ``by`` columns (and ``model``) come the fields of
-        `confusion_matrix` as Float64 columns. A rate whose denominator is 0 is null.
+        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
+        one per group, whose threshold is null, for recorded decisions. After the ``by`` columns
+        (and ``model``) come the fields of `confusion_matrix` as Float64 columns. A rate whose
+        denominator is 0 is null.
 
     Raises
     ------
