@@ -69,7 +69,7 @@ sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))
 def score_counts(
     client: Client,
     parts: Parts,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     *,
     weight: IntoColumn | None = None,

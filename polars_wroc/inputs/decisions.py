@@ -11,7 +11,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.named_columns import boolean_column, require_frame
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 from polars_wroc.inputs.survey_design import SurveyArguments
 
 # A number, or the median of the scores of all rows.
@@ -54,14 +54,19 @@ def read_unlabelled(
 
 
 def read_decisions(
-    frame: pl.DataFrame | pl.LazyFrame,
+    frame: pl.DataFrame | pl.LazyFrame | RowSource,
     score: IntoColumns | None,
     selected: IntoColumn | None,
     weight: IntoColumn | None,
     by: IntoColumns,
     survey: SurveyArguments | None,
 ) -> Rows:
-    """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0."""
+    """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0.
+
+    Counts by score may have labels, which do not matter.
+    """
+    if isinstance(frame, RowSource):
+        return read_rows(frame, None, score or (), None, by, None)
     if score is not None:
         return read_unlabelled(frame, score, weight, by, survey)
     assert selected is not None
