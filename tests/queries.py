@@ -172,6 +172,12 @@ TABLES: dict[str, Table] = {
         f, "s", weight="w", by=by, range=(-99.0, 99.0)
     ),
     "score_counts": lambda f, by="g": wroc.score_counts(f, "y", "s", weight="w", by=by),
+    "score_counts without a label": lambda f, by="g": wroc.score_counts(
+        f, None, "s", weight="w", by=by
+    ),
+    "impact_ratios of counts": lambda f: wroc.from_counts(
+        wroc.score_counts(f, None, "s", weight="w", by="g")
+    ).impact_ratios(by="g", threshold="median"),
     "score_counts in bins": lambda f, by="g": wroc.score_counts(
         f, "y", "s", weight="w", by=by, bins=64
     ),

@@ -133,7 +133,8 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         for rounding. Confidence intervals of AUC gaps are widened by the possible error of the
         bins, and a gap is tested only where its sign is certain. Other tables are those of the
         binned scores; calibration needs counts by score. ``score_distribution`` is that of each
-        class.
+        class. ``impact_ratios`` needs a ``threshold``, and counts by score for the median; counts of
+        rows without a label have these alone.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         For something that is not a table of counts.
     polars.exceptions.InvalidOperationError
         For counts that are impossible, at once for a DataFrame and at collect for a LazyFrame: see
-        the notes.
+        the notes. The methods raise it for counts without the labels that they need.
 
     Notes
     -----

@@ -107,8 +107,8 @@ def threshold_metrics(
     if survey.given and not ((asked or recorded) and level is not None):
         given = arguments.given(thresholds=thresholds, selected=selected, level=level)
         msg = (
-            "`level`, and `thresholds` or `selected`, must be given for intervals by a survey "
-            f"design; found {arguments.named(given)}"
+            "`thresholds` and `level` must be given, or `selected` and `level`, for intervals by "
+            f"a survey design; found {arguments.named(given)}"
         )
         raise ValueError(msg)
     design = survey if survey.given else None

@@ -19,7 +19,9 @@ import polars_wroc as wroc
 # Arguments of the wrong type are refused.
 UNTYPED: Any = wroc
 DESIGN: dict[str, Any] = {"cluster": "c", "strata": "h"}
-REPLICATES = wroc.ReplicateWeights([pl.col("w") * pl.col(f"r{i}") for i in range(6)], "brr")
+REPLICATES = wroc.ReplicateWeights(
+    [(pl.col("w") * pl.col(f"r{i}")).alias(f"r{i}") for i in range(6)], "brr"
+)
 # Columns that depend on the threshold itself.
 OF_THRESHOLD = ["threshold", "net_benefit"]
 
