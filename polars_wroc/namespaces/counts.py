@@ -123,18 +123,18 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     -------
     Counts
         Methods with the names, options and result columns of the functions for rows: ``summary``,
-        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need
-        no single row. They take no label, score or weight columns. ``by`` names group columns of
-        the counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or
-        a mean would be taken over the rows of the counts. Models are in alphabetical order. Counts
-        by score give the same results as the rows. From bins the points of curves are exact but
-        few, and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``,
-        ``tpr_at_fpr``, ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but
-        for rounding. Confidence intervals of AUC gaps are widened by the possible error of the
-        bins, and a gap is tested only where its sign is certain. Other tables are those of the
-        binned scores; calibration needs counts by score. ``score_distribution`` is that of each
-        class. ``impact_ratios`` needs a ``threshold``, and counts by score for the median; counts of
-        rows without a label have these alone.
+        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need no
+        single row. They take no label, score or weight columns. ``by`` names group columns of the
+        counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
+        mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
+        score give the same results as the rows. From bins the points of curves are exact but few,
+        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``, ``tpr_at_fpr``,
+        ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but for rounding.
+        Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
+        tested only where its sign is certain. Other tables are those of the binned scores;
+        calibration needs counts by score. ``score_distribution`` is that of each class.
+        ``impact_ratios`` needs a ``threshold``, and counts by score for the median; counts of rows
+        without a label have these alone.
 
     Raises
     ------

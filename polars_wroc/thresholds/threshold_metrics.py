@@ -107,7 +107,7 @@ def threshold_metrics(
     if survey.given and not ((asked or recorded) and level is not None):
         given = arguments.given(thresholds=thresholds, selected=selected, level=level)
         msg = (
-            "`thresholds` and `level` must be given, or `selected` and `level`, for intervals by "
+            "`thresholds` and `level` must be given (or `selected` and `level`) for intervals by "
             f"a survey design; found {arguments.named(given)}"
         )
         raise ValueError(msg)
