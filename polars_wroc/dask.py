@@ -69,7 +69,7 @@ sizeof.register(pl.DataFrame, lambda frame: int(frame.estimated_size()))
 def score_counts(
     client: Client,
     parts: Parts,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     *,
     weight: IntoColumn | None = None,
@@ -267,7 +267,7 @@ def audit(
     The method is that of `audit_in_ranges`. Workers read each part twice: to count it in bins, and
     to divide it into ranges. A worker needs memory for several times one part and one range, and
     the client for the counts, whose number grows with the combinations of attributes and the bins
-    that have rows of them.
+    that have rows of them. Recorded decisions need `polars_wroc.audit`.
 
     Examples
     --------

@@ -172,6 +172,12 @@ TABLES: dict[str, Table] = {
         f, "s", weight="w", by=by, range=(-99.0, 99.0)
     ),
     "score_counts": lambda f, by="g": wroc.score_counts(f, "y", "s", weight="w", by=by),
+    "score_counts without a label": lambda f, by="g": wroc.score_counts(
+        f, None, "s", weight="w", by=by
+    ),
+    "impact_ratios of counts": lambda f: wroc.from_counts(
+        wroc.score_counts(f, None, "s", weight="w", by="g")
+    ).impact_ratios(by="g", threshold="median"),
     "score_counts in bins": lambda f, by="g": wroc.score_counts(
         f, "y", "s", weight="w", by=by, bins=64
     ),
@@ -189,6 +195,15 @@ TABLES: dict[str, Table] = {
     "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
     "fairness": lambda f, by="g": wroc.fairness(f, "y", "s", weight="w", by=by, threshold=0),
+    "fairness of recorded decisions": lambda f, by="g": wroc.fairness(
+        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1
+    ),
+    "group_gaps of recorded decisions": lambda f, by="g": wroc.group_gaps(
+        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1
+    ),
+    "threshold_metrics of recorded decisions": lambda f, by="g": wroc.threshold_metrics(
+        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1, level=0.9
+    ),
     "fairness by a survey design": lambda f, by="g": wroc.fairness(
         f, "y", "s", weight="w", by=by, threshold=0, strata=pl.col("w").floor(), lonely="adjust"
     ),

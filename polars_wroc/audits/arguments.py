@@ -68,6 +68,7 @@ class AuditArguments:
     survey: SurveyArguments = _NO_SURVEY
     bins: int | None = None
     tolerance: float | None = None
+    selected: IntoColumn | None = None
 
     def __post_init__(self) -> None:
         """Check what needs no rows."""
@@ -92,7 +93,7 @@ class AuditArguments:
         return {name: value for name, value in given.items() if value is not None}
 
     def _choice(self) -> float | Rule | None:
-        return threshold_or_rule(self.threshold, **self._rule)
+        return threshold_or_rule(self.threshold, self.selected, **self._rule)
 
     def _interval(self) -> IntervalOptions:
         survey = self.survey
@@ -110,7 +111,8 @@ class AuditArguments:
         least = arguments.whole_number("min_rows", self.min_rows, low=0)
         divided = _groupings(rows, intersections=self.intersections)
         choice = self._choice()
-        cuts = (choice,) if isinstance(choice, float) else ()
+        # Of the score there is a threshold only where no decisions were recorded.
+        cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
         return AuditPlan(
             groupings=divided,
             references=read_references(self.reference, divided, rows.frame.collect_schema()),
@@ -147,6 +149,7 @@ class AuditArguments:
             intersections=self.intersections,
             threshold=self.threshold,
             rule=self._rule or None,
+            selected=None if self.selected is None else _shown(self.selected),
             **_shown_survey(self.survey),
             reference=plan.references,
             level=self.level,
@@ -165,7 +168,7 @@ class AuditArguments:
         )
         missing = missing_in_counts(counts, self.by) if counts else measured.missing
         tables = measured._asdict()
-        tables["missing"] = missing.table(parameters.label, parameters.weight)
+        tables["missing"] = missing.table(parameters.label, parameters.weight, parameters.selected)
         audit = Audit(**tables, parameters=parameters)
         return audit if self.min_cell is None else without_small_cells(audit, self.min_cell)
 

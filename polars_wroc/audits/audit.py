@@ -38,6 +38,7 @@ def audit(
     max_fpr: float | None = None,
     min_tpr: float | None = None,
     max_selection_rate: float | None = None,
+    selected: IntoColumn | None = None,
     intersections: bool = False,
     reference: AuditReference = "rest",
     level: float = 0.95,
@@ -77,6 +78,11 @@ def audit(
         Rule that chooses a threshold for each score on all rows, instead of ``threshold``: see
         `operating_point`. The ``prevalence`` affects this choice only, not the metrics at the
         threshold.
+    selected
+        Instead of a threshold or a rule: a Boolean column or expression, the decision that was
+        recorded. Rates are then those of these decisions, and their ``threshold`` is null; AUCs and
+        curves come from the score. Rows where it is null are missing. Plans compute this, whatever
+        the engine.
     intersections
         Whether to audit the combinations of all attributes too, as one more attribute.
     reference, adjust
@@ -164,6 +170,7 @@ def audit(
         max_fpr=max_fpr,
         min_tpr=min_tpr,
         max_selection_rate=max_selection_rate,
+        selected=selected,
         intersections=intersections,
         reference=reference,
         level=level,
@@ -189,6 +196,7 @@ def audit(
         pos_label,
         survey=survey if survey.given else None,
         mark_missing=True,
+        selected=selected,
     )
     # The methods of `Counts` pass counts instead of a frame.
     counts = frame if isinstance(frame, RowSource) else None

@@ -117,7 +117,7 @@ def _place(row: dict[str, Any]) -> str:
 
 
 def read_gate(text: str, *, decides: bool) -> Gate:
-    """Read a condition such as ``auc_gap>0.05``; on decisions only if there is a threshold."""
+    """Read a condition such as ``auc_gap>0.05``; on decisions only if there are any."""
     parts = _GATE.fullmatch(text)
     try:
         gate = None if parts is None else Gate(parts[1], parts[2], float(parts[3]))

@@ -125,8 +125,9 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _not_audited(audit: AuditTables) -> list[str]:
-    missing = [] if "threshold" in audit.segments.columns else ["Decisions: no threshold was given"]
-    return [*missing, *remarks_of(audit).untested]
+    decided = "threshold" in audit.segments.columns
+    undecided = [] if decided else ["Decisions: no threshold was given"]
+    return [*undecided, *remarks_of(audit).untested]
 
 
 def _gate(gate: JudgedGate) -> str:
@@ -139,7 +140,9 @@ def _method(audit: AuditTables) -> str:
     settings = audit.parameters
     compared = {reference_of(settings, attribute) for attribute in settings.by}
     level = f"{100 * settings.level:g}%"
+    recorded = f"Decisions are those recorded in {settings.selected}. " if settings.selected else ""
     return _text(
+        f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "
         f"{1 - settings.level:.2g}, where {ADJUSTED[settings.adjust]}, and alike if it is shown "

@@ -157,7 +157,7 @@ class Decisions(NamedTuple):
             plan.tests.weight_type,
             "mid-p",
             plan.tests.adjust,
-            recorded=False,
+            recorded=rows.recorded,
             designed=rows.design is not None,
         )
         return table.table_of(self.cells, self.units, rows.design)

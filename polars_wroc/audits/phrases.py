@@ -31,6 +31,11 @@ def reference_of(settings: AuditSettings, attribute: str) -> str:
     return reference.named.get(attribute, _REFERENCES[reference.kind])
 
 
+def required_values(*, recorded: bool) -> str:
+    """Say what a row must have to be measured."""
+    return "label, score, weight or decision" if recorded else "label, score or weight"
+
+
 def many(count: int, thing: str) -> str:
     """Write a number of things."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

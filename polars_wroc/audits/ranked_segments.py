@@ -226,7 +226,7 @@ def rank_segments(
 ) -> tuple[RankedSegments, MissingRows]:
     """Read the rows of an audit, and rank them by the engine that is to compute them."""
     reader = RowReader(rows, scores)
-    planned = rows.counted or rows.design is not None
+    planned = rows.counted or rows.recorded or rows.design is not None
     table = reader.table() if planned else _all_or_many(reader.batches())
     if not isinstance(table, pl.DataFrame):
         first = next(table)

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import polars as pl
 
+from polars_wroc.audits.phrases import required_values
 from polars_wroc.inputs.columns import (
     CLUSTER,
     ROW_COUNT,
@@ -17,6 +18,7 @@ from polars_wroc.inputs.columns import (
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
+    SELECTED,
     SEVERAL_SCORES,
     STRATUM,
     WEIGHT,
@@ -36,6 +38,7 @@ _CARRIED = (
     ROW_SQUARES,
     ROW_CUBES,
     SCORE_HIGH,
+    SELECTED,
     MISSING_MARKS,
     ZERO_LABEL,
 )
@@ -90,7 +93,7 @@ class RowReader:
         """Return what is missing, if the rows can be audited; else raise."""
         require_one_negative_label(zeros=self._zeros, minuses=self._minuses)
         if not self._complete:
-            refuse_no_rows("frame", self._incomplete)
+            refuse_no_rows("frame", self._incomplete, recorded=self._rows.recorded)
         return reduce(add, self._missing) if self._missing else MissingRows(groups={})
 
     def _columns(self) -> pl.LazyFrame:
@@ -123,8 +126,9 @@ class RowReader:
         return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
 
 
-def refuse_no_rows(argument: str, left_out: int) -> NoReturn:
+def refuse_no_rows(argument: str, left_out: int, *, recorded: bool = False) -> NoReturn:
     """Raise if there is nothing to audit, since so many rows were left out."""
-    why = f": {left_out:,} rows lack a label, score or weight" if left_out else ""
+    lacking = required_values(recorded=recorded)
+    why = f": {left_out:,} rows lack a {lacking}" if left_out else ""
     msg = f"`{argument}` must have rows to audit; found none{why}"
     raise ValueError(msg)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.phrases import first_few, many, of_models, quoted, sized
+from polars_wroc.audits.phrases import first_few, many, of_models, quoted, required_values, sized
 from polars_wroc.audits.segment_keys import name_of, rows_with, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
@@ -39,9 +39,10 @@ def remarks_of(audit: AuditTables) -> Remarks:
     """Write what should be known beside the findings."""
     segments, settings = audit.segments, audit.parameters
     missing = missing_remark(audit.missing)
+    decided = decision_remarks(segments, recorded=settings.selected is not None)
     return Remarks(
         [
-            *decision_remarks(segments),
+            *decided,
             *untested_remarks(segments, audit.gaps, settings),
             *left_out_remarks(audit),
         ],
@@ -53,8 +54,8 @@ def remarks_of(audit: AuditTables) -> Remarks:
     )
 
 
-def decision_remarks(segments: pl.DataFrame) -> list[str]:
-    """Name the thresholds that select no row or every row."""
+def decision_remarks(segments: pl.DataFrame, *, recorded: bool = False) -> list[str]:
+    """Name the thresholds, or the recorded decisions, that select no row or every row."""
     if "selection_rate" not in segments.columns:
         return []
     sentences = []
@@ -63,6 +64,9 @@ def decision_remarks(segments: pl.DataFrame) -> list[str]:
         if share is None or TOLERANCE < share < 1 - TOLERANCE:
             continue
         selected = "no row" if share <= TOLERANCE else "every row"
+        if recorded:
+            sentences.append(f"The recorded decisions select {selected}: they are all the same.")
+            continue
         score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
         sentences.append(
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
@@ -75,6 +79,7 @@ def untested_remarks(
 ) -> list[str]:
     """Name the segments that were measured but not tested, and the attributes without a test."""
     least = settings.min_rows
+    lacking = required_values(recorded=settings.selected is not None)
     said = [
         (
             small_segments(segments),
@@ -87,7 +92,7 @@ def untested_remarks(
         (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
         (
             empty_segments(segments),
-            "{} {} no row that could be measured, as each lacks a label, score or weight",
+            f"{{}} {{}} no row that could be measured, as each lacks a {lacking}",
         ),
     ]
     sentences = [
@@ -121,7 +126,7 @@ def score_remarks(audit: AuditTables) -> list[str]:
         overall = of_model.row(0, named=True)
         name = f"The score{quoted(overall.get(MODEL))}"
         if overall["auc"] is None:
-            sentences.append(f"{name} has no AUC: {_why_no_auc(overall)}.")
+            sentences.append(f"{name} has no AUC: {_why_no_auc(overall, audit.parameters)}.")
             continue
         share = f"{overall['auc']:.1%}{' of the weight' * (audit.parameters.weight is not None)}"
         sentences.append(
@@ -144,9 +149,10 @@ def score_remarks(audit: AuditTables) -> list[str]:
     return sentences
 
 
-def _why_no_auc(overall: dict[str, Any]) -> str:
+def _why_no_auc(overall: dict[str, Any], settings: AuditSettings) -> str:
     if not overall["n"]:
-        return "no row could be measured, as each lacks a label, score or weight"
+        lacking = required_values(recorded=settings.selected is not None)
+        return f"no row could be measured, as each lacks a {lacking}"
     if overall["n_pos"] and overall["n_neg"]:
         return "the sums of weights overflow or underflow"
     return "the rows are all of one class"

@@ -51,8 +51,8 @@ class Audit(AuditTables):
     segments
         DataFrame with one row per attribute and segment (and model), overall first: ``attribute,
         segment`` and the columns of `summary`; ``small``, whether a class has too few rows for
-        tests; with a threshold also ``n_selected``, the number of rows predicted positive, and the
-        columns of `threshold_metrics`, with confidence intervals.
+        tests; with a threshold or recorded decisions also ``n_selected``, the number of rows
+        selected, and the columns of `threshold_metrics`, with confidence intervals.
     curves
         DataFrame with the ROC curve of each segment, thinned to at most 200 points, and
         ``auc_change``.
@@ -66,10 +66,10 @@ class Audit(AuditTables):
         DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of
         the gaps in AUC of the attribute's segments, adjusted for their number by Holm; null where
-        they are compared with the best. None without a threshold.
+        they are compared with the best. None without decisions.
     impact
         DataFrame with the columns of `impact_ratios`, with its defaults, for each attribute and
-        for the attributes crossed if these are audited. None without a threshold.
+        for the attributes crossed if these are audited. None without decisions.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out.

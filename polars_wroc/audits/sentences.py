@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polars_wroc.audits.segment_keys import name_of
@@ -29,6 +29,8 @@ class Words:
     # Attributes whose segments are compared with one of them.
     kind: str
     named: Mapping[str, str]
+    # Who selects rows, with the verb.
+    selector: str = "the score selects"
 
     @classmethod
     def of(cls, settings: AuditSettings) -> Words:
@@ -40,7 +42,7 @@ class Words:
             positive, negative = label, f"not {label}"
         else:
             positive, negative = f"with {label} {value}", f"without {label} {value}"
-        return cls(
+        words = cls(
             positive,
             negative,
             settings.margin,
@@ -48,6 +50,8 @@ class Words:
             reference.kind,
             dict(reference.named),
         )
+        recorded = settings.selected is not None
+        return replace(words, selector="the decisions select") if recorded else words
 
     def reference(self, finding: Mapping[str, Any]) -> str:
         """Name what a segment is compared with."""
@@ -74,6 +78,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
         other=share(finding, "reference_value"),
         segment=segment,
         rest=words.reference(finding),
+        selector=words.selector,
     )
     return f"{_by_score(finding)}{both}{_conclusion(finding, words)}"
 

@@ -27,6 +27,8 @@ class AuditSettings:
     intersections: bool
     threshold: float | None
     rule: dict[str, Any] | None
+    # Decisions that were recorded.
+    selected: str | None
     cluster: str | None
     strata: str | None
     fpc: str | None

@@ -19,7 +19,7 @@ from polars_wroc.counts.score_sums import (
     with_common_score,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH
+from polars_wroc.inputs.columns import CLUSTER, SCORE, SCORE_HIGH, SELECTED
 from polars_wroc.inputs.missing import MISSING_MARKS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import refuse_design
@@ -43,8 +43,10 @@ def pool_in_bins(
         refuse_design(rows.design.given, f"with {bins_by}, which keeps no single rows")
     if CLUSTER in rows.frame.collect_schema():
         refuse_design(["cluster"], f"with {bins_by}, which keeps no single rows")
-    # Rows that miss different values are not pooled: they are still to be counted.
-    marks = [MISSING_MARKS] if MISSING_MARKS in rows.frame.collect_schema() else []
+    # Rows that miss different values, or on which the decision was recorded, are still to be
+    # counted apart.
+    apart = (MISSING_MARKS, SELECTED)
+    marks = [name for name in apart if name in rows.frame.collect_schema()]
     marked = rows.regrouped([*rows.group_keys, *marks])
     if binning.tolerance is None:
         counts = _binned(marked, binning, binning.parts)

@@ -20,6 +20,9 @@ from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.checks import require_at_collect
 
 BINS = "bins"
+# Whether rows have a label; without one all are counted as negative. Absent from counts with labels
+# that were made from rows.
+LABELLED = "labelled"
 # Above it a float64 rounds numbers of rows. A thousand such numbers add up within an Int64.
 _MOST_ROWS = 2**53
 # Rounding error of a sum of that many squares which are too small for all their digits.
@@ -45,7 +48,7 @@ def checked(
     ``keys`` has the names of the groups for messages.
     """
     schema = frame.collect_schema()
-    rules = _rules(argument, binned=BINS in schema, once=once)
+    rules = _rules(argument, binned=BINS in schema, once=once, marked=LABELLED in schema)
     names = [BINS] if BINS in schema else []
     same = [*keys, *names, _number(binned=BINS in schema)]
     broken = pl.coalesce(
@@ -65,7 +68,7 @@ def checked(
     return kept.select(types.get(name, pl.col(name)) for name in schema)
 
 
-def _rules(argument: str, *, binned: bool, once: bool) -> list[Rule]:
+def _rules(argument: str, *, binned: bool, once: bool, marked: bool) -> list[Rule]:
     """List the rules, the simplest first: a message names the first one that is broken."""
     rows = pl.sum_horizontal(_whole(name).cast(pl.Float64) for name in COUNTS)
     in_all = Rule(
@@ -75,6 +78,8 @@ def _rules(argument: str, *, binned: bool, once: bool) -> list[Rule]:
     )
     rules = [*_of_types(), in_all, *_of_scores(binned=binned)]
     rules += [rule for side in CLASSES for rule in _of_class(side)]
+    if marked:
+        rules += _of_labels()
     if once:
         text = "hold each score or bin of a group once, as from `merge_counts`"
         rules.append(Rule(pl.col(_TIMES) == 1, text, f"it {{{_TIMES}}} times"))
@@ -97,6 +102,22 @@ def _of_types() -> list[Rule]:
             text = f"hold numbers that are finite and zero or more in column '{name}'"
             rules.append(Rule(_float(name).is_between(0.0, most), text, f"{{{name}}}"))
     return rules
+
+
+def _of_labels() -> list[Rule]:
+    labelled = pl.col(LABELLED)
+    return [
+        Rule(
+            labelled == labelled.first(),
+            f"hold one value in column '{LABELLED}', true with labels or false without",
+            f"{{{LABELLED}}}",
+        ),
+        Rule(
+            labelled | (_whole("n_pos") == 0),
+            f"count no positives where '{LABELLED}' is false",
+            "n_pos {n_pos}",
+        ),
+    ]
 
 
 def _of_scores(*, binned: bool) -> list[Rule]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import polars as pl
 
 from polars_wroc.counts.binning import Binning, bins_of, parts_of, score_bin
-from polars_wroc.counts.count_rules import BINS, checked
+from polars_wroc.counts.count_rules import BINS, LABELLED, checked
 from polars_wroc.counts.score_sums import (
     COUNTS,
     HIGH,
@@ -26,10 +26,11 @@ from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.names import MODEL, internal_keys
 from polars_wroc.inputs.rows import Rows, RowSource
 from polars_wroc.inputs.score_types import frames_alike
+from polars_wroc.plans.checks import require_at_collect
 from polars_wroc.plans.collect import collect
 
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
-STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS)
+STATE_COLUMNS = (*_EXACT, *_BINNED, *SUMS, LABELLED)
 
 
 PartT = TypeVar("PartT", "CountTable", Rows)
@@ -37,7 +38,10 @@ PartT = TypeVar("PartT", "CountTable", Rows)
 
 @dataclass(frozen=True)
 class CountTable(RowSource):
-    """Counts by score: keys, lowest and highest score, sums and, if binned, the number of bins."""
+    """Counts by score: keys, lowest and highest score, sums and, if binned, the number of bins.
+
+    A column `LABELLED` has the same value everywhere; without it there are labels.
+    """
 
     frame: pl.LazyFrame
     keys: list[str]
@@ -79,6 +83,14 @@ class CountTable(RowSource):
         bins: int | None = collect(self.frame.select(pl.col(BINS).min())).item()
         return bins
 
+    def with_labels(self, purpose: str) -> CountTable:
+        """Raise at collect for counts of rows without a label."""
+        if not _marks(self.frame):
+            return self
+        rule = f"`counts` must have labels for `{purpose}`"
+        there = require_at_collect(pl.col(LABELLED), rule, pl.lit("counts of rows without a label"))
+        return replace(self, frame=self.frame.filter(there))
+
     def multiplicity(self) -> pl.Expr:
         """Return the number of rows that are counted."""
         return pl.sum_horizontal(COUNTS)
@@ -90,17 +102,20 @@ class CountTable(RowSource):
         if not self.binned:
             ordered = ordered.rename({LOW: "score"})
         rows = Rows(ordered, self.keys, self.model_keys, names=self.names)
-        return rows.sorted_result(ordered, [*(_BINNED if self.binned else _EXACT), *SUMS])
+        scores = _BINNED if self.binned else _EXACT
+        return rows.sorted_result(ordered, [*scores, *SUMS, *_marks(ordered)])
 
 
-def count(rows: Rows, binning: Binning) -> CountTable:
-    """Count checked rows."""
+def count(rows: Rows, binning: Binning, *, labelled: bool = True) -> CountTable:
+    """Count checked rows, which are all negative if they are not ``labelled``."""
     if binning:
         bins = pl.lit(bins_of(binning.parts), pl.Int64).alias(BINS)
         added = add_up_in_bins(rows, binning, binning.parts).with_columns(bins)
     else:
         added = add_up(row_sums(rows), rows.keys, pl.col(LOW))
     counts = check_labels(added, rows.keys)
+    if not labelled:
+        counts = counts.with_columns(pl.lit(value=False).alias(LABELLED))
     return CountTable(counts, rows.keys, bool(binning), rows.model_keys, rows.names)
 
 
@@ -114,9 +129,27 @@ def merge(tables: Sequence[CountTable], bins: int | None) -> CountTable:
         requested = pl.lit(None if bins is None else bins_of(Binning(bins).parts), pl.Int64)
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
         parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
-    by = [*keys, BINS] if binned else keys
-    added = add_up(parts, by, _bin_number(binned=binned))
+    by = [*keys, *([BINS] if binned else []), *_marks(parts)]
+    added = add_up(_unless_mixed(parts), by, _bin_number(binned=binned))
     return CountTable(added, keys, binned, names=names)
+
+
+def _unless_mixed(parts: pl.LazyFrame) -> pl.LazyFrame:
+    """Raise at collect where counts with labels and without are to be added up."""
+    if not _marks(parts):
+        return parts
+    labelled = pl.col(LABELLED)
+    alike = require_at_collect(
+        labelled == labelled.first(),
+        "`counts` must all have labels, or none of them",
+        pl.lit("counts with labels and without"),
+    )
+    return parts.with_columns(labelled.fill_null(value=True)).filter(alike)
+
+
+def _marks(frame: pl.LazyFrame) -> list[str]:
+    """Name the column `LABELLED` if there is one."""
+    return [LABELLED] if LABELLED in frame.collect_schema() else []
 
 
 def read_count_tables(
@@ -178,12 +211,17 @@ def read_count_table(
             found = f"{name!r} of type {schema[name]}" if name in schema else f"no {name!r}"
             msg = f"`{argument}` must be a table of `score_counts`; found {found} in {[*schema]}"
             raise ValueError(msg)
+    marks = _marks(frame.lazy())
+    if marks and schema[LABELLED] != pl.Boolean:
+        msg = f"`{argument}` must have a Boolean {LABELLED!r}; found type {schema[LABELLED]}"
+        raise ValueError(msg)
     _check_names(argument, schema, binned=binned)
     names = internal_keys(name for name in schema if name not in (*STATE_COLUMNS, MODEL))
     models = {MODEL: MODEL} if MODEL in schema else {}
     keys = names | models
     groups = (pl.col(name).alias(key) for key, name in keys.items())
-    counts = checked(argument, frame.lazy().select(*groups, *scores, *SUMS), keys, once=once)
+    columns = frame.lazy().select(*groups, *scores, *SUMS, *marks)
+    counts = checked(argument, columns, keys, once=once)
     # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
     return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)

@@ -33,7 +33,8 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
         For something that is not a table of counts, for different groups, and for ``bins`` below
         16.
     polars.exceptions.InvalidOperationError
-        For counts that are impossible: see `from_counts`. At collect, if these are LazyFrames.
+        For counts that are impossible, see `from_counts`, and for counts with labels together with
+        counts without. At collect, if these are LazyFrames.
 
     Examples
     --------

@@ -57,8 +57,8 @@ def read_native_rows(
     models = [*named_columns("score", score, empty)]
 
     def observed(model: int) -> pl.LazyFrame:
-        counted = _count(native, plan.names, label, models[model], weight)
         names = {"label": label, "score": models[model], "weight": weight}
+        counted = _count(native, plan.names, label, models[model], weight)
         rows = _observe(counted, plan.group_keys, names, pos_label)
         if not plan.model_keys:
             return rows
@@ -97,16 +97,19 @@ def _polars_schema(native: nw.LazyFrame[Any]) -> pl.Schema:
 
 
 def _count(
-    native: nw.LazyFrame[Any], keys: Mapping[str, str], label: str, score: str, weight: str | None
+    native: nw.LazyFrame[Any],
+    keys: Mapping[str, str],
+    label: str | None,
+    score: str,
+    weight: str | None,
 ) -> pl.DataFrame:
-    """Have the engine add up the rows that have the same keys, label and score."""
+    """Have the engine add up the rows that have the same keys, label if any, and score."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     named = nw.col(ROW_WEIGHT)
+    named_by = {**keys, **({} if label is None else {LABEL: label}), SCORE: score}
     rows = native.select(
-        *(nw.col(name).alias(key) for key, name in keys.items()),
-        nw.col(label).alias(LABEL),
-        nw.col(score).alias(SCORE),
+        *(nw.col(name).alias(key) for key, name in named_by.items()),
         (nw.lit(1.0) if weight is None else nw.col(weight).cast(nw.Float64)).alias(ROW_WEIGHT),
     )
     # Engines differ in the order of NaN, not in whether it is finite.
@@ -118,7 +121,7 @@ def _count(
         (named * named * named).alias(ROW_CUBES),
     )
     sums = nw.col(ROW_WEIGHT, ROW_SQUARES, ROW_CUBES).sum()
-    by = [*keys, LABEL, SCORE, _UNSUMMED]
+    by = [*named_by, _UNSUMMED]
     counted = groups.group_by(by).agg(nw.len().alias(ROW_COUNT), sums).collect("polars")
     in_polars: pl.DataFrame = counted.to_native()
     return in_polars
@@ -137,8 +140,11 @@ def _observe(
     columns = dict(zip(names, (LABEL, SCORE, ROW_WEIGHT), strict=True))
     label, score, weight = (
         Typed(argument, pl.col(column), schema[column], shown_as(pl.col(names[argument] or "")))
+        if column in schema
+        else None
         for argument, column in columns.items()
     )
+    assert score is not None
     seen = observe(label, score, weight, pos_label)
     zero = [] if seen.zero_label is None else [seen.zero_label.alias(ZERO_LABEL)]
     return frame.select(

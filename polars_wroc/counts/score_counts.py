@@ -10,6 +10,7 @@ import polars as pl
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import STATE_COLUMNS, count
 from polars_wroc.counts.other_engines import read_native_rows
+from polars_wroc.inputs.arguments import shown
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.names import MODEL
@@ -20,7 +21,7 @@ from polars_wroc.plans.collect import FrameT, collect
 @overload
 def score_counts(
     frame: FrameT,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     *,
     weight: IntoColumn | None = None,
@@ -33,7 +34,7 @@ def score_counts(
 @overload
 def score_counts(
     frame: Any,
-    label: str,
+    label: str | None,
     score: str | Sequence[str],
     *,
     weight: str | None = None,
@@ -45,7 +46,7 @@ def score_counts(
 
 def score_counts(
     frame: Any,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     *,
     weight: IntoColumn | None = None,
@@ -64,7 +65,8 @@ def score_counts(
         table of PyArrow. That engine groups and adds up its rows itself, in one query for each
         score column, and only the groups are transferred.
     label, score, weight, by, pos_label
-        As for `summary`; only names of columns if the frame is not a Polars frame.
+        As for `summary`; only names of columns if the frame is not a Polars frame. Without a
+        ``label``, if it is None, all rows count as negative.
     bins
         Count bins of scores instead of distinct scores: about this many for probabilities, at
         least 16, and more for scores that span more powers of two. Bin edges do not depend on the
@@ -82,17 +84,19 @@ def score_counts(
         (``bins``, Int64), and the lowest and highest score in the bin
         (``score_low, score_high``). Then come ``n_pos, n_neg, n_missing`` (Int64 numbers of rows)
         and ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
-        class, of their squares and of their cubes).
+        class, of their squares and of their cubes). Without a label there is, last, ``labelled``
+        (Boolean), which is False.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``bins`` below 16.
+        As for `summary`; also for ``bins`` below 16, and for ``pos_label`` without a label.
 
     Notes
     -----
     `merge_counts` adds up tables of counts, in any order and number; `from_counts` computes results
-    from them. From counts by score they are exact; from bins an AUC has bounds.
+    from them. From counts by score they are exact; from bins an AUC has bounds. Counts without a
+    label have the impact ratios of a threshold.
 
     Other engines group by score even with ``bins``: the bins are made by Polars, so that their
     edges are the same for all engines. In the older types of pandas NaN is null: both are missing.
@@ -115,9 +119,12 @@ def score_counts(
     └───────┴───────┴───────┴───────┘
     """
     binning = Binning(bins)
+    if label is None and pos_label is not None:
+        msg = f"`pos_label` must be None without a label; found {shown(pos_label)}"
+        raise ValueError(msg)
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
     rows = read(frame, label, score, weight, by, pos_label)
     # A table of counts is read by the names of its columns, of either kind.
     rows.check_names([*STATE_COLUMNS, MODEL])
-    table = count(rows, binning).table()
+    table = count(rows, binning, labelled=label is not None).table()
     return table if isinstance(frame, pl.LazyFrame) else collect(table)

@@ -15,12 +15,12 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
-from polars_wroc.thresholds.search import common_threshold, confusion_at
-from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
+from polars_wroc.thresholds.rules import threshold_or_rule
+from polars_wroc.thresholds.search import common_threshold
+from polars_wroc.thresholds.unit_cells import cells_of_groups
 
 
 def fairness(
@@ -29,7 +29,8 @@ def fairness(
     score: IntoColumns,
     *,
     by: IntoColumns,
-    threshold: float,
+    threshold: float | None = None,
+    selected: IntoColumn | None = None,
     weight: IntoColumn | None = None,
     pos_label: object = None,
     level: float = 0.95,
@@ -54,6 +55,10 @@ def fairness(
         The groups: one or several columns or expressions.
     threshold
         Rows with at least this score are predicted positive.
+    selected
+        Instead of ``threshold``: a Boolean column or expression, the decision that was recorded,
+        which rates are then computed from; AUCs come from the score. Rows where it is null are
+        missing.
     min_rows
         Leave out estimates from fewer rows, as `audit` does with 30: rows of each class for an
         AUC, and of each class of the complement too for an ABROCA; all rows for a selection rate,
@@ -93,7 +98,8 @@ def fairness(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for a threshold that is not a number.
+        As for `summary`; also for a threshold that is not a number, and unless one of ``threshold``
+        and ``selected`` is given.
 
     Notes
     -----
@@ -150,31 +156,27 @@ def fairness(
     └───────────────────────────────┴──────────┴───────────┴───────────┘
     """
     require_groups(by)
-    limit = arguments.number("threshold", threshold) + 0.0
+    choice = threshold_or_rule(threshold, selected)
+    if choice is None:
+        msg = "exactly one of `threshold` and `selected` must be given; found none"
+        raise ValueError(msg)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+    rows: Rows = read_rows(
+        frame, label, score, weight, by, pos_label, survey=design, selected=selected
+    )
     require_texts(rows)
-    thresholds = common_threshold(rows, limit)
+    thresholds = common_threshold(rows, choice)
     metrics = ThresholdMetrics(level, weight_type, designed=survey.given)
-    rates = in_columns(_cells(rows, thresholds), metrics.steps)
+    rates = in_columns(cells_of_groups(rows, thresholds), metrics.steps)
     interval = IntervalOptions(level, "score", weight_type, designed=survey.given).for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
     tables = (rates, aucs, _distances(rows, within_limit))
     rates, aucs, distances = (each.sort(rows.keys) for each in tables)
     table = fairness_of(rows, rates, aucs, interval, least, distances)
     return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))
-
-
-def _cells(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Count the decisions in each group, with the variances of rates by a design."""
-    cells = confusion_at(rows, thresholds)
-    if rows.design is None:
-        return cells
-    of_units = unit_cells(rows, thresholds, rows.keys)
-    return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)
 
 
 def _distances(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:

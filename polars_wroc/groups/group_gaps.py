@@ -18,6 +18,7 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.stats.multiple_tests import Adjust, check_options
+from polars_wroc.thresholds.rules import threshold_or_rule
 from polars_wroc.thresholds.search import common_threshold
 
 
@@ -31,6 +32,7 @@ def group_gaps(
     pos_label: object = None,
     reference: object = "rest",
     threshold: float | None = None,
+    selected: IntoColumn | None = None,
     level: float = 0.95,
     method: GapMethod = "score",
     weight_type: WeightType = "probability",
@@ -63,7 +65,12 @@ def group_gaps(
         group with that value of ``by``, or that tuple of values where ``by`` has several columns;
         ``("best",)`` is a group of that name. The group of null keys cannot be the reference.
     threshold
-        Rows with at least this score are predicted positive. None leaves out the gaps of rates.
+        Rows with at least this score are predicted positive. Without it, and without ``selected``,
+        there are no gaps of rates.
+    selected
+        Instead of ``threshold``: a Boolean column or expression, the decision that was recorded,
+        which rates are then computed from; AUCs come from the score. Rows where it is null are
+        missing.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     method
@@ -107,20 +114,20 @@ def group_gaps(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come ``n_pos,
-        n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc,
-        auc_reference, auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low,
-        auc_gap_high, auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null.
-        The columns of a gap are also null for the reference group itself and where there is no
-        reference; the standard error also where a class has one row. With ``"logit-t"``, and with
+        n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc, auc_reference,
+        auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low, auc_gap_high,
+        auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null. The columns of a
+        gap are also null for the reference group itself and where there is no reference; the
+        standard error also where a class has one row. With ``"logit-t"``, and with
         ``"overall_pooled"``, they are null where a variance is unknown or, with perfect separation,
-        0. With a ``threshold`` there follow, for each of ``selection_rate, tpr, fpr, ppv, npv``,
-        the rate and, prefixed by its name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``,
-        ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's),
-        ``_ratio_low``, ``_ratio_high``. A ratio and its limits are null where the reference's rate
-        is 0, the upper limit also where it is infinite. Limits and tests are null where squares of
-        the weights overflow or underflow. P-values are adjusted for all tests of the table
-        together. Last come, for the AUC and each rate, ``_gap_detectable`` (Float64), the smallest
-        gap below the reference that would have been found with a probability of 80 %, and
+        0. With ``threshold`` or ``selected`` there follow, for each of ``selection_rate, tpr, fpr,
+        ppv, npv``, the rate and, prefixed by its name, ``_reference``, ``_gap``, ``_gap_low``,
+        ``_gap_high``, ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the
+        reference's), ``_ratio_low``, ``_ratio_high``. A ratio and its limits are null where the
+        reference's rate is 0, the upper limit also where it is infinite. Limits and tests are null
+        where squares of the weights overflow or underflow. P-values are adjusted for all tests of
+        the table together. Last come, for the AUC and each rate, ``_gap_detectable`` (Float64), the
+        smallest gap below the reference that would have been found with a probability of 80 %, and
         ``_gap_verdict`` (String): ``"alike"``, ``"different"`` or ``"too little data"``. The first
         is null where no gap could have been found or the gap is not tested; both are null where
         there is no gap.
@@ -136,8 +143,8 @@ def group_gaps(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an unknown option, and at collect for a reference group that
-        does not exist.
+        As for `summary`; also for an unknown option, for both ``threshold`` and ``selected``, and
+        at collect for a reference group that does not exist.
 
     Notes
     -----
@@ -203,21 +210,25 @@ def group_gaps(
     check_options(level, adjust)
     require_groups(by)
     check_weight_type(weight_type)
-    limit: float | None
-    limit = None if threshold is None else arguments.number("threshold", threshold) + 0.0
-    columns: list[str] = [*GAP_COLUMNS, *([] if limit is None else RATE_GAP_COLUMNS)]
-    columns += verdict_columns(rates=limit is not None)
+    choice = threshold_or_rule(threshold, selected)
+    decides: bool = choice is not None
+    columns: list[str] = [*GAP_COLUMNS, *(RATE_GAP_COLUMNS if decides else [])]
+    columns += verdict_columns(rates=decides)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
     by_strata: list[str] = []
     if within is None:
-        rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+        rows: Rows = read_rows(
+            frame, label, score, weight, by, pos_label, survey=design, selected=selected
+        )
     else:
         survey.require_none("with `within`")
         check_within(reference, method)
-        columns += within_columns(rates=limit is not None)
-        rows, by_strata = read_rows_within(frame, label, score, weight, by, pos_label, within)
-    thresholds = None if limit is None else common_threshold(rows, limit)
+        columns += within_columns(rates=decides)
+        rows, by_strata = read_rows_within(
+            frame, label, score, weight, by, pos_label, within, selected
+        )
+    thresholds = None if choice is None else common_threshold(rows, choice)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
     if design is not None and method != "score":

@@ -232,6 +232,8 @@ def impact_ratios(
         recorded=limit is None,
         designed=survey.given,
     )
+    if limit == "median":
+        rows.require_scores("threshold='median'")
     choice = choose_rule(max_selection_rate=0.5) if limit == "median" else limit
     thresholds = common_threshold(rows, RECORDED if choice is None else choice)
     return like_input(frame, impact.table(rows, thresholds))

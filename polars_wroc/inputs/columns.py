@@ -42,6 +42,8 @@ ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
 # Whether a row is outside of a range of scores, and stands for all rows above or below it.
 OUTSIDE = "__outside"
+# A decision that was recorded: whether the row was selected.
+SELECTED = "__recorded_decision"
 # The number of a row's range of scores, from the highest range down.
 RANGE = "__range"
 
@@ -97,17 +99,24 @@ def check_positives(pos_label: object, *, found: bool) -> None:
 
 
 def observe(
-    label: Typed | None, score: Typed, weight: Typed | None, pos_label: Any
+    label: Typed | None,
+    score: Typed,
+    weight: Typed | None,
+    pos_label: Any,
+    selected: Typed | None = None,
 ) -> Observations:
     """Check the types, and return the score and the signed weight as expressions.
 
-    Without a label every row is negative.
+    Without a label every row is negative. Rows without a recorded decision are missing where
+    decisions were ``selected``.
     """
     positive, negative, zero = _classes(label, pos_label, weight)
     value = numeric(score)
     missing = value.is_null()
     if score.dtype.is_float():
         missing = missing | value.is_nan()
+    if selected is not None:
+        missing = missing | selected.column.is_null()
     # A product, since the engine may skip a branch together with the check of its values.
     one = pl.lit(1, pl.Int8)
     side = pl.when(positive).then(one).when(negative).then(-one)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import IntoColumn
-from polars_wroc.inputs.expressions import as_column
+from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.named_columns import require_frame, typed_column
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.named_columns import boolean_column, require_frame
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 from polars_wroc.inputs.survey_design import SurveyArguments
 
 # A number, or the median of the scores of all rows.
@@ -54,21 +54,31 @@ def read_unlabelled(
 
 
 def read_decisions(
-    frame: pl.DataFrame | pl.LazyFrame,
+    frame: pl.DataFrame | pl.LazyFrame | RowSource,
     score: IntoColumns | None,
     selected: IntoColumn | None,
     weight: IntoColumn | None,
     by: IntoColumns,
     survey: SurveyArguments | None,
 ) -> Rows:
-    """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0."""
+    """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0.
+
+    Counts by score may have labels, which do not matter.
+    """
+    if isinstance(frame, RowSource):
+        return read_rows(frame, None, score or (), None, by, None)
     if score is not None:
         return read_unlabelled(frame, score, weight, by, survey)
     assert selected is not None
     require_frame(frame)
-    typed = typed_column("selected", as_column("selected", selected), frame.lazy())
-    if typed.dtype not in (pl.Boolean, pl.Null):
-        msg = f"`selected` must be Boolean; found {typed}"
-        raise TypeError(msg)
-    recorded = typed.column.cast(pl.Boolean).cast(pl.Float64)
-    return read_unlabelled(frame, recorded, weight, by, survey)
+    recorded = boolean_column("selected", selected, frame.lazy()).column
+    return read_unlabelled(frame, recorded.cast(pl.Float64), weight, by, survey)
+
+
+def with_recorded_scores(rows: Rows) -> Rows:
+    """Put recorded decisions, where there are any, in place of the scores: `RECORDED` or 0."""
+    if not rows.recorded:
+        return rows
+    names = [SCORE, SCORE_HIGH] if rows.binned else [SCORE]
+    decided = [pl.col(SELECTED).cast(pl.Float64).alias(name) for name in names]
+    return replace(rows, frame=rows.frame.with_columns(decided))

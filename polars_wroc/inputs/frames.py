@@ -14,6 +14,7 @@ from polars_wroc.inputs.columns import (
     LABEL,
     ROW_WEIGHT,
     SCORE,
+    SELECTED,
     STRATUM,
     WEIGHT,
     ZERO_LABEL,
@@ -26,6 +27,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import as_column, of_length
 from polars_wroc.inputs.missing import MissingRows, has_no_score, missing_marks
 from polars_wroc.inputs.named_columns import (
+    boolean_column,
     named_columns,
     one_zero,
     require_frame,
@@ -58,47 +60,49 @@ def read_rows(
     survey: SurveyArguments | None = None,
     each_a_cluster: bool = False,
     mark_missing: bool = False,
+    selected: IntoColumn | None = None,
 ) -> Rows:
     """Check the arguments against the frame's schema and return its rows.
 
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
     models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
-    design, which plans use and the compiled engine does not know. Without a label every row is
-    negative.
+    design, and ``selected`` recorded decisions, which plans use and the compiled engine does not
+    know. Without a label every row is negative.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else _named_keys(by, frame.groups))
-    columns = _read(frame, label, score, weight, by, cluster, survey)
+    columns = _read(frame, label, score, weight, by, cluster, survey, selected)
     if each_a_cluster:
         columns = _numbered(columns)
-    selected, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
+    values, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
     if columns.several:
         names = [score_column(i) for i in range(len(columns.models))]
         alike = in_one_type(columns.scores)
-        selected = selected.with_columns(
+        values = values.with_columns(
             score.alias(name) for name, score in zip(names, alike, strict=True)
         )
-        selected = selected.unpivot(
+        values = values.unpivot(
             on=names,
-            index=[name for name in selected.collect_schema() if name not in names],
+            index=[name for name in values.collect_schema() if name not in names],
             variable_name=MODEL,
             value_name=SCORE,
         ).with_columns(model_names(columns.models))
         keys = [*keys, MODEL]
         typed_score = typed_score._replace(
-            column=pl.col(SCORE), dtype=selected.collect_schema()[SCORE]
+            column=pl.col(SCORE), dtype=values.collect_schema()[SCORE]
         )
-    seen = observe(columns.label, typed_score, columns.weight, pos_label)
-    marks = [missing_marks(columns.label, typed_score, columns.weight)] if mark_missing else []
+    inputs = columns.label, typed_score, columns.weight
+    seen = observe(*inputs, pos_label, columns.decision)
+    marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
     others = _other_columns(columns, seen)
-    observed = selected.select(*keys, seen.score.alias(SCORE), *others, *marks)
+    observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
     return Rows(
         observed,
         keys,
         [MODEL] if columns.several else [],
         names=columns.keys,
-        compiled=None if columns.design else compiled_when(frame),
+        compiled=None if columns.design or columns.decision else compiled_when(frame),
         design=columns.design,
     )
 
@@ -111,6 +115,7 @@ def read_rows_within(
     by: IntoColumns,
     pos_label: object,
     within: IntoColumns,
+    selected: IntoColumn | None = None,
 ) -> tuple[Rows, list[str]]:
     """Return the rows grouped by the columns of ``by`` and ``within``, and the keys of the latter.
 
@@ -124,7 +129,7 @@ def read_rows_within(
         raise ValueError(msg)
     keys = named_columns("by", by, table) | strata
     every = [column.alias(name) for name, column in keys.items()]
-    rows = read_rows(frame, label, score, weight, every, pos_label)
+    rows = read_rows(frame, label, score, weight, every, pos_label, selected=selected)
     return rows, rows.group_keys[len(groups) :]
 
 
@@ -209,6 +214,7 @@ class _Columns(NamedTuple):
     label: Typed | None
     scores: list[Typed]
     weight: Typed | None
+    decision: Typed | None
     clustered: bool
     design: Design | None
 
@@ -221,6 +227,7 @@ def _read(
     by: IntoColumns | None,
     cluster: IntoColumn | None,
     survey: SurveyArguments | None = None,
+    decision: IntoColumn | None = None,
 ) -> _Columns:
     require_frame(frame)
     lazy = frame.lazy()
@@ -237,6 +244,8 @@ def _read(
         named[LABEL] = typed_column("label", as_column("label", label), lazy)
     if weight is not None:
         named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
+    if decision is not None:
+        named[SELECTED] = boolean_column("selected", decision, lazy)
     named |= unit_columns(lazy, survey or SurveyArguments(cluster))
     design: Design | None = None
     if survey is not None and survey.replicate_weights is not None:
@@ -267,6 +276,7 @@ def _read(
         label=named.get(LABEL),
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
+        decision=named.get(SELECTED),
         clustered=CLUSTER in selected.collect_schema(),
         design=design,
     )
@@ -283,7 +293,7 @@ def _may_be_zero(frame: pl.DataFrame | pl.LazyFrame, weight: Typed) -> bool:
 def _numbered(columns: _Columns) -> _Columns:
     """Number the rows in the order of their values, whatever order they come in."""
     missing = pl.all_horizontal(has_no_score(typed) for typed in columns.scores)
-    for typed in (columns.label, columns.weight):
+    for typed in (columns.label, columns.weight, columns.decision):
         if typed is not None:
             missing |= typed.column.is_null()
     # Missing rows come last, so that they change no number. Equal rows may be exchanged.
@@ -296,6 +306,8 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     carried = [seen.weight.alias(WEIGHT)]
     if seen.zero_label is not None:
         carried.append(seen.zero_label.alias(ZERO_LABEL))
+    if columns.decision is not None:
+        carried.append(pl.col(SELECTED))
     if columns.clustered:
         carried.append(pl.col(CLUSTER))
     if isinstance(columns.design, Replicates):

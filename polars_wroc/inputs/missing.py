@@ -12,7 +12,7 @@ from polars_wroc.inputs.names import MODEL
 
 # Bits of a small number that each row carries, so that one scan is enough.
 MISSING_MARKS = "__missing_marks"
-_LABEL, _SCORE, _WEIGHT = 1, 2, 4
+_LABEL, _SCORE, _WEIGHT, _DECISION = 1, 2, 4, 8
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class MissingRows:
     scores: Mapping[str, int] = field(default_factory=dict)
     label: int | None = None
     weight: int | None = None
+    decision: int | None = None
 
     def __add__(self, other: MissingRows) -> MissingRows:
         """Add up the rows of two parts of the data, which were counted alike."""
@@ -31,14 +32,18 @@ class MissingRows:
             scores=_sum(self.scores, other.scores),
             label=(self.label or 0) + (other.label or 0),
             weight=(self.weight or 0) + (other.weight or 0),
+            decision=(self.decision or 0) + (other.decision or 0),
         )
 
-    def table(self, label: str | None, weight: str | None) -> pl.DataFrame:
+    def table(
+        self, label: str | None, weight: str | None, decision: str | None = None
+    ) -> pl.DataFrame:
         """Return one row per column that was used, under the caller's names."""
         counts = [(label, self.label)] if self.label is not None else []
         counts += self.scores.items()
-        if weight is not None and self.weight is not None:
-            counts.append((weight, self.weight))
+        for name, rows in ((weight, self.weight), (decision, self.decision)):
+            if name is not None and rows is not None:
+                counts.append((name, rows))
         # A score that is an attribute too may be NaN besides null, and is there already.
         counts += [(name, rows) for name, rows in self.groups.items() if name not in self.scores]
         schema = {"column": pl.String, "n_missing": pl.Int64}
@@ -51,13 +56,14 @@ def has_no_score(score: Typed) -> pl.Expr:
     return missing | score.column.is_nan() if score.dtype.is_float() else missing
 
 
-def missing_marks(label: Typed | None, score: Typed, weight: Typed | None) -> pl.Expr:
+def missing_marks(
+    label: Typed | None, score: Typed, weight: Typed | None, decision: Typed | None = None
+) -> pl.Expr:
     """Mark which of these a row does not have."""
     missing = {_SCORE: has_no_score(score)}
-    if label is not None:
-        missing[_LABEL] = label.column.is_null()
-    if weight is not None:
-        missing[_WEIGHT] = weight.column.is_null()
+    for mark, typed in ((_LABEL, label), (_WEIGHT, weight), (_DECISION, decision)):
+        if typed is not None:
+            missing[mark] = typed.column.is_null()
     marks = [there.cast(pl.UInt8) * pl.lit(mark, pl.UInt8) for mark, there in missing.items()]
     return pl.sum_horizontal(marks).cast(pl.UInt8).alias(MISSING_MARKS)
 
@@ -80,6 +86,7 @@ def count_missing(
         scores={name: _count(rows, _has(_SCORE)) for name, rows in of_score.items()},
         label=_count(first, _has(_LABEL)),
         weight=_count(first, _has(_WEIGHT)),
+        decision=_count(first, _has(_DECISION)),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.inputs.arguments import reject_type
-from polars_wroc.inputs.columns import Typed, shown_as
+from polars_wroc.inputs.columns import IntoColumn, Typed, shown_as
 from polars_wroc.inputs.expressions import (
     as_column,
     check_name,
@@ -65,6 +65,15 @@ def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
     require_one(argument, schema.names())
     of_rows = of_length(argument, column, pl.len())
     return Typed(argument, of_rows, schema.dtypes()[0], shown_as(column))
+
+
+def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typed:
+    """Check that an argument is one Boolean column of a frame."""
+    typed = typed_column(argument, as_column(argument, value), frame)
+    if typed.dtype not in (pl.Boolean, pl.Null):
+        msg = f"`{argument}` must be Boolean; found {typed}"
+        raise TypeError(msg)
+    return typed._replace(column=typed.column.cast(pl.Boolean))
 
 
 def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:

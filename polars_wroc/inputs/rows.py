@@ -16,6 +16,7 @@ from polars_wroc.inputs.columns import (
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
+    SELECTED,
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
@@ -62,7 +63,8 @@ class Rows:
     Rows of weight zero are dropped; missing rows have a null score and weight. A row may represent
     `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
     weights. In a bin these have scores up to `SCORE_HIGH`, and `SEVERAL_SCORES` says whether they
-    differ. If there is a column `OUTSIDE`, the rows are those of a range of scores, and one row for
+    differ. Decisions that were recorded are in the column `SELECTED`, which complete rows have.
+    If there is a column `OUTSIDE`, the rows are those of a range of scores, and one row for
     each class of each group stands for all rows above the range, and one for those below.
 
     The keys have internal names (`internal_keys`), so that a group may have the name of any column
@@ -112,6 +114,11 @@ class Rows:
     def binned(self) -> bool:
         """Whether a row may represent rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the decisions on the rows were recorded."""
+        return SELECTED in self.frame.collect_schema()
 
     @property
     def in_range(self) -> bool:

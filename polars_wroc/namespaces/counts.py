@@ -25,6 +25,7 @@ from polars_wroc.groups.cross_auc import cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.metrics.partial_aucs import partial_aucs
 from polars_wroc.metrics.summary import summary
@@ -35,26 +36,38 @@ from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 # Arguments that need single rows, or that the counts determine.
 _NOT_OF_COUNTS = (
-    "frame", "label", "score", "weight", "pos_label", "tolerance",
+    "frame", "label", "score", "weight", "selected", "pos_label", "tolerance",
     "cluster", "strata", "fpc", "lonely", "replicate_weights",
     "honest", "resamples", "seed",
 )  # fmt: skip
 
 
-def _of_counts(function: Callable[..., Any], *needing_rows: str) -> Callable[..., Any]:
+def _of_counts(
+    function: Callable[..., Any],
+    *needing_rows: str,
+    at_threshold: bool = False,
+    labels: bool = True,
+) -> Callable[..., Any]:
+    """Make a method of a function, which may need a threshold, and counts with labels."""
+    own = inspect.signature(function).parameters
+
     def method(self: Counts, **arguments: Any) -> Any:
         try:
             inspect.signature(method).bind(self, **arguments)
         except TypeError as error:
             msg = f"Counts.{function.__name__}() {error}"
             raise TypeError(msg) from None
+        if at_threshold and arguments.get("threshold") is None:
+            msg = f"`threshold` must be given for Counts.{function.__name__}(); found None"
+            raise ValueError(msg)
         # Placeholders: counts do not have the names of the columns that they were made from.
-        placeholders = {"label": "label", "score": "score", "weight": "weight"}
-        table = function(self._state, **placeholders, **arguments)
+        placeholders = {name: name for name in ("label", "score", "weight") if name in own}
+        state = self._state.with_labels(function.__name__) if labels else self._state
+        table = function(state, **placeholders, **arguments)
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
     # The ``bins`` of a calibration are another argument, which stays.
-    binned = "tolerance" in inspect.signature(function).parameters
+    binned = "tolerance" in own
     left_out = [*_NOT_OF_COUNTS, *(["bins"] if binned else []), *needing_rows]
     return described(method, function, left_out)
 
@@ -89,7 +102,8 @@ class Counts:
     decision_curve = _of_counts(decision_curve)
     score_distribution = _of_counts(score_distribution)
     group_gaps = _of_counts(group_gaps)
-    fairness = _of_counts(fairness)
+    fairness = _of_counts(fairness, at_threshold=True)
+    impact_ratios = _of_counts(impact_ratios, at_threshold=True, labels=False)
     cross_auc = _of_counts(cross_auc)
     subgroup_auc = _of_counts(subgroup_auc)
     auc_decomposition = _of_counts(auc_decomposition)
@@ -109,17 +123,18 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
     -------
     Counts
         Methods with the names, options and result columns of the functions for rows: ``summary``,
-        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need
-        no single row. They take no label, score or weight columns. ``by`` names group columns of
-        the counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or
-        a mean would be taken over the rows of the counts. Models are in alphabetical order. Counts
-        by score give the same results as the rows. From bins the points of curves are exact but
-        few, and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``,
-        ``tpr_at_fpr``, ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but
-        for rounding. Confidence intervals of AUC gaps are widened by the possible error of the
-        bins, and a gap is tested only where its sign is certain. Other tables are those of the
-        binned scores; calibration needs counts by score. ``score_distribution`` is that of each
-        class.
+        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need no
+        single row. They take no label, score or weight columns. ``by`` names group columns of the
+        counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
+        mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
+        score give the same results as the rows. From bins the points of curves are exact but few,
+        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``, ``tpr_at_fpr``,
+        ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but for rounding.
+        Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
+        tested only where its sign is certain. Other tables are those of the binned scores;
+        calibration needs counts by score. ``score_distribution`` is that of each class.
+        ``impact_ratios`` needs a ``threshold``, and counts by score for the median; counts of rows
+        without a label have these alone.
 
     Raises
     ------
@@ -127,7 +142,7 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         For something that is not a table of counts.
     polars.exceptions.InvalidOperationError
         For counts that are impossible, at once for a DataFrame and at collect for a LazyFrame: see
-        the notes.
+        the notes. The methods raise it for counts without the labels that they need.
 
     Notes
     -----

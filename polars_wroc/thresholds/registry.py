@@ -75,7 +75,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_selection_is_good="lower",
-        comparison="Of those {positive}, the score selects {value} in {segment}, {other} in {rest}",
+        comparison="Of those {positive}, {selector} {value} in {segment}, {other} in {rest}",
     ),
     RateMetric(
         name="fpr",
@@ -89,7 +89,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_rejection_is_good="higher",
-        comparison="Of those {negative}, the score selects {value} in {segment}, {other} in {rest}",
+        comparison="Of those {negative}, {selector} {value} in {segment}, {other} in {rest}",
     ),
     ThresholdMetric(
         name="tnr",

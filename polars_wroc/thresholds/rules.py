@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
+from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -112,8 +114,21 @@ def expected_optimism(rule: str | None, positives: int) -> float | None:
     return 0.62 * math.pow(positives, -2 / 3)
 
 
-def threshold_or_rule(threshold: float | None, **rule: Any) -> float | Rule | None:
-    """Read a threshold that is given or chosen by a rule; None without either."""
+def threshold_or_rule(
+    threshold: float | None, selected: IntoColumn | None = None, **rule: Any
+) -> float | Rule | None:
+    """Read a threshold that is given or chosen by a rule; None without either.
+
+    Decisions that were ``selected`` must be given alone; the threshold is then `RECORDED`.
+    """
+    if selected is not None:
+        if given := arguments.given(threshold=threshold, **rule):
+            msg = (
+                "`selected` has the decisions and must not come with a threshold or a rule that "
+                f"chooses one; found {arguments.named(given)}"
+            )
+            raise ValueError(msg)
+        return RECORDED
     if threshold is None:
         return choose_rule(**rule) if rule else None
     if rule:

@@ -10,6 +10,7 @@ from functools import partial
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
 from polars_wroc.plans.by_keys import aggregate, join_on_keys
@@ -109,7 +110,8 @@ def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """Return the cells of each group at a threshold, with their squares.
 
-    ``thresholds`` has a row for each value of its keys, or one row for all.
+    ``thresholds`` has a row for each value of its keys, or one row for all. Recorded decisions
+    have no threshold in the result.
     """
     joined = rows_at(rows, thresholds)
     # The unchecked weight, since a check of a whole group does not stream.
@@ -128,11 +130,16 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
-    return rows.aggregate(joined, {"threshold": pl.col(THRESHOLD).first()} | cells)
+    threshold = pl.lit(None, pl.Float64) if rows.recorded else pl.col(THRESHOLD).first()
+    return rows.aggregate(joined, {"threshold": threshold} | cells)
 
 
 def rows_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Add to the rows the thresholds of their group, each in turn if it has several."""
+    """Add to the rows the thresholds of their group, each in turn if it has several.
+
+    Recorded decisions become scores, whose threshold is `RECORDED`.
+    """
+    rows = with_recorded_scores(rows)
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
     joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
     return replace(rows, frame=joined).cut_at("threshold", [pl.col(THRESHOLD)]).frame

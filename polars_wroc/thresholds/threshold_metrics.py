@@ -10,6 +10,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -19,8 +20,8 @@ from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.curve import curve_frame
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
-from polars_wroc.thresholds.search import THRESHOLD, given_thresholds
-from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
+from polars_wroc.thresholds.search import THRESHOLD, common_threshold, given_thresholds
+from polars_wroc.thresholds.unit_cells import cells_of_groups, rate_variances, unit_cells
 
 
 def threshold_metrics(
@@ -29,6 +30,7 @@ def threshold_metrics(
     score: IntoColumns,
     *,
     thresholds: float | Sequence[float] | None = None,
+    selected: IntoColumn | None = None,
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
@@ -52,26 +54,31 @@ def threshold_metrics(
     thresholds
         One or several numbers; None for every point of the confusion curve, including its origin
         at +inf.
+    selected
+        Instead of ``thresholds``: a Boolean column or expression, the decision that was recorded.
+        Rows where it, or the score, is null are missing.
     prevalence, level, weight_type
         Prevalence in the target population, and confidence intervals of the rates: see
         `confusion_matrix`.
     cluster, strata, fpc, lonely, replicate_weights
         The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. The
         intervals then use its variances and Student's t, and effective sample sizes of at most
-        Kish's, so that a design makes them wider but hardly narrower; ``thresholds`` must be given,
-        and no ``prevalence``.
+        Kish's, so that a design makes them wider but hardly narrower; ``thresholds`` or
+        ``selected`` must be given, and no ``prevalence``.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and threshold, sorted by the ``by`` columns, then by descending
-        threshold. After the ``by`` columns (and ``model``) come the fields of
-        `confusion_matrix` as Float64 columns. A rate whose denominator is 0 is null.
+        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
+        one per group, whose threshold is null, for recorded decisions. After the ``by`` columns
+        (and ``model``) come the fields of `confusion_matrix` as Float64 columns. A rate whose
+        denominator is 0 is null.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for thresholds that are not numbers.
+        As for `summary`; also for thresholds that are not numbers, and for both ``thresholds`` and
+        ``selected``.
 
     Examples
     --------
@@ -90,29 +97,45 @@ def threshold_metrics(
     │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
     └───────────┴─────┴─────┴──────────┘
     """
+    recorded = selected is not None
+    if recorded and thresholds is not None:
+        msg = "`selected` has the decisions and must not come with `thresholds`; found both"
+        raise ValueError(msg)
     asked = [] if thresholds is None else arguments.numbers("thresholds", thresholds)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     metrics = ThresholdMetrics(level, weight_type, prevalence, designed=survey.given)
-    if survey.given and not (asked and level is not None):
-        found = arguments.named(arguments.given(thresholds=thresholds, level=level))
+    if survey.given and not ((asked or recorded) and level is not None):
+        given = arguments.given(thresholds=thresholds, selected=selected, level=level)
         msg = (
-            "`thresholds` and `level` must be given for intervals by a survey design; "
-            f"found {found}"
+            "`thresholds` and `level` must be given (or `selected` and `level`) for intervals by "
+            f"a survey design; found {arguments.named(given)}"
         )
         raise ValueError(msg)
     design = survey if survey.given else None
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
-    curve = curve_frame(rows, asked, squares=level is not None)
-    if asked:
-        curve = curve.filter(pl.col("threshold").is_in(asked))
-    if math.inf in asked:
+    rows: Rows = read_rows(
+        frame, label, score, weight, by, pos_label, survey=design, selected=selected
+    )
+    if recorded:
+        cells = cells_of_groups(rows, common_threshold(rows, RECORDED))
+        table = in_columns(cells, metrics.steps)
+        return like_input(frame, rows.result(table, metrics.columns))
+    curve = _cells_at(rows, asked, squares=level is not None)
+    table = in_columns(curve, metrics.steps)
+    return like_input(frame, rows.sorted_result(table, metrics.columns))
+
+
+def _cells_at(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.LazyFrame:
+    """Return the cells at some thresholds or at all, with the variances of rates by a design."""
+    curve = curve_frame(rows, thresholds, squares=squares)
+    if thresholds:
+        curve = curve.filter(pl.col("threshold").is_in(thresholds))
+    if math.inf in thresholds:
         # The origin's threshold is +inf too: it is the first row.
         origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
         curve = curve.filter(~origin)
-    if rows.design is not None:
-        keys = [*rows.keys, THRESHOLD]
-        cells = unit_cells(rows, given_thresholds(asked), keys)
-        variances = rate_variances(cells, keys, rows.design).rename({THRESHOLD: "threshold"})
-        curve = join_on_keys(curve, variances, [*rows.keys, "threshold"])
-    table = in_columns(curve, metrics.steps)
-    return like_input(frame, rows.sorted_result(table, metrics.columns))
+    if rows.design is None:
+        return curve
+    keys = [*rows.keys, THRESHOLD]
+    cells = unit_cells(rows, given_thresholds(thresholds), keys)
+    variances = rate_variances(cells, keys, rows.design).rename({THRESHOLD: "threshold"})
+    return join_on_keys(curve, variances, [*rows.keys, "threshold"])

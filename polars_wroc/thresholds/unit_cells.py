@@ -8,11 +8,12 @@ import polars as pl
 
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.survey_design import Design
+from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.stats.design_variance import linear_variances, unit_sums
 from polars_wroc.thresholds.confusion_metrics import weights_in_cells
 from polars_wroc.thresholds.rate_design import rate_influence, rate_influences, rate_variance
 from polars_wroc.thresholds.registry import RATES
-from polars_wroc.thresholds.search import is_selected, rows_at
+from polars_wroc.thresholds.search import confusion_at, is_selected, rows_at
 
 
 def rate_variances(
@@ -36,3 +37,12 @@ def unit_cells(rows: Rows, thresholds: pl.LazyFrame, keys: Sequence[str]) -> pl.
         return {name: of_row.sum() for name, of_row in inside.items()}
 
     return unit_sums(rows_at(rows, thresholds), keys, cells, rows.design)
+
+
+def cells_of_groups(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the cells of each group, with the variances of rates if there is a design."""
+    cells = confusion_at(rows, thresholds)
+    if rows.design is None:
+        return cells
+    of_units = unit_cells(rows, thresholds, rows.keys)
+    return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)

@@ -59,6 +59,7 @@ _COSTS = {
 }
 
 _LEAST_SHOWN = 0.01
+_SELECTED = "a row is selected, that is predicted positive, if its score is at least the threshold"
 
 
 class Fact(NamedTuple):
@@ -129,6 +130,8 @@ def _segments_fact(segments: pl.DataFrame) -> Fact:
 
 
 def _threshold_fact(overall: pl.DataFrame, settings: AuditSettings) -> Fact:
+    if settings.selected is not None:
+        return Fact("Decisions", "recorded", f"in {settings.selected}, not made by a threshold")
     thresholds = [threshold_text(value) for value in overall["threshold"]]
     note = "given" if settings.rule is None else rule_of(settings.rule)
     if thresholds == [DASH]:
@@ -152,6 +155,8 @@ def _name_of(rule: dict[str, Any]) -> str:
 
 def optimism(audit: AuditTables) -> str:
     """Say how optimistic tpr is at a threshold that was chosen on the same rows."""
+    if audit.parameters.selected is not None:
+        return ""
     positives = audit.segments.filter(attribute=OVERALL)["n_pos"][0]
     if not positives:
         return ""
@@ -169,12 +174,16 @@ def optimism(audit: AuditTables) -> str:
 
 
 def decision(settings: AuditSettings) -> str | None:
-    """Describe the threshold at which decisions are measured."""
+    """Say which decisions are measured: at which threshold, or that they were recorded."""
+    if settings.selected is not None:
+        return f"as they were recorded in {settings.selected}: a row was selected or not"
     rule = settings.rule
     if rule is None:
         threshold = settings.threshold
-        return None if threshold is None else f"at the given threshold of {threshold:.10g}"
-    return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows"
+        if threshold is None:
+            return None
+        return f"at the given threshold of {threshold:.10g}: {_SELECTED}"
+    return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows: {_SELECTED}"
 
 
 def glossary(audit: AuditTables) -> list[Metric]:

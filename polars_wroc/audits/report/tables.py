@@ -117,6 +117,9 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     if "threshold" in segments.columns:
         rates = {name: name for name in _DECISIONS if f"{name}_low" in segments.columns}
         title = f"Decisions at the threshold, with {intervals}"
+        if audit.parameters.selected is not None:
+            title = f"Recorded decisions, with {intervals}"
+            segments = segments.drop("threshold")
         tables.append(_table(segments, title, _DECISIONS, rates))
     title = f"Calibration, mean score and observed rate, with {intervals}"
     limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}

@@ -1,0 +1,255 @@
+"""Recorded decisions in place of a threshold: rates come from them, and AUCs from the score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import fairlearn.metrics
+import numpy as np
+import polars as pl
+import pytest
+from conftest import Engine
+from polars.testing import assert_frame_equal
+from sklearn.metrics import confusion_matrix, roc_auc_score
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+# Arguments of the wrong type are refused.
+UNTYPED: Any = wroc
+DESIGN: dict[str, Any] = {"cluster": "c", "strata": "h"}
+REPLICATES = wroc.ReplicateWeights(
+    [(pl.col("w") * pl.col(f"r{i}")).alias(f"r{i}") for i in range(6)], "brr"
+)
+# Columns that depend on the threshold itself.
+OF_THRESHOLD = ["threshold", "net_benefit"]
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    """Rows whose decisions, in ``d``, are not those that the score makes."""
+    random, rows = np.random.default_rng(1607), 600
+    positive, score = random.random(rows) < 0.4, random.random(rows).round(2)
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], rows),
+            "k": random.choice(["x", "y"], rows),
+            "y": positive,
+            "s": score,
+            "d": random.random(rows) < 0.3 + 0.3 * positive,
+            "w": random.lognormal(sigma=0.4, size=rows),
+            "h": random.integers(0, 3, rows),
+            "c": random.integers(0, 8, rows),
+        }
+        | {f"r{i}": random.choice([0.0, 2.0], rows) for i in range(6)}
+    )
+    return frame.with_columns(at_half=pl.col("s") >= 0.5)
+
+
+def with_gaps(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out some decisions, labels and scores."""
+    row = pl.int_range(pl.len())
+    return frame.with_columns(
+        d=pl.when(row % 7 != 0).then("d"),
+        y=pl.when(row % 11 != 0).then("y"),
+        s=pl.when(row % 13 != 0).then("s"),
+    )
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("fairness", {"weight": "w"}),
+    ("fairness", {"weight": "w", **DESIGN}),
+    ("fairness", {"weight": "w", "replicate_weights": REPLICATES}),
+    ("group_gaps", {"weight": "w", "weight_type": "frequency"}),
+    ("group_gaps", {"weight": "w", "reference": "best", "within": "k"}),
+    ("group_gaps", {"weight": "w", "reference": "a", **DESIGN}),
+    ("group_gaps", {"weight": "w", "replicate_weights": REPLICATES}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), sweep(CALLS, fast=CALLS[1::2]))
+def test_decisions_that_a_threshold_made(
+    people: pl.DataFrame, name: str, options: dict[str, Any], engine: Engine
+) -> None:
+    """Recorded, they give what the threshold gives."""
+    table = getattr(wroc, name)
+    at_threshold = table(people, "y", "s", by="g", threshold=0.5, **options)
+    recorded = table(people.lazy(), "y", "s", by="g", selected="at_half", **options)
+    assert_frame_equal(recorded.collect(engine=engine), at_threshold, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"level": 0.9}, {"level": 0.9, **DESIGN}])
+def test_metrics_of_decisions_that_a_threshold_made(
+    people: pl.DataFrame, options: dict[str, Any], engine: Engine
+) -> None:
+    found = wroc.threshold_metrics(
+        people.lazy(), "y", "s", selected="at_half", by="g", weight="w", **options
+    ).collect(engine=engine)
+    expected = wroc.threshold_metrics(
+        people, "y", "s", thresholds=0.5, by="g", weight="w", **options
+    )
+    assert found.columns == expected.columns
+    assert found["threshold"].null_count() == found["net_benefit"].null_count() == 3
+    assert_frame_equal(found.drop(OF_THRESHOLD), expected.drop(OF_THRESHOLD), rel_tol=1e-9)
+
+
+def test_rates_come_from_the_decisions_and_aucs_from_the_score(people: pl.DataFrame) -> None:
+    table = wroc.group_gaps(people, "y", "s", by="g", weight="w", selected="d")
+    cells = wroc.threshold_metrics(people, "y", "s", by="g", weight="w", selected="d")
+    for gaps, counted in zip(table.to_dicts(), cells.to_dicts(), strict=True):
+        rows = people.filter(g=gaps["g"])
+        y, w = rows["y"].to_numpy(), rows["w"].to_numpy()
+        tn, fp, fn, tp = confusion_matrix(y, rows["d"].to_numpy(), sample_weight=w).ravel()
+        assert [counted[name] for name in ("tp", "fp", "fn", "tn")] == pytest.approx(
+            [tp, fp, fn, tn]
+        )
+        expected = {
+            "auc": roc_auc_score(y, rows["s"].to_numpy(), sample_weight=w),
+            "selection_rate": (tp + fp) / w.sum(),
+            "tpr": tp / (tp + fn),
+            "fpr": fp / (fp + tn),
+            "ppv": tp / (tp + fp),
+            "npv": tn / (tn + fn),
+        }
+        assert {name: gaps[name] for name in expected} == pytest.approx(expected)
+
+
+FAIRLEARN: dict[str, Callable[..., float]] = {
+    "demographic_parity_difference": fairlearn.metrics.demographic_parity_difference,
+    "demographic_parity_ratio": fairlearn.metrics.demographic_parity_ratio,
+    "equal_opportunity_difference": fairlearn.metrics.equal_opportunity_difference,
+    "equal_opportunity_ratio": fairlearn.metrics.equal_opportunity_ratio,
+    "equalized_odds_difference": fairlearn.metrics.equalized_odds_difference,
+    "equalized_odds_ratio": fairlearn.metrics.equalized_odds_ratio,
+}
+
+
+def test_against_fairlearn(people: pl.DataFrame) -> None:
+    table = wroc.fairness(people, "y", "s", by="g", weight="w", selected="d")
+    found = dict(table.select("metric", "value").iter_rows())
+    arrays = [people[name].to_numpy() for name in ("y", "d", "g", "w")]
+    for name, metric in FAIRLEARN.items():
+        y, d, g, w = arrays
+        expected = metric(y, d, sensitive_features=g, sample_weight=w)
+        assert found[name] == pytest.approx(expected), name
+
+
+@pytest.mark.parametrize("name", ["fairness", "group_gaps", "threshold_metrics"])
+def test_a_row_without_a_decision_is_missing(people: pl.DataFrame, name: str) -> None:
+    table = getattr(wroc, name)
+    frame = with_gaps(people)
+    found = table(frame, "y", "s", by="g", weight="w", selected="d")
+    complete = frame.drop_nulls(["d", "y", "s"])
+    expected = table(complete, "y", "s", by="g", weight="w", selected="d")
+    assert_frame_equal(found, expected, rel_tol=1e-12)
+
+
+def test_decisions_may_be_an_expression_for_several_scores(people: pl.DataFrame) -> None:
+    scores = [pl.col("s"), (1 - pl.col("s")).alias("other")]
+    one = wroc.group_gaps(people, "y", "s", by="g", selected=pl.col("c") < 3)
+    both = wroc.group_gaps(people, "y", scores, by="g", selected=pl.col("c") < 3)
+    rates = [f"{name}{end}" for name in ("tpr", "npv") for end in ("", "_gap", "_gap_low")]
+    for model in ("s", "other"):
+        assert_frame_equal(both.filter(model=model).select(rates), one.select(rates))
+
+
+def test_no_decisions_at_all(people: pl.DataFrame) -> None:
+    table = wroc.threshold_metrics(people, "y", "s", selected=pl.lit(None))
+    assert table.select("tp", "fp", "fn", "tn", "tpr").row(0) == (0, 0, 0, 0, None)
+
+
+ENGINES = sweep(["polars", "compiled"])
+
+
+@pytest.mark.parametrize("compute", ENGINES)
+@pytest.mark.parametrize("lazy", [False, True], ids=["eager", "lazy"])
+@pytest.mark.parametrize("options", sweep([{}, DESIGN, {"replicate_weights": REPLICATES}]))
+def test_audits_of_decisions_that_a_threshold_made(
+    people: pl.DataFrame, options: dict[str, Any], lazy: bool, compute: Any
+) -> None:
+    with wroc.Config(engine=compute):
+        arguments = {"by": ["g", "k"], "weight": "w", "intersections": True, **options}
+        at_threshold = wroc.audit(people, "y", "s", threshold=0.5, **arguments)
+        frame: Any = people.lazy() if lazy else people
+        recorded = wroc.audit(frame, "y", "s", selected="at_half", **arguments)
+    assert recorded.segments["threshold"].null_count() == recorded.segments.height
+    for name in ("segments", "gaps", "fairness", "calibration", "curves"):
+        found, expected = getattr(recorded, name), getattr(at_threshold, name)
+        if name == "segments":
+            found, expected = found.drop(OF_THRESHOLD), expected.drop(OF_THRESHOLD)
+        assert_frame_equal(found, expected, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{"bins": 64}, {"tolerance": 0.01}])
+def test_binned_audits_know_the_decisions_exactly(
+    people: pl.DataFrame, options: dict[str, Any]
+) -> None:
+    # In a bin there are rows of both decisions with several scores.
+    score = pl.col("s") + pl.col("w") / 1000
+    exact = wroc.audit(people, "y", score, by="g", weight="w", selected="d")
+    binned = wroc.audit(people, "y", score, by="g", weight="w", selected="d", **options)
+    rates = ["n_selected", "tpr", "fpr", "ppv", "tpr_low", "selection_rate_high"]
+    assert_frame_equal(binned.segments.select(rates), exact.segments.select(rates))
+    both = pl.concat(
+        [binned.segments.select("auc_low", "auc_high"), exact.segments.select("auc")],
+        how="horizontal",
+    )
+    inside = pl.col("auc").is_between(pl.col("auc_low") - 1e-12, pl.col("auc_high") + 1e-12)
+    assert both.select(inside.all()).item()
+    assert both.select((pl.col("auc_high") > pl.col("auc_low")).any()).item()
+
+
+def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
+    frame = with_gaps(people)
+    audit = wroc.audit(frame, "y", "s", by="g", selected="d")
+    assert (audit.settings["selected"], audit.settings["threshold"]) == ("d", None)
+    missing = dict(audit.missing.iter_rows())
+    assert missing["d"] == frame["d"].null_count()
+    assert '"selected": "d"' in audit.to_json()
+    sentences = audit.findings.filter(metric="tpr")["sentence"]
+    assert sentences.str.starts_with("Of those y, the decisions select ").all()
+    audit.save(tmp_path / "audit.md")
+    assert "Decisions are those recorded in d." in (tmp_path / "audit.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
+    wroc.audit(people, "y", "s", by="g", selected="d").save(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "Decisions are measured as they were recorded in d" in page
+    assert "Recorded decisions, with 95% confidence intervals" in page
+    assert "if its score is at" not in page
+
+
+def test_decisions_that_are_all_the_same_are_named(people: pl.DataFrame) -> None:
+    audit = wroc.audit(people, "y", "s", by="g", selected=pl.lit(value=True))
+    assert "The recorded decisions select every row: they are all the same." in audit._repr_html_()
+
+
+def test_an_audit_without_any_decision_is_refused(people: pl.DataFrame) -> None:
+    with pytest.raises(ValueError, match="600 rows lack a label, score, weight or decision"):
+        wroc.audit(people, "y", "s", by="g", selected=pl.lit(None, pl.Boolean))
+
+
+WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    ("fairness", {}, ValueError, "exactly one of `threshold` and `selected`.*found none"),
+    ("fairness", {"threshold": 1, "selected": "d"}, ValueError, "`selected`.*found `threshold`"),
+    ("group_gaps", {"threshold": 1, "selected": "d"}, ValueError, "found `threshold`"),
+    ("group_gaps", {"selected": "w"}, TypeError, "`selected` must be Boolean; found column 'w'"),
+    ("group_gaps", {"selected": "z"}, pl.exceptions.ColumnNotFoundError, "`selected`.*'z'"),
+    ("audit", {"threshold": 1, "selected": "d"}, ValueError, "found `threshold`"),
+    ("audit", {"criterion": "youden", "selected": "d"}, ValueError, "found `criterion`"),
+    ("audit", {"max_fpr": 0.1, "selected": "d"}, ValueError, "found `max_fpr`"),
+    ("audit_in_ranges", {"selected": "d"}, TypeError, "'selected'"),
+    ("threshold_metrics", {"thresholds": 1, "selected": "d"}, ValueError, "found both"),
+    ("threshold_metrics", {"selected": "d", **DESIGN}, ValueError, "`level`.*found `selected`"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "error", "message"), WRONG)
+def test_wrong_arguments_are_refused(
+    people: pl.DataFrame, name: str, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        getattr(UNTYPED, name)(people.lazy(), "y", "s", by="g", **options)
