@@ -106,9 +106,10 @@ def group_gaps(
         Intervals and tests of all gaps then use the variances of the design, with the correlation
         of groups that share units, and Student's t; each p-value belongs to the level at which the
         interval just excludes 0. Degrees of freedom are those of `summary` for the group or for its
-        reference, whichever has fewer; for rates those of the units with rows of any class. ``method`` must be ``"score"``, ``reference`` neither
-        ``"rest_pooled"`` nor ``"overall_pooled"``, and ``within`` None. With replicate weights the
-        pairs of a reference keep the weights that the full sample gives them.
+        reference, whichever has fewer; for rates those of the units with rows of any class.
+        ``method`` must be ``"score"``, ``reference`` neither ``"rest_pooled"`` nor
+        ``"overall_pooled"``, and ``within`` None. With replicate weights the pairs of a reference
+        keep the weights that the full sample gives them.
 
     Returns
     -------

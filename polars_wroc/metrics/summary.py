@@ -132,25 +132,26 @@ def summary(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them come
-        ``n, n_pos, n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows),
-        ``w_pos, w_neg`` (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se,
-        ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg``
-        (Float64), ``gini, ks, average_precision`` (Float64) and ``inverted`` (Boolean: the whole
-        confidence interval is below 0.5, so that the negated score would rank better, with an AUC
-        of ``1 - auc``; the score itself is never negated), and the fields ``k_pos, k_neg``
-        (Float64) and ``ci_note`` (String) of `roc_auc_ci`, which say how many misranked rows the
-        interval rests on. All but the counts, weights and effective sample sizes are null where a
-        class has no weight. A row is missing when its label, score or weight is null or its score
-        is NaN. With ``bins`` or ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64):
-        the exact AUC of the rows lies between them, but for rounding in the last digits. The other
-        columns are computed from the binned scores; ``inverted`` is null where these bounds leave
-        it open. With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the
-        variance divided by that of independent rows), ``df`` (Int64: the degrees of freedom that
-        the interval uses; in each stratum the sampling units with rows of the group, at most all
-        units of the stratum less one; of the class in fewer units), ``df_segment`` (Int64: the units with rows of the group
-        less the strata with such; null for replicate weights), and ``ci_note`` says where a lonely
-        unit, a single unit with rows or a replicate without a class leaves the variance unknown.
+        One row per group (and model), sorted by the ``by`` columns. After them come ``n, n_pos,
+        n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows), ``w_pos, w_neg``
+        (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se, ci_low, ci_high``
+        (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64), ``gini, ks,
+        average_precision`` (Float64) and ``inverted`` (Boolean: the whole confidence interval is
+        below 0.5, so that the negated score would rank better, with an AUC of ``1 - auc``; the
+        score itself is never negated), and the fields ``k_pos, k_neg`` (Float64) and ``ci_note``
+        (String) of `roc_auc_ci`, which say how many misranked rows the interval rests on. All but
+        the counts, weights and effective sample sizes are null where a class has no weight. A row
+        is missing when its label, score or weight is null or its score is NaN. With ``bins`` or
+        ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64): the exact AUC of the
+        rows lies between them, but for rounding in the last digits. The other columns are computed
+        from the binned scores; ``inverted`` is null where these bounds leave it open. With
+        ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the variance
+        divided by that of independent rows), ``df`` (Int64: the degrees of freedom that the
+        interval uses; in each stratum the sampling units with rows of the group, at most all units
+        of the stratum less one; of the class in fewer units), ``df_segment`` (Int64: the units with
+        rows of the group less the strata with such; null for replicate weights), and ``ci_note``
+        says where a lonely unit, a single unit with rows or a replicate without a class leaves the
+        variance unknown.
 
     Raises
     ------
