@@ -50,6 +50,14 @@ class _Audited(NamedTuple):
     level: float
 
 
+class Changes(NamedTuple):
+    """The table of changes, its level, and the segments that are small in one of the audits."""
+
+    table: pl.DataFrame
+    level: float
+    small: pl.DataFrame
+
+
 def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm") -> pl.DataFrame:
     """Compare two audits of different rows: AUCs, rates and gaps of each segment.
 
@@ -108,6 +116,11 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
     │ sex       ┆ f       ┆ auc    ┆ value   ┆ 0.0    │
     └───────────┴─────────┴────────┴─────────┴────────┘
     """
+    return changes_between(before, after, adjust).table
+
+
+def changes_between(before: Auditable, after: Auditable, adjust: Adjust) -> Changes:
+    """Return the table of `audit_changes` with what it was made from."""
     audits = _read("before", before), _read("after", after)
     levels = [audit.level for audit in audits]
     check_options(levels[0], adjust)
@@ -118,13 +131,22 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
     if models[0] != models[1]:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
-    keys = [*segment_keys(audits[1].segments), "metric", "measure"]
+    segments = segment_keys(audits[1].segments)
+    keys = [*segments, "metric", "measure"]
     old, new = (_estimates(audit) for audit in audits)
     both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     changed = _changes(in_order.with_row_index("__row"), levels[0])
     tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
-    return tested.with_columns(_finding(levels[0])).select(*keys[:-2], *CHANGE_COLUMNS)
+    table = tested.with_columns(_finding(levels[0])).select(*segments, *CHANGE_COLUMNS)
+    return Changes(table, levels[0], pl.concat(map(_small, audits)).unique())
+
+
+def _small(audit: _Audited) -> pl.DataFrame:
+    """List the segments with too few rows for tests."""
+    keys, table = segment_keys(audit.segments), audit.segments
+    small = pl.col("small") if "small" in table.columns else pl.lit(value=False)
+    return table.filter(small.fill_null(value=False)).select(pl.col(keys).cast(pl.String))
 
 
 def _read(argument: str, audit: Auditable) -> _Audited:
@@ -166,6 +188,7 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     known = dict.fromkeys(words, pl.String) | dict.fromkeys(
         [*numbers, "ci_low", "ci_high"], pl.Float64
     )
+    known["small"] = pl.Boolean
     there = {name: dtype for name, dtype in known.items() if any(name in row for row in rows)}
     return pl.DataFrame(
         [{name: row.get(name) for name in there} for row in rows], there, orient="row"
