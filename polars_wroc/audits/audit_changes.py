@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -153,7 +153,7 @@ def _read(argument: str, audit: Auditable) -> _Audited:
     if isinstance(audit, Audit):
         return _Audited(audit.segments, audit.gaps, audit.parameters.level)
     if isinstance(audit, str | Path):
-        audit = _from_file(argument, Path(audit))
+        audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
         reject_type(argument, "be an Audit, the path of its JSON, or the JSON", audit)
     rule = f"`{argument}` must be the JSON of an audit, of schema {SCHEMA} {_VERSION}x"
@@ -164,32 +164,40 @@ def _read(argument: str, audit: Auditable) -> _Audited:
     # Before there was a schema, the tables were not in a part of their own.
     tables = audit.get("tables", audit)
     try:
-        segments, gaps = (_table(tables[name]) for name in ("segments", "gaps"))
+        segments = _table(tables["segments"], (*AUDIT_KEYS, "auc", "ci_low", "ci_high"))
+        gaps = _table(tables["gaps"], AUDIT_KEYS)
         level = float(audit["settings"]["level"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or gaps in it"
         raise ValueError(msg) from None
     return _Audited(segments, gaps, level)
 
 
-def _from_file(argument: str, path: Path) -> Any:
+def _from_file(argument: str, path: str | Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         found = "no such file" if isinstance(error, FileNotFoundError) else "no JSON"
         msg = f"`{argument}` must be the JSON of an audit; found {found} at {str(path)!r}"
         raise ValueError(msg) from None
 
 
-def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Read the columns that are compared."""
+def _table(rows: list[dict[str, Any]], needed: Sequence[str]) -> pl.DataFrame:
+    """Read the columns that are compared; raise if one of those needed is not there."""
     numbers = [f"{name}{end}" for name in _columns() for end in _PARTS]
     words = [*AUDIT_KEYS, MODEL, *(f"{name}_gap_verdict" for name in GAP_METRICS)]
-    known = dict.fromkeys(words, pl.String) | dict.fromkeys(
-        [*numbers, "ci_low", "ci_high"], pl.Float64
-    )
-    known["small"] = pl.Boolean
-    there = {name: dtype for name, dtype in known.items() if any(name in row for row in rows)}
+    known: dict[str, type[pl.DataType]] = {
+        **dict.fromkeys(words, pl.String),
+        **dict.fromkeys([*numbers, "ci_low", "ci_high"], pl.Float64),
+        "small": pl.Boolean,
+    }
+    there = {
+        name: dtype
+        for name, dtype in known.items()
+        if name in needed or any(name in row for row in rows)
+    }
+    if not all(row.keys() >= set(needed) for row in rows):
+        raise KeyError
     return pl.DataFrame(
         [{name: row.get(name) for name in there} for row in rows], there, orient="row"
     )

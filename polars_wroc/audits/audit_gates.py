@@ -68,7 +68,7 @@ class AuditGate(Gate[AuditTables]):
 def read_gate(text: str, *, decides: bool) -> AuditGate:
     """Read a condition such as ``auc_gap>0.05``; on decisions only if there is a threshold."""
     known = [*_AREA_GAPS, *(_OF_DECISIONS if decides else ())]
-    gate = AuditGate.read(text, known, {name: " (it needs a threshold)" for name in _OF_DECISIONS})
+    gate = AuditGate.read(text, known, dict.fromkeys(_OF_DECISIONS, " (it needs a threshold)"))
     if gate.name.endswith(_UNSIGNED) and gate.limit < 0:
         msg = (
             f"`--fail-if` must not have a negative limit for {gate.name}, which is compared "

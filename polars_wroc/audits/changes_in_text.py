@@ -13,11 +13,12 @@ from polars_wroc.audits.text_table import limits_in_text, text_table
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING
 from polars_wroc.stats.multiple_tests import is_significant
 
+_HEADINGS = {"gap": "Gaps to the reference:", "value": "Values:"}
 _FINDINGS = ("new", "gone", "grown", "shrunk")
 
 
 def changes_in_text(changes: Changes, width: int) -> str:
-    """Write what changed in a sentence, and in a table what is significant or a finding."""
+    """Write what changed in a sentence, and in tables what is significant or a finding."""
     table = changes.table
     significant = is_significant(pl.col("p_adjusted"), changes.level).fill_null(value=False)
     known = table.filter(pl.col("change").is_not_null())
@@ -26,12 +27,14 @@ def changes_in_text(changes: Changes, width: int) -> str:
     sentences = [f"{_findings(table)} {counts} {are} significant.", *_of_one_audit(table)]
     parts = [textwrap.fill(" ".join(sentences), width)]
     shown = known.filter(significant | pl.col("finding").is_not_null())
-    if not shown.is_empty():
-        parts.append(_table(shown, width))
-    if more := known.height - shown.height:
-        others = "other change" if shown.height else "change"
+    parts += [
+        f"{heading}\n{_table(rows, width)}"
+        for measure, heading in _HEADINGS.items()
+        if not (rows := shown.filter(measure=measure)).is_empty()
+    ]
+    if (more := known.height - shown.height) and shown.height:
         verb = "is" if more == 1 else "are"
-        text = f"{many(more, others)} {verb} not significant, and no finding."
+        text = f"{many(more, 'other change')} {verb} neither significant nor a finding."
         parts.append(textwrap.fill(text, width))
     return "\n\n".join(parts)
 
@@ -64,12 +67,10 @@ def _of_one_audit(table: pl.DataFrame) -> list[str]:
 
 def _table(shown: pl.DataFrame, width: int) -> str:
     keys = segment_keys(shown)
-    kind = pl.when(measure="gap").then(pl.lit("_gap")).otherwise(pl.lit(""))
     columns = shown.select(
         *(pl.col(key).fill_null(MISSING) for key in keys),
-        pl.col("metric") + kind,
-        *("before", "after", "change"),
+        *("metric", "before", "after", "change"),
         limits_in_text(shown, "change_low", "change_high").alias("interval"),
-        "finding",
+        *(["finding"] if shown["finding"].count() else []),
     )
     return text_table(columns, width, [*keys, "metric"])

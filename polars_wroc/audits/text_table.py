@@ -10,7 +10,7 @@ import polars as pl
 _BETWEEN = "  "
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 # Fewest columns of the screen that a name is cut to.
-_LEAST = 6
+_LEAST = 4
 
 
 def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:

@@ -43,6 +43,7 @@ def in_options(message: str, options: argparse.Namespace) -> str:
 
 
 def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+    """Name the columns of labels, scores and weights."""
     return {
         "label": options.label,
         "score": scores_of(options),
