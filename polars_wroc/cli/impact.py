@@ -22,7 +22,8 @@ from polars_wroc.plans.engine import at_once
 from polars_wroc.plans.spill_guard import MOST_ROWS, budget_is_set
 
 _NAMED = ("threshold", "favourable", "min_share", "intersections", "exact", "adjust")
-_EXCLUDED = {"share": "small share", "unknown": "unknown"}
+# Words of the table that are shorter on a terminal.
+_SHORT = {"share": "small share", "by the estimate": "by estimate"}
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -72,11 +73,11 @@ def _reference(options: argparse.Namespace) -> str | dict[str, str]:
 
 def _in_text(table: pl.DataFrame) -> str:
     keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
-    judgement = pl.col("excluded").replace(_EXCLUDED).fill_null(pl.col("below_four_fifths"))
+    judgement = pl.coalesce("excluded", "below_four_fifths").replace(_SHORT)
     shown = table.select(
         *(pl.col(key).fill_null("(unknown)") for key in keys),
         "n",
-        pl.col("selection_rate").alias("selected"),
+        pl.col("selection_rate").alias("rate"),
         pl.col("impact_ratio").alias("ratio"),
         limits_in_text(table, "impact_ratio_joint_low", "impact_ratio_joint_high").alias(
             "joint limits"
