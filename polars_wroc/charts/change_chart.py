@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     *("metric", "measure", "before", "after", "change", "change_low", "change_high"),
-    *("p_adjusted", "finding"),
+    *("p_value", "p_adjusted", "finding"),
 )
 _CHANGE, _LOW, _HIGH = "__change", "__low", "__high"
 # What the test says, and what became of a finding.
@@ -78,8 +78,8 @@ def change_chart(
         the right of the line the number is higher in the second audit. A significant change has a
         red, filled diamond on a thick line, any other a grey, hollow circle on a thin one; beside
         them the change, its limits, what the test says, and whether the gap is new, gone, grown or
-        shrunk. Only segments of both audits are drawn, and at most 40 of them: those with a
-        finding, then those with the smallest p-values. A title says how many are left out.
+        shrunk. Only segments of both audits are drawn, and at most 40 rows: findings, then the
+        smallest p-values. Where there are more, the title says how many.
 
     Raises
     ------
@@ -131,13 +131,13 @@ def change_chart(
     )
     chart = panels_of(drawn, facet, lambda rows, heading: _panel(rows, segment, shown, heading))
     left_out = known.height - drawn.height
-    title = f"{drawn.height} of {known.height:,} segments: those that changed most clearly"
+    title = f"{drawn.height} of {known.height:,} changes: findings, then the smallest p-values"
     return chart.properties(title=title) if left_out else chart  # type: ignore[no-any-return]
 
 
 def _most_notable(known: pl.DataFrame) -> pl.DataFrame:
     """Keep findings, then the smallest p-values, in the order of the table."""
-    order = [pl.col("finding").is_null(), "p_adjusted", pl.col("change").abs().neg()]
+    order = [pl.col("finding").is_null(), "p_value", pl.col("change").abs().neg()]
     ranked = known.with_row_index("__row").sort(order, nulls_last=True, maintain_order=True)
     return ranked.head(_MOST).sort("__row").drop("__row")
 

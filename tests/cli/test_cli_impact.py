@@ -67,10 +67,17 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
             *("--weight-type", "frequency", "--exact", "fisher", "--adjust", "bh"),
         ],
         {
-            "selected": "hired", "weight": "w", "favourable": "rejected",
-            "reference": {"sex": "m", "race": "a"}, "unknown": ["none"],
-            "min_share": 0.0, "intersections": False, "level": 0.9,
-            "weight_type": "frequency", "exact": "fisher", "adjust": "bh",
+            "selected": "hired",
+            "weight": "w",
+            "favourable": "rejected",
+            "reference": {"sex": "m", "race": "a"},
+            "unknown": ["none"],
+            "min_share": 0.0,
+            "intersections": False,
+            "level": 0.9,
+            "weight_type": "frequency",
+            "exact": "fisher",
+            "adjust": "bh",
         },
     ),
     "a survey": (
@@ -186,7 +193,9 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
         assert f"{gate}: {row[name]:.4g} in {row['attribute']}, {row['segment']}" in err
     assert err.count(f"{gate}: ") == len(failing)
     # Small categories are named, the reference is not missing anything.
-    assert f"{gate} is not judged in race, c; sex × race, f, c; sex × race, m, c\n" in err
+    crossed = "sex \N{MULTIPLICATION SIGN} race"
+    places = f"race, c; {crossed}, f, c; {crossed}, m, c"
+    assert f"{gate} is not judged in {places}\n" in err
     # What failed is written all the same.
     assert Path("x.csv").exists()
 
