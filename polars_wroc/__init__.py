@@ -14,6 +14,7 @@ from polars_wroc.audits.audit_in_ranges import audit_in_ranges
 from polars_wroc.audits.result import Audit
 from polars_wroc.charts import (
     auc_chart,
+    change_chart,
     cost_chart,
     gap_chart,
     pr_chart,
@@ -95,6 +96,7 @@ __all__ = [
     "calibration_curve",
     "calibration_error",
     "calibration_slope",
+    "change_chart",
     "compare",
     "confusion_curve",
     "confusion_matrix",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,6 +48,14 @@ class _Audited(NamedTuple):
     segments: pl.DataFrame
     gaps: pl.DataFrame
     level: float
+
+
+class Changes(NamedTuple):
+    """The table of changes, its level, and the segments that are small in one of the audits."""
+
+    table: pl.DataFrame
+    level: float
+    small: pl.DataFrame
 
 
 def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm") -> pl.DataFrame:
@@ -108,6 +116,11 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
     │ sex       ┆ f       ┆ auc    ┆ value   ┆ 0.0    │
     └───────────┴─────────┴────────┴─────────┴────────┘
     """
+    return changes_between(before, after, adjust).table
+
+
+def changes_between(before: Auditable, after: Auditable, adjust: Adjust) -> Changes:
+    """Return the table of `audit_changes` with what it was made from."""
     audits = _read("before", before), _read("after", after)
     levels = [audit.level for audit in audits]
     check_options(levels[0], adjust)
@@ -118,20 +131,29 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
     if models[0] != models[1]:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
-    keys = [*segment_keys(audits[1].segments), "metric", "measure"]
+    segments = segment_keys(audits[1].segments)
+    keys = [*segments, "metric", "measure"]
     old, new = (_estimates(audit) for audit in audits)
     both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     changed = _changes(in_order.with_row_index("__row"), levels[0])
     tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
-    return tested.with_columns(_finding(levels[0])).select(*keys[:-2], *CHANGE_COLUMNS)
+    table = tested.with_columns(_finding(levels[0])).select(*segments, *CHANGE_COLUMNS)
+    return Changes(table, levels[0], pl.concat(map(_small, audits)).unique())
+
+
+def _small(audit: _Audited) -> pl.DataFrame:
+    """List the segments with too few rows for tests."""
+    keys, table = segment_keys(audit.segments), audit.segments
+    small = pl.col("small") if "small" in table.columns else pl.lit(value=False)
+    return table.filter(small.fill_null(value=False)).select(pl.col(keys).cast(pl.String))
 
 
 def _read(argument: str, audit: Auditable) -> _Audited:
     if isinstance(audit, Audit):
         return _Audited(audit.segments, audit.gaps, audit.parameters.level)
     if isinstance(audit, str | Path):
-        audit = _from_file(argument, Path(audit))
+        audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
         reject_type(argument, "be an Audit, the path of its JSON, or the JSON", audit)
     rule = f"`{argument}` must be the JSON of an audit, of schema {SCHEMA} {_VERSION}x"
@@ -142,31 +164,40 @@ def _read(argument: str, audit: Auditable) -> _Audited:
     # Before there was a schema, the tables were not in a part of their own.
     tables = audit.get("tables", audit)
     try:
-        segments, gaps = (_table(tables[name]) for name in ("segments", "gaps"))
+        segments = _table(tables["segments"], (*AUDIT_KEYS, "auc", "ci_low", "ci_high"))
+        gaps = _table(tables["gaps"], AUDIT_KEYS)
         level = float(audit["settings"]["level"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or gaps in it"
         raise ValueError(msg) from None
     return _Audited(segments, gaps, level)
 
 
-def _from_file(argument: str, path: Path) -> Any:
+def _from_file(argument: str, path: str | Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         found = "no such file" if isinstance(error, FileNotFoundError) else "no JSON"
         msg = f"`{argument}` must be the JSON of an audit; found {found} at {str(path)!r}"
         raise ValueError(msg) from None
 
 
-def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Read the columns that are compared."""
+def _table(rows: list[dict[str, Any]], needed: Sequence[str]) -> pl.DataFrame:
+    """Read the columns that are compared; raise if one of those needed is not there."""
     numbers = [f"{name}{end}" for name in _columns() for end in _PARTS]
     words = [*AUDIT_KEYS, MODEL, *(f"{name}_gap_verdict" for name in GAP_METRICS)]
-    known = dict.fromkeys(words, pl.String) | dict.fromkeys(
-        [*numbers, "ci_low", "ci_high"], pl.Float64
-    )
-    there = {name: dtype for name, dtype in known.items() if any(name in row for row in rows)}
+    known: dict[str, type[pl.DataType]] = {
+        **dict.fromkeys(words, pl.String),
+        **dict.fromkeys([*numbers, "ci_low", "ci_high"], pl.Float64),
+        "small": pl.Boolean,
+    }
+    there = {
+        name: dtype
+        for name, dtype in known.items()
+        if name in needed or any(name in row for row in rows)
+    }
+    if not all(row.keys() >= set(needed) for row in rows):
+        raise KeyError
     return pl.DataFrame(
         [{name: row.get(name) for name in there} for row in rows], there, orient="row"
     )

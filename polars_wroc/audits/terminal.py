@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.text_table import limits_in_text, text_table
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.inputs.names import MISSING, MODEL
 
@@ -51,24 +52,14 @@ def _table(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
         .alias("verdict")
     )
     table = audit.segments.join(outcome, on=keys, how="left", nulls_equal=True)
-    interval = pl.format("{} to {}", *(pl.col(end).round(3) for end in ("ci_low", "ci_high")))
-    shown = table.head(_SEGMENTS).select(
+    listed = table.head(_SEGMENTS)
+    shown = listed.select(
         *(pl.col(key).fill_null(MISSING) for key in keys),
         "n",
-        pl.col("auc").round(3),
-        interval.fill_null("").alias("interval"),
-        pl.col("verdict").fill_null(""),
+        "auc",
+        limits_in_text(listed, "ci_low", "ci_high").alias("interval"),
+        "verdict",
     )
-    options = {
-        "tbl_width_chars": width,
-        "tbl_rows": _SEGMENTS,
-        "tbl_cols": -1,
-        "tbl_hide_column_data_types": True,
-        "tbl_hide_dataframe_shape": True,
-        "tbl_formatting": "NOTHING",
-        "fmt_str_lengths": 40,
-    }
-    with pl.Config(**options):  # type: ignore[arg-type]
-        text = str(shown)
+    text = text_table(shown, width, keys)
     more = table.height - shown.height
     return f"{text}\n{many(more, 'more segment')}" if more else text

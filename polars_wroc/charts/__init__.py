@@ -7,6 +7,7 @@ Each chart is a plain Altair object to restyle. No theme is enabled and no globa
 """
 
 from polars_wroc.charts.auc_chart import auc_chart
+from polars_wroc.charts.change_chart import change_chart
 from polars_wroc.charts.cost_chart import cost_chart
 from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.pr_chart import pr_chart
@@ -16,6 +17,7 @@ from polars_wroc.charts.threshold_chart import threshold_chart
 
 __all__ = [
     "auc_chart",
+    "change_chart",
     "cost_chart",
     "gap_chart",
     "pr_chart",

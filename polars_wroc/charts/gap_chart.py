@@ -11,7 +11,6 @@ from polars_wroc.charts.channels import Channel, Keys, read_groups
 from polars_wroc.charts.interval_layers import (
     LIMITS,
     LINE,
-    REMARK,
     ROW,
     Estimate,
     as_panel,
@@ -23,24 +22,26 @@ from polars_wroc.charts.interval_layers import (
     panels_of,
     rows_of,
     segment_of,
-    text_column,
     with_level,
     with_texts,
 )
 from polars_wroc.charts.labels import NAMES, GapMetric
-from polars_wroc.charts.style import GREY
+from polars_wroc.charts.tested_layers import (
+    P_ADJUSTED,
+    VERDICT,
+    marks_by_verdict,
+    remark_column,
+    verdict,
+    zero_line,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.stats.multiple_tests import is_significant
 
 if TYPE_CHECKING:
     import altair as alt
 
 _COUNTS = ("n_pos", "n_neg")
 # Columns of the drawn rows, whatever the gap is of: charts of two metrics differ in titles only.
-_GAP, _LOW, _HIGH, _P_ADJUSTED = "__gap", "__low", "__high", "__p_adjusted"
-_VERDICT = "__verdict"
-_SIGNIFICANT, _NOT_SIGNIFICANT = "significant", "not significant"
-_UNTESTED = "not tested"
+_GAP, _LOW, _HIGH = "__gap", "__low", "__high"
 
 
 def gap_chart(
@@ -128,7 +129,7 @@ def chart_spec(
         gap: _GAP,
         f"{gap}_low": _LOW,
         f"{gap}_high": _HIGH,
-        f"{gap}_p_adjusted": _P_ADJUSTED,
+        f"{gap}_p_adjusted": P_ADJUSTED,
     }
     table, keys = read_groups("gaps", gaps, (*_COUNTS, *named))
     check_rows("gaps", table)
@@ -143,21 +144,14 @@ def chart_spec(
     )
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
-    significant = is_significant(pl.col(_P_ADJUSTED), level)
-    tested = pl.when(significant).then(pl.lit(_SIGNIFICANT))
-    verdict = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT))
-    table = table.with_columns(
-        pl.when(pl.col(_GAP).is_not_null())
-        .then(verdict.otherwise(pl.lit(_UNTESTED)))
-        .alias(_VERDICT)
-    )
+    table = table.with_columns(verdict(_GAP, level))
     drawn = [
         *([] if coloured is None else [coloured.column, LINE]),
         ROW,
         *_COUNTS,
         *named.values(),
         LIMITS,
-        _VERDICT,
+        VERDICT,
     ]
     return ChartSpec(table, drawn, coloured, faceted, segment, shown)
 
@@ -181,22 +175,11 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
             alt.Tooltip(f"{column}:Q", title=title, format=shown.number)
             for column, title in ((_GAP, "gap"), (_LOW, "low"), (_HIGH, "high"))
         ),
-        alt.Tooltip(f"{_P_ADJUSTED}:Q", title="adjusted p", format=".3~g"),
-        alt.Tooltip(f"{_VERDICT}:N", title="verdict"),
+        alt.Tooltip(f"{P_ADJUSTED}:Q", title="adjusted p", format=".3~g"),
+        alt.Tooltip(f"{VERDICT}:N", title="verdict"),
         *(alt.Tooltip(f"{name}:Q", format=",") for name in _COUNTS),
     ]
     y = rows_of(table, color)
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    significant = f"datum.{_VERDICT} === '{_SIGNIFICANT}'"
-    marks = [
-        interval.transform_filter(significant).mark_rule(strokeWidth=3.5),
-        interval.transform_filter(f"!({significant})").mark_rule(strokeWidth=1.5),
-        point.transform_filter(significant).mark_point(filled=True, size=120, opacity=1),
-        point.transform_filter(f"!({significant})").mark_point(
-            filled=False, fill="white", size=70, opacity=1, strokeWidth=2
-        ),
-    ]
-    zero = base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(0))
-    defined = base.transform_filter(f"isValid(datum.{_VERDICT})")
-    verdict = text_column(defined, REMARK, alt.Text(f"{_VERDICT}:N"), y)
-    return as_panel([zero, *marks, *texts, verdict], table, color, shown, heading)
+    layers = [zero_line(base), *marks_by_verdict(interval, point), *texts]
+    return as_panel([*layers, remark_column(base, VERDICT, y)], table, color, shown, heading)

@@ -84,16 +84,20 @@ def with_texts(
     segment: Keys,
     color: Channel | None,
     facet: Channel | None,
-    rows: pl.Expr,
+    rows: pl.Expr | None,
     shown: Estimate,
 ) -> pl.DataFrame:
-    """Add the label of each segment, the number of its line, and its limits as text."""
+    """Add the label of each segment, the number of its line, and its limits as text.
+
+    The label has the number of ``rows``, unless that is not known.
+    """
     columns = list(segment.values())
-    name = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
-    # Different scores of a segment may have different numbers of rows.
-    panel = [*columns, *([] if facet is None else [facet.column])]
-    counts = table.select(rows.max().over(panel or pl.lit(0))).to_series()
-    sizes = pl.lit(pl.Series([f"{n:,}" for n in counts]))
+    label = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
+    if rows is not None:
+        # Different scores of a segment may have different numbers of rows.
+        panel = [*columns, *([] if facet is None else [facet.column])]
+        counts = table.select(rows.max().over(panel or pl.lit(0))).to_series()
+        label = pl.format("{} (n = {})", label, pl.lit(pl.Series([f"{n:,}" for n in counts])))
     form = shown.number
     limits = [
         _NOT_DEFINED
@@ -104,7 +108,7 @@ def with_texts(
         for value, low, high in table.select(shown.value, shown.low, shown.high).iter_rows()
     ]
     return table.with_columns(
-        pl.format("{} (n = {})", name, sizes).alias(ROW),
+        label.alias(ROW),
         pl.Series(LIMITS, limits, pl.String),
         pl.lit(0).alias(LINE) if color is None else _place_of(color, table).alias(LINE),
     )

@@ -9,6 +9,8 @@ from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES
 
 GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
+# What of a metric changes between two audits: its gap to the reference, or its value.
+ChangeMeasure: TypeAlias = Literal["gap", "value"]
 MINUS = "\N{MINUS SIGN}"
 
 _METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}

@@ -32,7 +32,7 @@ def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
     return [halo.encode(**place), base.mark_text(**mark).encode(**place)]
 
 
-def save_chart(chart: Chart, path: str | Path) -> None:
+def save_chart(chart: Chart | alt.VConcatChart, path: str | Path) -> None:
     """Write a chart as .html (which needs no network), .png or .svg, completely or not at all."""
     suffix = outputs.check_target(path, outputs.CHART_SUFFIXES)
     try:

@@ -8,9 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from polars_wroc.cli import commands, sources, streams
+from polars_wroc.cli.arguments import check_columns, in_options
+from polars_wroc.cli.diff import run_diff
+from polars_wroc.cli.impact import run_impact
 from polars_wroc.cli.interruption import run_stoppable
 from polars_wroc.cli.parser import UsageError, build_parser
 from polars_wroc.cli.progress import Progress
+from polars_wroc.cli.results import GateError
 from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
 from polars_wroc.files import outputs
 from polars_wroc.files.messages import first_line, without_credentials
@@ -56,9 +60,11 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
                 "curve": commands.run_curve,
                 "counts": commands.run_counts,
                 "merge": commands.run_merge,
+                "impact": run_impact,
+                "diff": run_diff,
             }
         ).parse_args(arguments)
-        sources.check_columns(options)
+        check_columns(options)
     except BrokenPipeError:
         raise
     except (UsageError, OSError) as error:
@@ -87,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         _carry_out(options)
     except UsageError as error:
         return _complain(str(error))
-    except commands.GateError as error:
+    except GateError as error:
         if error.__cause__ and not isinstance(error.__cause__, BrokenPipeError):
             _complain(_described(error.__cause__, options))
         _complain(str(error))
@@ -111,7 +117,7 @@ def _described(error: BaseException, options: argparse.Namespace) -> str:
     if not isinstance(error, (*sources.ERRORS, ImportError)):
         return _unexpected(error)
     try:
-        return sources.describe(error, options)
+        return in_options(sources.describe(error, options), options)
     except Exception:  # noqa: BLE001  (the first error matters)
         return first_line(error)
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.audits.result import SUFFIXES
-from polars_wroc.cli import streams
+from polars_wroc.charts.labels import ChangeMeasure, GapMetric
+from polars_wroc.cli import shared_options, streams
 from polars_wroc.curves.bands import BandKind
 from polars_wroc.files import outputs
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.verdicts import MARGIN
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.replicate_weights import ReplicateKind
-from polars_wroc.inputs.survey_design import Lonely
-from polars_wroc.stats.multiple_tests import Adjust
-from polars_wroc.thresholds.rules import Criterion
+from polars_wroc.stats.equal_proportions import Exact
+
+_ROWS = "Parquet, Arrow, CSV or NDJSON; glob, folder, URL"
 
 
 class UsageError(Exception):
@@ -48,18 +46,31 @@ def build_parser(
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('polars-wroc')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (description, add_options) in _COMMANDS.items():
+        command: argparse.ArgumentParser = commands.add_parser(
+            name,
+            help=description,
+            description=f"{description[0].upper()}{description[1:]}.",
+            # Lines of examples stay whole, to be copied.
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.set_defaults(run=runs[name], counts=False, required=("label", "score"), flags={})
+        add_options(command)
+    return parser
 
-    audited = _command(commands, "audit", runs, "AUCs, decisions and gaps of segments, as a report")
-    _add_columns(audited)
-    _add_counts(audited)
-    _add_by(audited, "an attribute")
-    _add_threshold(audited)
-    audited.add_argument(
+
+def _audit(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    shared_options.add_columns(parser)
+    shared_options.add_counts(parser)
+    shared_options.add_by(parser, "an attribute")
+    shared_options.add_threshold(parser)
+    parser.add_argument(
         "--intersections",
         action="store_true",
         help="also audit the combinations of all attributes",
     )
-    audited.add_argument(
+    parser.add_argument(
         "--reference",
         action="append",
         metavar="R",
@@ -67,232 +78,224 @@ def build_parser(
         help=f"what segments are compared with: one of {', '.join(get_args(ReferenceKind))}; or "
         "such as sex=m, the reference segment of an attribute, repeatable; default rest",
     )
-    audited.add_argument(
+    parser.add_argument(
         "--min-rows",
         type=int,
         default=30,
         metavar="N",
         help="rows of each class that a segment needs to be tested; default 30",
     )
-    audited.add_argument(
+    parser.add_argument(
         "--margin",
         type=float,
         default=MARGIN,
         metavar="M",
         help=f"gaps of less than this are taken for none in the verdicts; default {MARGIN:g}",
     )
-    audited.add_argument(
-        "--favourable",
-        choices=get_args(Favourable),
-        default="selected",
-        help="which decision is good for a row; default selected",
-    )
-    audited.add_argument("--title", metavar="TEXT", help="title of the report")
-    audited.add_argument(
+    shared_options.add_favourable(parser)
+    parser.add_argument("--title", metavar="TEXT", help="title of the report")
+    parser.add_argument(
         "--note", metavar="TEXT", help="what readers of the report should know about its rows"
     )
-    audited.add_argument(
+    parser.add_argument(
         "--min-cell",
         type=int,
         metavar="N",
         help="leave out numbers of fewer rows, and what would give them away",
     )
-    audited.add_argument(
-        "--adjust",
-        choices=get_args(Adjust),
-        default="holm",
-        help="how p-values are adjusted for the number of tests in the audit; default holm",
-    )
-    audited.add_argument(
-        "--fail-if",
-        action="append",
-        metavar="LIMIT",
-        default=[],
-        help="exit with 1 if it holds in any segment with enough rows: auc_gap>0.05 (gaps without "
+    shared_options.add_adjust(parser, "tests in the audit")
+    shared_options.add_gates(
+        parser,
+        "it holds in any segment with enough rows: auc_gap>0.05 (gaps without "
         "their sign, *_gap_low and *_gap_high with it) or, with a threshold, tpr_gap>0.1, "
         "demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8 (*_low and *_high of "
-        "fairness metrics hold for all pairs of segments at once); comparisons are > >= < <=; "
-        "repeatable",
+        "fairness metrics hold for all pairs of segments at once)",
     )
-    _add_uncertainty(audited)
-    _add_output(audited, SUFFIXES, prints_json=True)
+    shared_options.add_uncertainty(parser)
+    shared_options.add_output(parser, SUFFIXES, prints_json=True)
 
-    measured = _command(commands, "auc", runs, "the AUC and other metrics of each group")
-    _add_columns(measured)
-    _add_counts(measured)
-    _add_by(measured, "a group column")
-    _add_uncertainty(measured)
-    _add_output(measured, outputs.TABLE_SUFFIXES, prints_json=True)
 
-    drawn = _command(commands, "curve", runs, "ROC curves, as a table or a chart")
-    _add_columns(drawn)
-    _add_counts(drawn)
-    _add_by(drawn, "a group column")
-    drawn.add_argument("--max-points", type=int, metavar="N", help="at most N points per curve")
-    drawn.add_argument(
+def _auc(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    shared_options.add_columns(parser)
+    shared_options.add_counts(parser)
+    shared_options.add_by(parser, "a group column")
+    shared_options.add_uncertainty(parser)
+    shared_options.add_output(parser, outputs.TABLE_SUFFIXES, prints_json=True)
+
+
+def _curve(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    shared_options.add_columns(parser)
+    shared_options.add_counts(parser)
+    shared_options.add_by(parser, "a group column")
+    parser.add_argument("--max-points", type=int, metavar="N", help="at most N points per curve")
+    parser.add_argument(
         "--band", choices=get_args(BandKind), help="confidence band around the curve"
     )
-    _add_uncertainty(drawn)
-    _add_output(drawn, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES), prints_json=False)
+    shared_options.add_uncertainty(parser)
+    suffixes = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
+    shared_options.add_output(parser, suffixes, prints_json=False)
 
-    counted = _command(
-        commands, "counts", runs, "counts of rows by score, which add up and can replace the rows"
+
+def _counts(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    shared_options.add_columns(parser)
+    shared_options.add_by(parser, "a group column")
+    shared_options.add_bins(parser, "count in about N bins of scores instead of by score")
+    shared_options.add_output(parser, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
+
+
+def _merge(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    parser.set_defaults(counts=True)
+    shared_options.add_bins(parser, "use about N bins of scores, unless the counts have wider ones")
+    shared_options.add_output(parser, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
+
+
+def _impact(parser: argparse.ArgumentParser) -> None:
+    _add_files(parser)
+    parser.set_defaults(required=())
+    decisions = parser.add_argument_group(
+        "decisions", "recorded ones, or those of a threshold on a score"
     )
-    counted.set_defaults(counts=False)
-    _add_columns(counted)
-    _add_by(counted, "a group column")
-    _add_bins(counted, "count in about N bins of scores instead of by score")
-    _add_output(counted, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
-
-    merged = _command(commands, "merge", runs, "the sum of the counts in several files")
-    merged.set_defaults(counts=True)
-    _add_bins(merged, "use about N bins of scores, unless the counts have wider ones")
-    _add_output(merged, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
-    return parser
-
-
-def _command(
-    commands: Any, name: str, runs: Mapping[str, Any], description: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=description, description=f"{description[0].upper()}{description[1:]}."
+    parser.epilog = (
+        "example: fail if the selection rate of a category is surely below four fifths\n"
+        "  polars-wroc impact hires.csv --selected hired --by sex --by race \\\n"
+        "    --fail-if 'impact_ratio_joint_high<0.8'"
     )
-    parser.set_defaults(run=runs[name])
+    decisions.add_argument(
+        "--selected",
+        metavar="D",
+        help="column of decisions: a Boolean one, or such as decision=hired, the value of those "
+        "who are selected",
+    )
+    shared_options.add_scores(decisions)
+    decisions.add_argument(
+        "--threshold",
+        type=_number_or_median,
+        metavar="T",
+        help="scores of at least T are selected; with median, scores above the median",
+    )
+    shared_options.add_by(parser, "an attribute")
+    shared_options.add_favourable(parser)
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="Parquet, Arrow, CSV or NDJSON; glob, folder, URL"
+        "--reference",
+        action="append",
+        metavar="R",
+        default=[],
+        help="what categories are compared with: highest, the one with the highest rate; or such "
+        "as sex=m, the reference category of an attribute, repeatable; default highest",
     )
+    parser.add_argument(
+        "--unknown",
+        action="append",
+        metavar="V",
+        default=[],
+        help="which categories are unknown: exclude, those without a value; a value such as '' or "
+        "'not stated', which is unknown too, repeatable; keep, none; default exclude",
+    )
+    parser.add_argument(
+        "--min-share",
+        type=float,
+        default=0.02,
+        metavar="P",
+        help="categories with a smaller share of the weight are shown, not judged; default 0.02",
+    )
+    parser.add_argument(
+        "--no-intersections",
+        dest="intersections",
+        action="store_false",
+        help="do not compare the combinations of all attributes",
+    )
+    parser.add_argument(
+        "--exact",
+        choices=get_args(Exact),
+        default="mid-p",
+        help="the test of small categories; default mid-p",
+    )
+    shared_options.add_adjust(parser, "tests in the table")
+    shared_options.add_gates(
+        parser,
+        "it holds in any category that is not left out: impact_ratio<0.8, "
+        "impact_ratio_joint_high<0.8 (surely, whichever category has the highest rate), or "
+        "another number of the table",
+    )
+    shared_options.add_uncertainty(parser)
+    shared_options.add_output(parser, outputs.TABLE_SUFFIXES, prints_json=True)
+    _name_options(parser)
+
+
+def _diff(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(required=(), progress=False)
+    parser.epilog = (
+        "example: fail if a gap in AUC has grown by more than two points\n"
+        "  polars-wroc diff march.json april.json --fail-if 'auc_gap_change>0.02'"
+    )
+    for name in ("before", "after"):
+        # Both are files that must not be written.
+        parser.add_argument(
+            "files",
+            action="append",
+            metavar=name.upper(),
+            help=f"the audit {name}, as JSON: what audit -o x.json writes",
+        )
+    parser.add_argument(
+        "--metric", choices=get_args(GapMetric), help="metric in the chart; default auc"
+    )
+    parser.add_argument(
+        "--measure",
+        choices=get_args(ChangeMeasure),
+        help="in the chart: changes of the gaps, or of the values themselves; default gap",
+    )
+    shared_options.add_adjust(parser, "changes that are tested")
+    shared_options.add_gates(
+        parser,
+        "it holds in any segment with enough rows: auc_gap_change>0.02 (by how much the size of "
+        "the gap has grown), auc_change<-0.02 (by how much the value has changed), or their "
+        "limits, auc_change_high<0 or auc_gap_change_low>0 (of after less before, with its sign)",
+    )
+    suffixes = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
+    shared_options.add_output(parser, suffixes, prints_json=True)
+    _name_options(parser)
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "audit": ("AUCs, decisions and gaps of segments, as a report", _audit),
+    "diff": ("what changed between two audits of different rows", _diff),
+    "impact": ("selection rates of categories divided by the highest, without a label", _impact),
+    "auc": ("the AUC and other metrics of each group", _auc),
+    "curve": ("ROC curves, as a table or a chart", _curve),
+    "counts": ("counts of rows by score, which add up and can replace the rows", _counts),
+    "merge": ("the sum of the counts in several files", _merge),
+}
+
+
+def _number_or_median(text: str) -> float | Literal["median"]:
+    if text == "median":
+        return "median"
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"must be a number or median; found {text!r}"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
+def _name_options(parser: argparse.ArgumentParser) -> None:
+    """Let error messages name options, not the arguments of functions."""
+    options = {
+        "path" if action.dest == "output" else action.dest: action.option_strings[-1]
+        for action in parser._actions  # noqa: SLF001  (argparse lists them nowhere else)
+        if action.option_strings
+    }
+    parser.set_defaults(flags=options)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help=_ROWS)
     parser.add_argument(
         "--no-progress",
         dest="progress",
         action="store_false",
         help="do not show time and rows on the terminal during long work",
-    )
-    return parser
-
-
-def _add_columns(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--label", metavar="L", help="column of the labels")
-    parser.add_argument(
-        "--score",
-        action="append",
-        metavar="S",
-        help="column of a score; higher means more positive; repeatable",
-    )
-    parser.add_argument("--weight", metavar="W", help="column of the row weights")
-    parser.add_argument("--pos-label", metavar="X", help="positive value of the label")
-
-
-def _add_counts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--counts",
-        action="store_true",
-        help="the files are counts, not rows: they are added up and need no --label and --score",
-    )
-    _add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
-
-
-def _add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
-    parser.add_argument("--bins", type=int, metavar="N", help=help_text)
-
-
-def _add_by(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
-    )
-
-
-def _add_threshold(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "threshold", "where to measure decisions: a threshold, or a rule that chooses it"
-    )
-    group.add_argument(
-        "--threshold", type=float, metavar="T", help="scores of at least T are positive"
-    )
-    group.add_argument(
-        "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
-    )
-    group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
-    group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
-    group.add_argument(
-        "--prevalence",
-        type=float,
-        metavar="P",
-        help="prevalence in the population that the cost is for",
-    )
-    group.add_argument(
-        "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
-    )
-    group.add_argument(
-        "--min-tpr", type=float, metavar="R", help="lowest fpr with a tpr of at least R"
-    )
-    group.add_argument(
-        "--max-selection-rate", type=float, metavar="R", help="highest selection rate of at most R"
-    )
-
-
-def _add_uncertainty(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--level", type=float, default=0.95, metavar="P", help="confidence level; default 0.95"
-    )
-    parser.add_argument(
-        "--weight-type",
-        choices=get_args(WeightType),
-        default="probability",
-        help="what a weight is: how much of a population a row represents, or how many rows",
-    )
-
-    parser.add_argument(
-        "--cluster",
-        metavar="C",
-        help="column of clusters or sampling units: rows with the same value belong together",
-    )
-    parser.add_argument("--strata", metavar="H", help="column of the strata of a survey")
-    parser.add_argument(
-        "--fpc",
-        metavar="F",
-        help="column of the sampled proportion, or of the number, of a stratum's sampling units",
-    )
-    parser.add_argument(
-        "--lonely",
-        choices=get_args(Lonely),
-        help="what the only sampling unit of a stratum adds to a variance: it is unknown (null, "
-        "the default), nothing, or its squared distance from the mean of all units",
-    )
-    parser.add_argument(
-        "--replicate-weights",
-        action="append",
-        metavar="R",
-        help="column of replicate weights, or several as in 'brr*'; repeat for more",
-    )
-    parser.add_argument(
-        "--replicate-kind",
-        # The jackknife in strata needs a factor for each column.
-        choices=[kind for kind in get_args(ReplicateKind) if kind != "jkn"],
-        help="how the replicate weights were made",
-    )
-    parser.add_argument(
-        "--replicate-rho", type=float, metavar="RHO", help="Fay's coefficient, for kind fay"
-    )
-    parser.add_argument(
-        "--replicate-df",
-        type=int,
-        metavar="DF",
-        help="degrees of freedom of the design: sampling units less strata",
-    )
-
-
-def _add_output(
-    parser: argparse.ArgumentParser,
-    suffixes: Sequence[str],
-    *,
-    prints_json: bool,
-    required: bool = False,
-) -> None:
-    listed = ", ".join(suffixes)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=required or not prints_json,
-        help=f"{listed}; - prints JSON" if prints_json else listed,
     )

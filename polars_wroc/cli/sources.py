@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import polars as pl
-import polars.selectors as cs
 
 from polars_wroc.audits.audit import audit
-from polars_wroc.cli.parser import UsageError
+from polars_wroc.cli import arguments
 from polars_wroc.cli.progress import Progress
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import sources
 from polars_wroc.files.messages import first_line, without_credentials
-from polars_wroc.inputs import values
 from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.decisions import read_decisions
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
+from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.namespaces.counts import Counts
@@ -44,62 +42,20 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "summary": summary,
     "roc_curve": roc_curve,
 }
-# Options about columns of rows.
-_UNITS = ("cluster", "strata", "fpc", "lonely")
-_REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
-_DESIGN = (*_UNITS, *_REPLICATES)
-_COLUMNS = ("label", "score", "weight", "pos_label", *_DESIGN)
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
-
-
-def check_columns(options: argparse.Namespace) -> None:
-    """Check that columns are named if, and only if, the files hold rows."""
-    given = [name for name in _COLUMNS if getattr(options, name, None)]
-    required = [name for name in ("label", "score") if name not in given]
-    if not options.counts and required:
-        flags = ", ".join(f"--{name}" for name in required)
-        msg = f"the following arguments are required: {flags}; without them only with --counts"
-        raise UsageError(msg)
-    if options.counts and given:
-        flag = f"--{given[0].replace('_', '-')}"
-        msg = f"{flag} is about columns of rows; with --counts there are none, only counts"
-        raise UsageError(msg)
 
 
 def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
     """Return a function that looks up `audit` etc. by name, applied to what the files hold."""
     if options.counts:
         return partial(getattr, Counts(merged(options), eager=False))
-    arguments = _rows(options)
+    given = _rows(options)
     if options.bins is not None:
-        arguments["bins"] = options.bins
+        given["bins"] = options.bins
     elif budget_is_set() and (rows := known_rows(options)) > MOST_ROWS:
-        return lambda name: _without_spilling(name, rows, options, arguments)
-    return lambda name: partial(_FUNCTIONS[name], **arguments)
-
-
-def design_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments about the design of a survey that are given."""
-    given = {name: getattr(options, name) for name in _UNITS}
-    given["replicate_weights"] = _replicate_weights(options)
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _replicate_weights(options: argparse.Namespace) -> ReplicateWeights | None:
-    names, kind, *others = (getattr(options, name) for name in _REPLICATES)
-    if (names is None) != (kind is None) or (names is None and others != [None, None]):
-        msg = "--replicate-weights and --replicate-kind must be given together"
-        raise UsageError(msg)
-    if names is None:
-        return None
-    columns = [_matching(name) if "*" in name else name for name in names]
-    return ReplicateWeights(columns, kind, rho=options.replicate_rho, df=options.replicate_df)
-
-
-def _matching(pattern: str) -> pl.Expr:
-    """Select the columns whose names match a pattern, in which * is any text."""
-    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
+        return lambda name: _without_spilling(name, rows, options, given)
+    return lambda name: partial(_FUNCTIONS[name], **given)
 
 
 def known_rows(options: argparse.Namespace) -> int:
@@ -113,18 +69,22 @@ def known_rows(options: argparse.Namespace) -> int:
         return 0
 
 
+def refuse_spilling(rows: int, instead: str) -> NoReturn:
+    """Refuse a query on rows that do not fit into the budget, which might hang."""
+    msg = (
+        f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
+        f"Polars may hang; found {rows:,}: unset it, or {instead}"
+    )
+    raise ValueError(msg)
+
+
 def _without_spilling(
-    name: Name, rows: int, options: argparse.Namespace, arguments: dict[str, Any]
+    name: Name, rows: int, options: argparse.Namespace, given: dict[str, Any]
 ) -> Callable[..., Any]:
     """Summarise one range of scores after another; refuse functions other than `summary`."""
-    if name != "summary" or design_of(options):
-        msg = (
-            f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
-            f"Polars may hang; found {rows:,}: unset it, or pass --bins "
-            "(`auc` without a design of a survey needs neither)"
-        )
-        raise ValueError(msg)
-    named = {"frames" if key == "frame" else key: value for key, value in arguments.items()}
+    if name != "summary" or arguments.design_of(options):
+        refuse_spilling(rows, "pass --bins (`auc` without a design of a survey needs neither)")
+    named = {"frames" if key == "frame" else key: value for key, value in given.items()}
     rows_per_range = rows_within_budget(ROWS_PER_RANGE)
 
     def in_ranges(**uncertainty: Any) -> pl.LazyFrame:
@@ -142,7 +102,7 @@ def counted(options: argparse.Namespace) -> pl.LazyFrame:
 def merged(options: argparse.Namespace) -> CountTable:
     """Add up the counts in all files."""
     files = sources.each_file(options.files)
-    frames = [_watched([file], options.progress) for file in files]
+    frames = [watched([file], options.progress) for file in files]
     stacked = [file for file in files if sources.is_address(file)]
     return merge(read_count_tables("files", frames, files, stacked), options.bins)
 
@@ -171,37 +131,16 @@ def without_hints() -> Iterator[None]:
 
 
 def _rows(options: argparse.Namespace) -> dict[str, Any]:
-    frame = _watched(options.files, options.progress)
-    return {"frame": frame, **_columns(options, frame)}
+    frame = watched(options.files, options.progress)
+    return {"frame": frame, **arguments.columns_of(options, frame)}
 
 
-def _columns(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
-    scores = options.score
-    return {
-        "label": options.label,
-        "score": scores if len(scores) > 1 else scores[0],
-        "weight": options.weight,
-        "pos_label": _pos_label(frame, options.label, options.pos_label),
-    }
-
-
-def _watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
+def watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
+    """Scan files, and show the progress of the query that reads them."""
     frame = sources.scan(files)
     if progress:
         progress.add(frame if sources.say_rows(files) else None)
     return frame
-
-
-def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
-    """Read the text of --pos-label as a value of the label's type."""
-    dtype = frame.collect_schema().get(label)
-    if text is None or dtype is None:
-        return text
-    value = values.from_text(text, dtype)
-    if value is None:
-        msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
-        raise ValueError(msg)
-    return value
 
 
 def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
@@ -241,9 +180,18 @@ def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) ->
     """Plan a query that reads every value used."""
     if options.counts:
         return read_count_table("files", frame, once=once).frame.select(pl.all().count())
-    given = _columns(options, frame)
-    rows = read_rows(frame, **given, by=options.by or None)
+    rows = _read(frame, options)
     return rows.frame.select(*(pl.col(key).count() for key in rows.keys), _total(SCORE, WEIGHT))
+
+
+def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> Rows:
+    """Check the columns of a command."""
+    if "label" in options:
+        given = arguments.columns_of(options, frame)
+        return read_rows(frame, **given, by=options.by or None)
+    return read_decisions(
+        frame, **arguments.decisions_of(options, frame), by=options.by, survey=None
+    )
 
 
 def _total(*names: str) -> pl.Expr:

@@ -153,6 +153,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
         return table.with_columns(pl.col("model").replace(dict(zip(scores, models, strict=True))))
 
     curve = named(wroc.roc_curve(data, "y", scores, by="g"))
+    audit = wroc.audit(data, "y", scores, by="g")
     charts = seen(
         [
             wroc.roc_chart(curve, facet="g"),
@@ -161,6 +162,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
             wroc.threshold_chart(curve, facet="g"),
             wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
             wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, by="g"))),
+            wroc.change_chart(named(wroc.audit_changes(audit, audit))),
         ],
         tmp_path,
         chromium,
@@ -168,6 +170,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
     for chart in charts:
         assert (chart["lines"] or chart["points"]) == 10
         assert_said(models, chart)
+    for chart in charts[:-1]:
         assert groups_of(chart, "model") == {(model,) for model in models}
 
 

@@ -1,0 +1,78 @@
+"""Gates on the gaps and fairness metrics of an audit."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.audits.gates import Gate
+from polars_wroc.audits.segment_keys import segment_keys
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.groups.fairness_metrics import ABROCA, METRICS
+from polars_wroc.groups.gaps import GAP_COLUMNS
+from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS, RATE_GAPS
+
+# Columns of gaps in AUC, without the counts of rows.
+_AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
+# What needs enough rows for a column to be judged: a metric, or the test of its gap.
+_ENOUGH = {
+    name: metric if name == metric else f"{metric}_gap"
+    for metric, names in {"auc": _AREA_GAPS, **RATE_GAPS}.items()
+    for name in names
+}
+# The fairness metrics that an audit has, and their limits: those of all pairs of segments, which
+# hold although the segments with the largest gap were picked.
+_LIMITS = {"_low": "joint_low", "_high": "joint_high"}
+_FAIRNESS = {
+    f"{metric}{ending}": (metric, column)
+    for metric in METRICS
+    if metric != ABROCA
+    for ending, column in {"": "value", **_LIMITS}.items()
+}
+_OF_DECISIONS = (*RATE_GAP_COLUMNS, *_FAIRNESS)
+# Columns that are judged by their absolute value.
+_UNSIGNED = "_gap"
+
+
+class AuditGate(Gate[AuditTables]):
+    """A condition on a column of the gaps, absolute for a gap itself, or on a fairness metric."""
+
+    WHAT = "the audit"
+
+    def values(self, result: AuditTables) -> pl.DataFrame:
+        """Lay out the gaps, or the fairness metrics of the attributes."""
+        if self.name in _FAIRNESS:
+            # `read_gate` refuses such a gate without a threshold.
+            assert result.fairness is not None
+            metric, column = _FAIRNESS[self.name]
+            table, value = result.fairness.filter(metric=metric), pl.col(column)
+        else:
+            enough = result.enough_rows.where([_ENOUGH[self.name]])
+            table = result.gaps.join(
+                enough, on=segment_keys(enough), nulls_equal=True, maintain_order="left"
+            )
+            value = pl.when("enough").then(self.name)
+            if self.name not in GAP_METRICS:
+                table = result.parameters.reference.without_references(table)
+        size = value.abs() if self.name.endswith(_UNSIGNED) else value
+        return table.with_columns(shown=value, value=size)
+
+    def left_out(self, result: AuditTables, values: pl.DataFrame) -> pl.DataFrame:
+        """List the segments, also those that the fairness metric does not compare."""
+        if self.name not in _FAIRNESS:
+            return super().left_out(result, values)
+        metric, _ = _FAIRNESS[self.name]
+        return result.enough_rows.where(METRICS[metric].compares).filter(~pl.col("enough"))
+
+
+def read_gate(text: str, *, decides: bool) -> AuditGate:
+    """Read a condition such as ``auc_gap>0.05``; on decisions only if there is a threshold."""
+    known = [*_AREA_GAPS, *(_OF_DECISIONS if decides else ())]
+    gate = AuditGate.read(text, known, dict.fromkeys(_OF_DECISIONS, " (it needs a threshold)"))
+    if gate.name.endswith(_UNSIGNED) and gate.limit < 0:
+        msg = (
+            f"`--fail-if` must not have a negative limit for {gate.name}, which is compared "
+            f"without its sign; found {gate}: {gate.name}_low and {gate.name}_high have signs"
+        )
+        raise ValueError(msg)
+    return gate

@@ -1,0 +1,89 @@
+"""A table as text that fits a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unicodedata import category, east_asian_width
+
+import polars as pl
+
+_BETWEEN = "  "
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# Fewest columns of the screen that a name is cut to.
+_LEAST = 4
+
+
+def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
+    """Write a table with a heading; what is in the columns of ``names`` is cut to fit the width.
+
+    Texts are in one line each, numbers have three decimals, and null is empty.
+    """
+    columns = {name: [name, *map(_cell, table[name])] for name in table.columns}
+    widths = {name: max(map(_width, cells)) for name, cells in columns.items()}
+    _narrow(widths, width, [name for name in names if name in widths])
+    numeric = {name for name in widths if table.schema[name].is_numeric()}
+    lines = (
+        _BETWEEN.join(
+            _padded(_cut(cells[row], widths[name]), widths[name], right=name in numeric)
+            for name, cells in columns.items()
+        )
+        for row in range(table.height + 1)
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
+    """Write confidence limits; null where one is not known."""
+    limits = [
+        None if None in ends else f"{_cell(ends[0])} to {_cell(ends[1])}"
+        for ends in table.select(low, high).iter_rows()
+    ]
+    return pl.Series(limits, dtype=pl.String)
+
+
+def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
+    """Take columns of the screen from the widest names until all fit."""
+    excess = sum(widths.values()) + len(_BETWEEN) * (len(widths) - 1) - width
+    for _ in range(excess):
+        widest = max(names, key=lambda name: widths[name], default=None)
+        if widest is None or widths[widest] <= _LEAST:
+            return
+        widths[widest] -= 1
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    # A name may hold anything, such as a line break or what a terminal takes for a command.
+    return "".join(sign if sign.isprintable() else " " for sign in str(value))
+
+
+def _width(text: str) -> int:
+    """Count the columns of the screen that a text takes."""
+    return sum(map(_sign_width, text))
+
+
+def _sign_width(sign: str) -> int:
+    if category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(sign) in "WF" else 1
+
+
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    kept = ""
+    for sign in text:
+        if _width(kept + sign) >= width:
+            break
+        kept += sign
+    return kept + _ELLIPSIS
+
+
+def _padded(text: str, width: int, *, right: bool) -> str:
+    room = " " * (width - _width(text))
+    return room + text if right else text + room

@@ -1,0 +1,164 @@
+"""Options as arguments of the package's functions."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_wroc.cli.parser import UsageError
+from polars_wroc.inputs import values
+from polars_wroc.inputs.replicate_weights import ReplicateWeights
+
+# Options about columns of rows.
+_UNITS = ("cluster", "strata", "fpc", "lonely")
+_REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
+_DESIGN = (*_UNITS, *_REPLICATES)
+_COLUMNS = ("label", "score", "weight", "pos_label", *_DESIGN)
+# The name of an argument in a message.
+_ARGUMENT = re.compile(r"`(\w+)`")
+
+
+def check_columns(options: argparse.Namespace) -> None:
+    """Check that columns are named if, and only if, the files hold rows."""
+    given = [name for name in _COLUMNS if getattr(options, name, None)]
+    required = [name for name in options.required if name not in given]
+    if not options.counts and required:
+        flags = ", ".join(f"--{name}" for name in required)
+        msg = f"the following arguments are required: {flags}; without them only with --counts"
+        raise UsageError(msg)
+    if options.counts and given:
+        flag = f"--{given[0].replace('_', '-')}"
+        msg = f"{flag} is about columns of rows; with --counts there are none, only counts"
+        raise UsageError(msg)
+
+
+def in_options(message: str, options: argparse.Namespace) -> str:
+    """Name arguments in a message as the options that set them."""
+    return _ARGUMENT.sub(lambda found: options.flags.get(found[1], found[0]), message)
+
+
+def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+    """Name the columns of labels, scores and weights."""
+    return {
+        "label": options.label,
+        "score": scores_of(options),
+        "weight": options.weight,
+        "pos_label": _pos_label(frame, options.label, options.pos_label),
+    }
+
+
+def scores_of(options: argparse.Namespace) -> list[str] | str:
+    """Return the name of the score, or those of several."""
+    scores: list[str] = options.score
+    return scores if len(scores) > 1 else scores[0]
+
+
+def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
+    """Name the columns of decisions, or of scores that a threshold decides on."""
+    return {
+        "score": scores_of(options) if options.score else None,
+        "selected": None if options.selected is None else _selected(frame, options.selected),
+        "weight": options.weight,
+    }
+
+
+def uncertainty_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments about intervals and the design of a survey."""
+    return {"level": options.level, "weight_type": options.weight_type, **design_of(options)}
+
+
+def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, str]:
+    """Read --reference: one kind, or segments by their attributes."""
+    given = options.reference
+    kinds = [text for text in given if "=" not in text]
+    if kinds and len(given) > 1:
+        msg = f"--reference must be one kind, or only such as sex=m; found {' and '.join(given)}"
+        raise UsageError(msg)
+    if kinds or not given:
+        return kinds[0] if kinds else default
+    named = [text.partition("=")[::2] for text in given]
+    if len(dict(named)) < len(named):
+        msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
+        raise UsageError(msg)
+    return dict(named)
+
+
+def design_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments about the design of a survey that are given."""
+    given = {name: getattr(options, name) for name in _UNITS}
+    given["replicate_weights"] = _replicate_weights(options)
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _replicate_weights(options: argparse.Namespace) -> ReplicateWeights | None:
+    names, kind, *others = (getattr(options, name) for name in _REPLICATES)
+    if (names is None) != (kind is None) or (names is None and others != [None, None]):
+        msg = "--replicate-weights and --replicate-kind must be given together"
+        raise UsageError(msg)
+    if names is None:
+        return None
+    columns = [_matching(name) if "*" in name else name for name in names]
+    return ReplicateWeights(columns, kind, rho=options.replicate_rho, df=options.replicate_df)
+
+
+def _matching(pattern: str) -> pl.Expr:
+    """Select the columns whose names match a pattern, in which * is any text."""
+    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
+
+
+def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[object]:
+    """Read --unknown: one kind, or values of the attributes."""
+    given: Sequence[str] = options.unknown
+    kinds = [text for text in given if text in ("exclude", "keep")]
+    if kinds and len(given) > 1:
+        msg = f"--unknown must be exclude, keep or only values; found {' and '.join(given)}"
+        raise UsageError(msg)
+    if kinds or not given:
+        return kinds[0] if kinds else "exclude"
+    schema = frame.collect_schema()
+    types = [schema[name] for name in options.by if name in schema]
+    listed = list[object]()
+    for text in given:
+        read = [values.from_text(text, dtype) for dtype in types]
+        listed += [value for value in read if value is not None] or [text]
+    return listed
+
+
+def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
+    """Read --selected: a Boolean column, or a column and the value of those who are selected."""
+    schema = frame.collect_schema()
+    name, _, value = text.partition("=")
+    if text in schema and schema[text] not in (pl.Boolean, pl.Null):
+        msg = (
+            f"--selected must be a Boolean column or such as {text}=yes; found column {text!r} "
+            f"of type {schema[text]}"
+        )
+        raise ValueError(msg)
+    if text in schema or name not in schema:
+        return name if name != text and text not in schema else text
+    read = values.from_text(value, schema[name])
+    held = None if read is None else values.exact(read, schema[name])
+    if held is None:
+        msg = (
+            f"--selected must be such as {name}=yes, with a value of the column; found {value!r} "
+            f"for type {schema[name]}"
+        )
+        raise ValueError(msg)
+    return cs.by_name(name).as_expr() == values.literal(held)
+
+
+def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
+    """Read the text of --pos-label as a value of the label's type."""
+    dtype = frame.collect_schema().get(label)
+    if text is None or dtype is None:
+        return text
+    value = values.from_text(text, dtype)
+    if value is None:
+        msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
+        raise ValueError(msg)
+    return value

@@ -1,0 +1,185 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import get_args
+
+from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.replicate_weights import ReplicateKind
+from polars_wroc.inputs.survey_design import Lonely
+from polars_wroc.stats.multiple_tests import Adjust
+from polars_wroc.thresholds.rules import Criterion
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Name the columns of labels, scores and weights."""
+    parser.add_argument("--label", metavar="L", help="column of the labels")
+    add_scores(parser)
+    parser.add_argument("--pos-label", metavar="X", help="positive value of the label")
+
+
+def add_scores(parser: argparse._ActionsContainer) -> None:
+    """Name the columns of scores and weights."""
+    parser.add_argument(
+        "--score",
+        action="append",
+        metavar="S",
+        help="column of a score; higher means more positive; repeatable",
+    )
+    parser.add_argument("--weight", metavar="W", help="column of the row weights")
+
+
+def add_counts(parser: argparse.ArgumentParser) -> None:
+    """Read counts in place of rows, or bins of scores."""
+    parser.add_argument(
+        "--counts",
+        action="store_true",
+        help="the files are counts, not rows: they are added up and need no --label and --score",
+    )
+    add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
+
+
+def add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Bin the scores."""
+    parser.add_argument("--bins", type=int, metavar="N", help=help_text)
+
+
+def add_by(parser: argparse.ArgumentParser, what: str) -> None:
+    """Name the groups."""
+    parser.add_argument(
+        "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
+    )
+
+
+def add_favourable(parser: argparse.ArgumentParser) -> None:
+    """Choose the decision that is good for a row."""
+    parser.add_argument(
+        "--favourable",
+        choices=get_args(Favourable),
+        default="selected",
+        help="which decision is good for a row; default selected",
+    )
+
+
+def add_adjust(parser: argparse.ArgumentParser, tests: str) -> None:
+    """Choose how p-values are adjusted."""
+    parser.add_argument(
+        "--adjust",
+        choices=get_args(Adjust),
+        default="holm",
+        help=f"how p-values are adjusted for the number of {tests}; default holm",
+    )
+
+
+def add_gates(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Take conditions that fail the command."""
+    parser.add_argument(
+        "--fail-if",
+        action="append",
+        metavar="LIMIT",
+        default=[],
+        help=f"exit with 1 if {help_text}; comparisons are > >= < <=; repeatable",
+    )
+
+
+def add_threshold(parser: argparse.ArgumentParser) -> None:
+    """Choose where decisions are measured."""
+    group = parser.add_argument_group(
+        "threshold", "where to measure decisions: a threshold, or a rule that chooses it"
+    )
+    group.add_argument(
+        "--threshold", type=float, metavar="T", help="scores of at least T are positive"
+    )
+    group.add_argument(
+        "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
+    )
+    group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
+    group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
+    group.add_argument(
+        "--prevalence",
+        type=float,
+        metavar="P",
+        help="prevalence in the population that the cost is for",
+    )
+    group.add_argument(
+        "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
+    )
+    group.add_argument(
+        "--min-tpr", type=float, metavar="R", help="lowest fpr with a tpr of at least R"
+    )
+    group.add_argument(
+        "--max-selection-rate", type=float, metavar="R", help="highest selection rate of at most R"
+    )
+
+
+def add_uncertainty(parser: argparse.ArgumentParser) -> None:
+    """Choose level, meaning of the weights, and the design of a survey."""
+    parser.add_argument(
+        "--level", type=float, default=0.95, metavar="P", help="confidence level; default 0.95"
+    )
+    parser.add_argument(
+        "--weight-type",
+        choices=get_args(WeightType),
+        default="probability",
+        help="what a weight is: how much of a population a row represents, or how many rows",
+    )
+
+    parser.add_argument(
+        "--cluster",
+        metavar="C",
+        help="column of clusters or sampling units: rows with the same value belong together",
+    )
+    parser.add_argument("--strata", metavar="H", help="column of the strata of a survey")
+    parser.add_argument(
+        "--fpc",
+        metavar="F",
+        help="column of the sampled proportion, or of the number, of a stratum's sampling units",
+    )
+    parser.add_argument(
+        "--lonely",
+        choices=get_args(Lonely),
+        help="what the only sampling unit of a stratum adds to a variance: it is unknown (null, "
+        "the default), nothing, or its squared distance from the mean of all units",
+    )
+    parser.add_argument(
+        "--replicate-weights",
+        action="append",
+        metavar="R",
+        help="column of replicate weights, or several as in 'brr*'; repeat for more",
+    )
+    parser.add_argument(
+        "--replicate-kind",
+        # The jackknife in strata needs a factor for each column.
+        choices=[kind for kind in get_args(ReplicateKind) if kind != "jkn"],
+        help="how the replicate weights were made",
+    )
+    parser.add_argument(
+        "--replicate-rho", type=float, metavar="RHO", help="Fay's coefficient, for kind fay"
+    )
+    parser.add_argument(
+        "--replicate-df",
+        type=int,
+        metavar="DF",
+        help="degrees of freedom of the design: sampling units less strata",
+    )
+
+
+def add_output(
+    parser: argparse.ArgumentParser,
+    suffixes: Sequence[str],
+    *,
+    prints_json: bool,
+    required: bool = False,
+) -> None:
+    """Choose the file that is written."""
+    listed = ", ".join(suffixes)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=required or not prints_json,
+        help=f"{listed}; - prints JSON" if prints_json else listed,
+    )

@@ -1,0 +1,157 @@
+"""The chart of changes between two audits: what is drawn, how, and what is left out."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.charts import save_chart
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def rows(seed: int, shift: float, groups: list[str], size: int = 1800) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    group = random.choice(groups, size)
+    positive = random.random(size) < 0.5
+    score = random.normal(size=size) + 1.2 * positive - shift * (group == "b") * positive
+    return pl.DataFrame({"g": group, "h": group, "y": positive, "s": score, "t": -score})
+
+
+@pytest.fixture(scope="module")
+def changes() -> pl.DataFrame:
+    audits = (
+        wroc.audit(rows(seed, shift, list(groups)), "y", "s", by=["g", "h"], threshold=0.8)
+        for seed, shift, groups in ((1, 0.0, "abc"), (2, 1.0, "abd"))
+    )
+    return wroc.audit_changes(*audits)
+
+
+def panels(chart: Any) -> list[pl.DataFrame]:
+    """The rows of each panel."""
+    spec = chart.to_dict()
+    return [
+        pl.DataFrame(
+            spec["datasets"][panel.get("data", spec.get("data"))["name"]], infer_schema_length=None
+        )
+        for panel in spec["vconcat"]
+    ]
+
+
+def texts_of(chart: Any, folder: Path) -> list[str]:
+    save_chart(chart, folder / "chart.svg")
+    root = ET.parse(folder / "chart.svg").getroot()  # noqa: S314  (our own file)
+    return [text for text in root.itertext() if text.strip()]
+
+
+@pytest.mark.parametrize("measure", ["gap", "value"])
+@pytest.mark.parametrize(
+    "metric", sweep(["auc", "tpr", "selection_rate", "fpr", "ppv", "npv"], fast=2)
+)
+def test_each_change_is_drawn(changes: pl.DataFrame, metric: Any, measure: Any) -> None:
+    chart = wroc.change_chart(changes, metric=metric, measure=measure)
+    known = changes.filter(pl.col("change").is_not_null(), metric=metric, measure=measure)
+    shown = known.partition_by("attribute", maintain_order=True)
+    titles = [panel["title"]["text"] for panel in chart.to_dict()["vconcat"]]
+    assert titles == [table["attribute"][0] for table in shown]
+    for drawn, table in zip(panels(chart), shown, strict=True):
+        assert drawn["__row"].to_list() == table["segment"].to_list()
+        for ending in ("", "low", "high"):
+            assert (
+                drawn[f"__{ending or 'change'}"].to_list()
+                == table["_".join(filter(None, ("change", ending)))].to_list()
+            )
+        assert drawn["before"].to_list() == table["before"].to_list()
+    # Of one audit only, they have no change.
+    assert {"c", "d"}.isdisjoint(known["segment"].to_list())
+
+
+def test_significance_has_a_colour_and_a_shape(changes: pl.DataFrame, tmp_path: Path) -> None:
+    chart = wroc.change_chart(changes, metric="tpr", level=0.95)
+    for panel in chart.to_dict()["vconcat"]:
+        points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
+        significant, other = points
+        assert significant["mark"]["filled"]
+        assert not other["mark"]["filled"]
+        looks = [
+            {name: layer["encoding"][name]["value"] for name in ("color", "shape")}
+            for layer in points
+        ]
+        assert looks[0]["shape"] != looks[1]["shape"]
+        assert looks[0]["color"] != looks[1]["color"]
+        rules = [
+            layer["encoding"]["color"]["value"]
+            for layer in panel["layer"]
+            if layer["mark"]["type"] == "rule" and "color" in layer["encoding"]
+        ]
+        assert rules == [look["color"] for look in looks]
+        zero = panel["layer"][0]
+        assert zero["mark"]["type"] == "rule"
+        assert zero["encoding"]["x"] == {"datum": 0}
+    (drawn, _) = panels(chart)
+    table = changes.filter(pl.col("change").is_not_null(), metric="tpr", measure="gap")
+    said = [
+        ("significant" if row["p_adjusted"] <= 0.05 else "not significant")
+        + (f", {row['finding']}" if row["finding"] else "")
+        for row in table.filter(attribute="g").rows(named=True)
+    ]
+    assert drawn["__remark"].to_list() == said
+    assert "significant, new" in said
+    texts = texts_of(chart, tmp_path)
+    assert set(said) <= set(texts)
+    for low, high in table.select("change_low", "change_high").rows():
+        assert f"{low:+.3f} to {high:+.3f}".replace("-", MINUS) in texts
+    axis = "Change of gap in true positive rate, after less before, with its 95% confidence"
+    assert any(text.startswith(axis) for text in texts)
+
+
+def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
+    groups = [*"ab", *(f"other {number:02}" for number in range(60))]
+    audits = [
+        wroc.audit(rows(seed, shift, groups, 9000), "y", "s", by="g")
+        for seed, shift in ((3, 0.0), (4, 4.0))
+    ]
+    changes = wroc.audit_changes(*audits)
+    chart = wroc.change_chart(changes)
+    (drawn,) = panels(chart)
+    known = changes.filter(pl.col("change").is_not_null(), metric="auc", measure="gap")
+    assert (known.height, drawn.height) == (62, 40)
+    shown = known.filter(pl.col("segment").is_in(drawn["__row"].to_list()))
+    assert drawn["__row"].to_list() == shown["segment"].to_list()
+    left_out = known.filter(~pl.col("segment").is_in(drawn["__row"].to_list()))
+    assert left_out["finding"].null_count() == left_out.height
+    without = shown.filter(pl.col("finding").is_null())
+    assert without["p_value"].max() <= left_out["p_value"].min()  # type: ignore[operator]
+    assert "b" in drawn["__row"]
+    title = "40 of 62 changes: findings, then the smallest p-values"
+    assert title in texts_of(chart, tmp_path)
+
+
+def test_each_score_of_a_segment_has_a_row() -> None:
+    audits = [wroc.audit(rows(seed, 0.0, ["a", "b"]), "y", ["s", "t"], by="g") for seed in (5, 6)]
+    (drawn,) = panels(wroc.change_chart(wroc.audit_changes(*audits)))
+    assert drawn["__row"].to_list() == ["a, s", "a, t", "b, s", "b, t"]
+
+
+def test_what_is_refused(changes: pl.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"`metric` must be one of .*; found 'f1'"):
+        wroc.change_chart(changes, metric="f1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`measure` must be one of 'gap', 'value'; found 'x'"):
+        wroc.change_chart(changes, measure="x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`level` must lie between 0.001 .* found 95"):
+        wroc.change_chart(changes, level=95)
+    with pytest.raises(TypeError, match=r"^`changes` must be a table of this package; found list"):
+        wroc.change_chart([])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^`changes` must have the columns .*; found no \['p_adj"):
+        wroc.change_chart(changes.drop("p_adjusted"))
+    with pytest.raises(ValueError, match=r"^`changes` must be the table of `audit_changes`; found"):
+        wroc.change_chart(changes.drop("attribute"))
+    with pytest.raises(ValueError, match=r"must have changes of the gap of auc to be drawn; found"):
+        wroc.change_chart(changes.filter(measure="value"))

@@ -1,0 +1,292 @@
+"""`polars-wroc diff`: the changes of `audit_changes`, what is told of them, and gates on them."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("folder")
+CALL = ["diff", "before.json", "after.json"]
+
+
+def rows(seed: int, shift: float, groups: str) -> pl.DataFrame:
+    """Of the positives of group b fewer are selected, the more the larger the shift."""
+    random = np.random.default_rng(seed)
+    group = random.choice(list(groups), 1500)
+    positive = random.random(1500) < 0.5
+    score = random.normal(size=1500) + 1.2 * positive + 0.5 - shift * (group == "b") * positive
+    data = pl.DataFrame({"g": group, "y": positive, "s": score / 3, "t": -score})
+    return pl.concat([data, data.head(30).with_columns(g=pl.lit("few"))])
+
+
+def audits(score: str | list[str] = "s") -> dict[str, wroc.Audit]:
+    made = (("before", rows(1, 0.0, "abc")), ("after", rows(2, 1.2, "abd")))
+    return {name: wroc.audit(data, "y", score, by="g", threshold=0.5) for name, data in made}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("audits")
+    for name, audit in audits().items():
+        audit.save(folder / f"{name}.json")
+    return folder
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with two audits in it."""
+    for name in ("before.json", "after.json"):
+        (tmp_path / name).write_bytes((saved / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def changes() -> pl.DataFrame:
+    return wroc.audit_changes("before.json", "after.json")
+
+
+@pytest.mark.parametrize("adjust", ["holm", "none"])
+def test_diff_writes_the_changes(adjust: str) -> None:
+    assert main([*CALL, "--adjust", adjust, "-o", "x.parquet"]) == 0
+    expected = wroc.audit_changes("before.json", "after.json", adjust=adjust)  # type: ignore[arg-type]
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected)
+
+
+@pytest.mark.parametrize("output", ["x.csv", "x.json", "-"])
+def test_formats(output: str, changes: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CALL, "-o", output]) == 0
+    printed = capsys.readouterr().out
+    if output == "x.csv":
+        assert pl.read_csv(output).columns == changes.columns
+        return
+    listed = json.loads(printed if output == "-" else Path(output).read_text(encoding="utf-8"))
+    assert [row["change"] for row in listed] == pytest.approx(changes["change"].to_list())
+
+
+@pytest.mark.parametrize("suffix", sweep(["svg", "png", "html"]))
+def test_charts(suffix: str, changes: pl.DataFrame) -> None:
+    chart = ["--metric", "tpr", "--measure", "value"]
+    assert main([*CALL, *chart, "-o", f"x.{suffix}"]) == 0
+    content = Path(f"x.{suffix}").read_bytes()
+    if suffix == "png":
+        assert content.startswith(b"\x89PNG")
+    elif suffix == "html":
+        assert b"vegaEmbed" in content
+    else:
+        texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
+        assert any(text.startswith("Change of true positive rate, after less") for text in texts)
+        for change in changes.filter(metric="tpr", measure="value")["change"].drop_nulls():
+            assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in texts
+
+
+@pytest.mark.parametrize("width", [70, 80, 200])
+def test_what_is_printed(
+    width: int,
+    changes: pl.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(CALL) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    told = " ".join(out.split("\n\n")[0].split())
+    new, gone, grown, shrunk = (
+        changes.filter(finding=name).height for name in ("new", "gone", "grown", "shrunk")
+    )
+    assert new > 1
+    assert told.startswith(f"{new} gaps are new, {gone} gone, {grown} grown and {shrunk} shrunk. ")
+    known = changes.filter(pl.col("change").is_not_null())
+    significant = known.filter(pl.col("p_adjusted") <= 0.05)
+    assert f"{significant.height} of {known.height} changes are significant." in told
+    assert told.endswith("Only before: g c. Only after: g d.")
+    notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("finding").is_not_null())
+    assert 0 < notable.height < known.height
+    lines = [line for line in out.splitlines() if " to " in line and re.search(r"\d\.\d{3}", line)]
+    assert len(lines) == notable.height
+    ordered = pl.concat([notable.filter(measure=measure) for measure in ("gap", "value")])
+    for line, row in zip(lines, ordered.rows(named=True), strict=True):
+        numbers = [f"{row[name]:.3f}" for name in ("before", "after", "change")]
+        interval = f"{row['change_low']:.3f} to {row['change_high']:.3f}"
+        words = " ".join([*numbers, interval, *([row["finding"]] if row["finding"] else [])])
+        assert " ".join(line.split()).endswith(words)
+    left_out = known.height - notable.height
+    assert f"{left_out} other changes are neither significant nor a finding." in out
+
+
+def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "after.json", "after.json"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert re.fullmatch(
+        r"No gap is new, gone, grown or shrunk\. 0 of \d+ changes are significant\.", told
+    )
+
+
+def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, audit in audits(["s", "t"]).items():
+        audit.save(f"{name}.json")
+    assert main([*CALL, "--fail-if", "auc_gap_change>0.1"]) == 1
+    out, err = capsys.readouterr()
+    assert "model" in out
+    assert "in g, b, s" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "column"),
+    [
+        ("auc_change", "value", "change"),
+        ("tpr_change_low", "value", "change_low"),
+        ("auc_gap_change", "gap", "growth"),
+        ("tpr_gap_change", "gap", "growth"),
+        ("auc_gap_change_low", "gap", "change_low"),
+        ("selection_rate_gap_change_high", "gap", "change_high"),
+    ],
+)
+@pytest.mark.parametrize("sign", [">", "<"])
+def test_gates(
+    name: str,
+    measure: str,
+    column: str,
+    sign: str,
+    changes: pl.DataFrame,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    metric = name.partition("_gap" if measure == "gap" else "_change")[0]
+    judged = changes.filter(pl.col("segment") != "few", metric=metric, measure=measure)
+    known = judged.filter(pl.col(column).is_not_null())
+    for limit in (-0.05, 0.0, 0.05):
+        failing = known.filter(
+            pl.col(column) > limit if sign == ">" else pl.col(column) < limit
+        ).rows(named=True)
+        gate = f"{name}{sign}{limit:g}"
+        assert main([*CALL, "--fail-if", gate, "-o", "x.csv"]) == (1 if failing else 0)
+        err = capsys.readouterr().err
+        for row in failing:
+            assert f"{gate}: {row[column]:.4g} in {row['attribute']}, {row['segment']}" in err
+        assert err.count(f"{gate}: ") == len(failing)
+        # Small segments and those of one audit are named; all rows have no gap.
+        skipped = re.search(r"is not judged in (.*)\n", err)
+        assert skipped is not None
+        assert sorted(skipped[1].split("; ")) == ["g, c", "g, d", "g, few"]
+
+
+def test_growth_is_of_the_size_of_a_gap(changes: pl.DataFrame) -> None:
+    one = changes.filter(segment="b", metric="tpr", measure="gap").row(0, named=True)
+    # The gap became more negative: its size grew.
+    assert one["change"] < 0 < one["growth"]
+    assert main([*CALL, "--fail-if", "tpr_gap_change>0.1"]) == 1
+    assert main(["diff", "after.json", "before.json", "--fail-if", "tpr_gap_change>0.1"]) == 0
+
+
+def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("before", "after"):
+        audit = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
+        for table in ("segments", "gaps"):
+            audit["tables"][table] = [
+                {key: value for key, value in row.items() if not key.startswith("tpr")}
+                for row in audit["tables"][table]
+            ]
+        Path(f"{name}.json").write_text(json.dumps(audit), encoding="utf-8")
+    assert main([*CALL, "--fail-if", "tpr_change<0", "--fail-if", "auc_gap_change>0.1"]) == 1
+    err = capsys.readouterr().err
+    assert "must name a number of the changes; found tpr_change<0, which is not known" in err
+
+
+NO_TABLES = {"settings": {"level": 0.95}, "segments": [], "gaps": [3]}
+NO_AUC = {"settings": {"level": 0.95}, "segments": [{"attribute": "g", "segment": "a"}], "gaps": []}
+NO_NUMBER = {
+    "settings": {"level": 0.95},
+    "segments": [
+        {"attribute": "g", "segment": "a", "auc": "high", "ci_low": None, "ci_high": None}
+    ],
+    "gaps": [],
+}
+
+
+@pytest.mark.parametrize("output", sweep([[], ["-o", "-"], ["-o", "x.csv"], ["-o", "x.svg"]]))
+@pytest.mark.parametrize(
+    ("options", "content", "message"),
+    [
+        (["none.json"], None, "`after` must be the JSON of an audit; found no such file at 'none."),
+        (
+            ["other.json"],
+            "{",
+            "`after` must be the JSON of an audit; found no JSON at 'other.json'",
+        ),
+        (["other.json"], "[]", "`after` must be an Audit, the path of its JSON, or the JSON"),
+        (["other.json"], "{}", "found no settings, segments or gaps in it"),
+        (["other.json"], json.dumps(NO_TABLES), "found no settings, segments or gaps in it"),
+        (["other.json"], json.dumps(NO_AUC), "found no settings, segments or gaps in it"),
+        (["other.json"], json.dumps(NO_NUMBER), "found no settings, segments or gaps in it"),
+        (["other.json"], '{"schema": "x"}', "found x 1.0"),
+        (["."], None, "`after` must be the JSON of an audit; found no JSON at '.'"),
+        (["https://ann:secret@host/a.json"], None, "no such file at 'https://host/a.json'"),
+        ([], None, "the following arguments are required: AFTER"),
+        (["after.json", "after.json"], None, "unrecognized arguments: after.json"),
+        (["after.json", "--adjust", "fdr"], None, "argument --adjust: invalid choice: 'fdr'"),
+        (["after.json", "--fail-if", "auc_gap>1"], None, "must name one of auc_change, "),
+        (["after.json", "--fail-if", "auc_change"], None, "one of > >= < <= and a number; found"),
+        (["after.json", "--metric", "f1"], None, "argument --metric: invalid choice: 'f1'"),
+        (["after.json", "--by", "g"], None, "unrecognized arguments: --by g"),
+    ],
+)
+def test_what_is_refused(
+    options: list[str],
+    content: str | None,
+    message: str,
+    output: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if content is not None:
+        (folder / "other.json").write_text(content, encoding="utf-8")
+    before = sorted(folder.iterdir())
+    assert main(["diff", "before.json", *options, *output]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert "secret" not in err
+    assert err.startswith("polars-wroc: ")
+    assert err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "x.txt"], "--output must end in one of .parquet, .csv, .json, .html, .png, .svg"),
+        (["-o", "before.json"], "--output must not be a file that is read; found 'before.json'"),
+        (["-o", "none/x.csv"], "--output must be in a folder that exists; found no 'none'"),
+        (["--metric", "tpr", "-o", "x.csv"], "--metric applies to a chart: -o FILE with one of"),
+        (["--measure", "value"], "--measure applies to a chart"),
+    ],
+)
+def test_outputs_that_are_refused(
+    options: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert main([*CALL, *options]) == 2
+    assert message in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_chart_of_what_did_not_change_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, seed in (("before", 1), ("after", 2)):
+        wroc.audit(rows(seed, 0.0, "ab"), "y", "s", by="g").save(f"{name}.json")
+    assert main([*CALL, "--metric", "tpr", "-o", "x.svg"]) == 2
+    assert "must have changes of the gap of tpr to be drawn" in capsys.readouterr().err
+    assert not (folder / "x.svg").exists()

@@ -1,0 +1,280 @@
+"""`polars-wroc impact`: the numbers of `impact_ratios`, gates on them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc.audits.impact_gates import NUMBERS
+from polars_wroc.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("folder")
+CALL = ["impact", "rows.parquet", "--selected", "hired"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    """Women are hired less often; one category is small, and some are unknown."""
+    random = np.random.default_rng(5)
+    size = 900
+    sex = random.choice(["f", "m"], size)
+    score = random.normal(size=size) - 0.8 * (sex == "f")
+    return pl.DataFrame(
+        {
+            "sex": sex,
+            "race": random.choice(["a", "b", "c", "none"], size, p=[0.5, 0.39, 0.01, 0.1]),
+            "code": random.choice([1, 2, 9], size),
+            "hired": score > 0,
+            "decision": np.where(score > 0, "hired", "sent home"),
+            "s": score,
+            "t": random.random(size),
+            "w": random.lognormal(sigma=0.3, size=size),
+            "site": np.arange(size) % 40,
+            **{f"brr{k}": random.lognormal(sigma=0.3, size=size) for k in range(4)},
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the rows in it."""
+    monkeypatch.chdir(tmp_path)
+    rows.write_parquet("rows.parquet")
+    return tmp_path
+
+
+RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "recorded": (["--selected", "hired"], {"selected": "hired"}),
+    "a value": (["--selected", "decision=hired"], {"selected": "hired"}),
+    "a score": (["--score", "s", "--threshold", "0.3"], {"score": "s", "threshold": 0.3}),
+    "the median": (
+        ["--score", "s", "--score", "t", "--threshold", "median"],
+        {"score": ["s", "t"], "threshold": "median"},
+    ),
+    "options": (
+        [
+            *("--selected", "hired", "--weight", "w", "--favourable", "rejected"),
+            *("--reference", "sex=m", "--reference", "race=a", "--unknown", "none"),
+            *("--min-share", "0", "--no-intersections", "--level", "0.9"),
+            *("--weight-type", "frequency", "--exact", "fisher", "--adjust", "bh"),
+        ],
+        {
+            "selected": "hired",
+            "weight": "w",
+            "favourable": "rejected",
+            "reference": {"sex": "m", "race": "a"},
+            "unknown": ["none"],
+            "min_share": 0.0,
+            "intersections": False,
+            "level": 0.9,
+            "weight_type": "frequency",
+            "exact": "fisher",
+            "adjust": "bh",
+        },
+    ),
+    "a survey": (
+        ["--selected", "hired", "--cluster", "site", "--strata", "code", "--lonely", "adjust"],
+        {"selected": "hired", "cluster": "site", "strata": "code", "lonely": "adjust"},
+    ),
+    "replicate weights": (
+        [
+            *("--selected", "hired", "--weight", "w", "--replicate-weights", "brr*"),
+            *("--replicate-kind", "fay", "--replicate-rho", "0.3"),
+        ],
+        {
+            "selected": "hired",
+            "weight": "w",
+            "replicate_weights": wroc.ReplicateWeights(
+                ["brr0", "brr1", "brr2", "brr3"], kind="fay", rho=0.3
+            ),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RATIOS)
+def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
+    options, arguments = RATIOS[name]
+    call = ["impact", "rows.parquet", *options, "--by", "sex", "--by", "race"]
+    assert main([*call, "-o", "x.parquet"]) == 0
+    expected = wroc.impact_ratios(rows, by=["sex", "race"], **arguments)
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("output", ["x.csv", "x.json", "-"])
+def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CALL, "--by", "sex", "-o", output]) == 0
+    printed = capsys.readouterr().out
+    expected = wroc.impact_ratios(rows, selected="hired", by="sex")
+    if output == "x.csv":
+        assert pl.read_csv(output)["impact_ratio"].to_list() == pytest.approx(
+            expected["impact_ratio"].to_list()
+        )
+        return
+    listed = json.loads(printed if output == "-" else Path(output).read_text(encoding="utf-8"))
+    assert [row["segment"] for row in listed] == ["f", "m"]
+    assert list(listed[0]) == expected.columns
+    assert listed[0]["impact_ratio"] == pytest.approx(expected["impact_ratio"][0])
+
+
+def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
+    numbered = rows.with_columns(pl.col("hired").cast(pl.Int64))
+    numbered.write_csv("rows.csv")
+    call = ["impact", "rows.csv", "--selected", "hired=1", "--by", "code", "--by", "race"]
+    unknown = ["--unknown", "9", "--unknown", "none"]
+    assert main([*call, *unknown, "--no-intersections", "-o", "x.parquet"]) == 0
+    expected = wroc.impact_ratios(
+        rows, selected="hired", by=["code", "race"], unknown=[9, "none"], intersections=False
+    )
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
+    assert expected.filter(excluded="unknown").height == 2
+
+
+def test_keep_makes_null_a_category(rows: pl.DataFrame) -> None:
+    kept = rows.with_columns(pl.col("race").replace("none", None))
+    kept.write_parquet("rows.parquet")
+    assert main([*CALL, "--by", "race", "--unknown", "keep", "-o", "x.parquet"]) == 0
+    assert "(missing)" in pl.read_parquet("x.parquet")["segment"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_table_fits_the_terminal(
+    width: int,
+    rows: pl.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = rows.with_columns(pl.col("race").replace("b", "b" * 50))
+    long.write_parquet("rows.parquet")
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([*CALL, "--by", "sex", "--by", "race"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = wroc.impact_ratios(long, selected="hired", by=["sex", "race"])
+    assert len(lines) == table.height + 1
+    assert max(map(len, lines)) <= width
+    assert ("b" * 50 in lines[4]) == (width == 200)
+    for line, row in zip(lines[1:], table.rows(named=True), strict=True):
+        assert f"{row['n']:,}" in line.split()
+        assert f" {row['selection_rate']:.3f}  {row['impact_ratio']:.3f}" in line
+        if row["impact_ratio_joint_low"] is not None:
+            low, high = row["impact_ratio_joint_low"], row["impact_ratio_joint_high"]
+            below = row["below_four_fifths"].replace("the ", "")
+            assert f"{low:.3f} to {high:.3f}  {below}" in line
+        assert line.endswith("small share") == (row["excluded"] == "share")
+
+
+@pytest.mark.parametrize(
+    ("gate", "met"),
+    [
+        ("impact_ratio<0.8", lambda row: row["impact_ratio"] < 0.8),
+        ("impact_ratio_joint_high<0.8", lambda row: row["impact_ratio_joint_high"] < 0.8),
+        ("p_adjusted<=0.05", lambda row: row["p_adjusted"] <= 0.05),
+        ("selection_rate<0.4", lambda row: row["selection_rate"] < 0.4),
+        ("n<5", lambda _: False),
+    ],
+)
+def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    name = gate.partition("<")[0]
+    call = [*CALL, "--by", "sex", "--by", "race", "--fail-if", gate, "-o", "x.csv"]
+    table = wroc.impact_ratios(rows, selected="hired", by=["sex", "race"])
+    known = table.filter(pl.col("excluded").is_null(), pl.col(name).is_not_null())
+    failing = [row for row in known.rows(named=True) if met(row)]
+    assert main(call) == (1 if failing else 0)
+    err = capsys.readouterr().err
+    for row in failing:
+        assert f"{gate}: {row[name]:.4g} in {row['attribute']}, {row['segment']}" in err
+    assert err.count(f"{gate}: ") == len(failing)
+    # Small categories are named, the reference is not missing anything.
+    crossed = "sex \N{MULTIPLICATION SIGN} race"
+    places = f"race, c; {crossed}, f, c; {crossed}, m, c"
+    assert f"{gate} is not judged in {places}\n" in err
+    # What failed is written all the same.
+    assert Path("x.csv").exists()
+
+
+def test_gates_are_on_all_numbers_of_the_table(rows: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(rows, selected="hired", by="sex")
+    assert [name for name, dtype in table.schema.items() if dtype.is_numeric()] == [*NUMBERS]
+
+
+def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CALL, "--by", "sex", "--fail-if", "threshold>0"]) == 2
+    err = capsys.readouterr().err
+    assert "must name a number of the table; found threshold>0, which is not known of any" in err
+
+
+@pytest.mark.parametrize("output", sweep([[], ["-o", "-"], ["-o", "x.csv"]]))
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--selected hired", "impact needs at least one --by"),
+        ("--by sex", "impact needs --selected, or --score and --threshold; found none of them"),
+        ("--score s --by sex", "or --score and --threshold; found --score\n"),
+        ("--selected hired --threshold 1 --by sex", "found --selected and --threshold\n"),
+        ("--score s --threshold mean --by sex", "must be a number or median; found 'mean'"),
+        ("--score s --threshold nan --by sex", "--threshold must be a number; found nan"),
+        ("--selected decision --by sex", "--selected must be a Boolean column or such as decision"),
+        ("--selected decision=gone --by sex", "name the value of rows; found none with decision="),
+        ("--selected code=x --by sex", "with a value of the column; found 'x' for type Int64"),
+        ("--selected no=x --by sex", "--selected must name a column of the frame; found no column"),
+        ("--selected hired --by no", "--by must name a column of the frame; found no column 'no'"),
+        ("--selected hired --by sex --weight no", "--weight must name a column of the frame"),
+        ("--selected hired --by sex --min-share 2", "--min-share must lie between 0 and 1"),
+        ("--selected hired --by sex --level 95", "--level must lie between 0.001 and 0.9999"),
+        ("--selected hired --by sex --unknown 1 --unknown keep", "exclude, keep or only values"),
+        ("--selected hired --by code --unknown x", "--unknown must hold possible values of 'code'"),
+        ("--selected hired --by sex --by race --reference m", "where there are several attributes"),
+        ("--selected hired --by sex --reference x", "--reference must be 'highest' or a category"),
+        ("--selected hired --by sex --reference race=a", "--reference must name attributes out of"),
+        ("--selected hired --by race --reference c", "--reference must have at least --min-share"),
+        ("--selected hired --by sex --strata no", "--strata must name a column of the frame"),
+        ("--selected hired --by sex --replicate-kind brr", "must be given together"),
+        ("--selected hired --by sex --exact exactly", "argument --exact: invalid choice"),
+        ("--selected hired --by sex --fail-if ratio<1", "--fail-if` must name one of n, weight, "),
+        ("--selected hired --by sex --label hired", "unrecognized arguments: --label hired"),
+    ],
+)
+def test_what_is_refused(
+    options: str,
+    message: str,
+    output: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["impact", "rows.parquet", *options.split(), *output]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.startswith("polars-wroc: ")
+    assert err.count("\n") == 1
+    assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
+
+
+def test_the_one_bad_file_of_several_is_named(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.drop("hired").write_parquet("bad.parquet")
+    rows.write_parquet("more.parquet")
+    call = ["impact", "rows.parquet", "bad.parquet", "more.parquet", *CALL[2:], "--by", "sex"]
+    assert main(call) == 2
+    err = capsys.readouterr().err
+    assert "--selected must name a column of the frame; found no column 'hired'" in err
+    assert err.endswith("in bad.parquet\n")
+
+
+def test_help_has_an_example_that_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, example in (
+        ("impact", "--fail-if 'impact_ratio_joint_high<0.8'"),
+        ("diff", "polars-wroc diff march.json april.json --fail-if 'auc_gap_change>0.02'"),
+    ):
+        assert main([command, "--help"]) == 0
+        lines = capsys.readouterr().out.rstrip().splitlines()
+        assert lines[-1].strip() == example
