@@ -22,9 +22,9 @@ from polars_wroc.audits.segment_fits import few_rows, fit_segments
 from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
+from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
 from polars_wroc.curves.calibration_fit import EXTREMES, extremes
 from polars_wroc.curves.in_the_large import in_the_large_sums
-from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS
 from polars_wroc.groups.binned_gaps import with_bin_slack
 from polars_wroc.groups.min_rows import ENOUGH_ROWS

@@ -13,8 +13,8 @@ from polars_wroc.curves.in_the_large import (
     SQUARES_OF_SCORES,
 )
 from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.stats.differences import Limits
 from polars_wroc.stats.design_variance import design_df
+from polars_wroc.stats.differences import Limits
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import ROUNDING, is_exact
 

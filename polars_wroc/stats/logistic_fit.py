@@ -19,8 +19,8 @@ from polars_wroc.plans.collect import collect
 from polars_wroc.plans.steps import Fields, in_columns
 
 # Of a row: its group, the variable, its weight and the square of it, both negative in a row of the
-# negative class; a row that stands for others may have one of these only. The weights of a group add up to about 1, the variable has a mean and a standard deviation
-# of about 0 and 1.
+# negative class; a row that stands for others may have one of these only. The weights of a group
+# add up to about 1, the variable has a mean and a standard deviation of about 0 and 1.
 ROW_COLUMNS = GROUP, VARIABLE, SHARE, SQUARES = tuple(
     f"__fit_{name}" for name in ("group", "variable", "share", "squares")
 )
