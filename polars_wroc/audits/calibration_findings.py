@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from polars_wroc.audits.calibration_tests import slope_in_points
+from polars_wroc.audits.calibration_tests import EXPECTED, LEAST_EXPECTED, slope_in_points
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_fit import SLOPE
@@ -25,15 +25,11 @@ def calibration_findings(audit: AuditTables) -> list[pl.DataFrame]:
         return []
     keys = segment_keys(audit.calibration)
     counts = audit.segments.select(*keys, "n_pos", "n_neg")
+    names = (IN_THE_LARGE, EXPECTED, SLOPE)
+    enough = [audit.enough_rows.where([name]).rename({"enough": _enough(name)}) for name in names]
     table = audit.calibration.filter(pl.col("attribute") != OVERALL)
-    for other in (
-        counts,
-        audit.enough_rows.where([IN_THE_LARGE]),
-        audit.enough_rows.where([SLOPE]),
-    ):
-        table = table.join(
-            other, on=keys, how="left", nulls_equal=True, maintain_order="left", suffix="_slope"
-        )
+    for other in (counts, *enough):
+        table = table.join(other, on=keys, how="left", nulls_equal=True, maintain_order="left")
     large = {
         "value": pl.col("mean_score"),
         "reference_value": pl.col("observed_rate"),
@@ -47,9 +43,13 @@ def calibration_findings(audit: AuditTables) -> list[pl.DataFrame]:
         SIZE: slope_in_points(pl.col(SLOPE)),
     }
     return [
-        _rows(audit, table, IN_THE_LARGE, large, pl.lit(0.0), pl.col("enough")),
-        _rows(audit, table, SLOPE, slope, pl.lit(1.0), pl.col("enough_slope")),
+        _rows(audit, table, IN_THE_LARGE, large, pl.lit(0.0)),
+        _rows(audit, table, SLOPE, slope, pl.lit(1.0)),
     ]
+
+
+def _enough(name: str) -> str:
+    return f"__enough_{name}"
 
 
 def _rows(
@@ -58,7 +58,6 @@ def _rows(
     metric: str,
     columns: Mapping[str, pl.Expr],
     right: pl.Expr,
-    enough: pl.Expr,
 ) -> pl.DataFrame:
     """Lay out a metric, which is ``right`` where the score is calibrated."""
     settings, unknown = audit.parameters, pl.lit(None, pl.Float64)
@@ -67,8 +66,10 @@ def _rows(
     reason = (
         pl.when(verdict == "not compared")
         .then(pl.lit("undefined"))
-        .when(little & ~enough)
+        .when(little & ~pl.col(_enough(metric)))
         .then(pl.lit(f"fewer than {settings.min_rows} rows"))
+        .when(little & pl.lit(metric == IN_THE_LARGE) & ~pl.col(_enough(EXPECTED)))
+        .then(pl.lit(f"fewer than {LEAST_EXPECTED} expected rows of a class"))
         .when(little & p_value.is_null())
         .then(pl.lit("no variance"))
     )

@@ -74,8 +74,9 @@ def _of_slope(finding: Mapping[str, Any], margin: float) -> str:
 def _why(finding: Mapping[str, Any]) -> str:
     if finding["reason"]:
         return f", with {finding['reason']}"
-    agree = finding["gap_low"] * finding["gap_high"] > 0
-    return ", as it is one of many comparisons" if agree else ""
+    alone = finding["gap_low"] * finding["gap_high"] > 0
+    several = finding["p_adjusted"] > finding["p_value"]
+    return ", as it is one of many comparisons" if alone and several else ""
 
 
 def _too(size: float, decimals: int) -> str:

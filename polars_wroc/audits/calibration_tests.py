@@ -8,7 +8,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.curves.calibration_fit import SLOPE, SLOPE_SE
-from polars_wroc.curves.in_the_large import IN_THE_LARGE, IN_THE_LARGE_SE
+from polars_wroc.curves.in_the_large import (
+    EFFECTIVE_ROWS,
+    IN_THE_LARGE,
+    IN_THE_LARGE_SE,
+    PROMISED_SE,
+)
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.min_rows import ENOUGH_ROWS, large_enough
 from polars_wroc.inputs.names import OVERALL
@@ -28,6 +33,8 @@ TEST_COLUMNS = tuple(
     for metric in CALIBRATION_METRICS
     for part in ("p_value", "p_adjusted", "verdict")
 )
+# Normal tests need so many expected rows of each class.
+EXPECTED, LEAST_EXPECTED = "__calibration_expected", 5
 _ERRORS = {IN_THE_LARGE: IN_THE_LARGE_SE, SLOPE: SLOPE_SE}
 # A slope that differs from 1 by a factor e**d, and is right at a probability of a half, moves no
 # probability by more than this times d: the maximum of x p (1 - p), where x is the logit of p.
@@ -66,10 +73,13 @@ def tested(table: pl.LazyFrame, keys: Sequence[str], tests: GapTests) -> pl.Lazy
 
 
 def _enough(tests: GapTests) -> dict[str, pl.Expr]:
-    """Whether there are enough rows: for a slope, and for rare positives, of each class."""
-    of_classes = large_enough("auc", tests.weight_type, tests.min_rows)
-    rows = large_enough("selection_rate", tests.weight_type, tests.min_rows)
-    return {IN_THE_LARGE: rows, SLOPE: of_classes}
+    """Whether there are enough rows for each metric, and enough of each class are expected."""
+    mean, size = pl.col("mean_score"), pl.col(EFFECTIVE_ROWS)
+    return {
+        IN_THE_LARGE: large_enough("selection_rate", tests.weight_type, tests.min_rows),
+        EXPECTED: size * pl.min_horizontal(mean, 1 - mean) >= LEAST_EXPECTED,
+        SLOPE: large_enough("auc", tests.weight_type, tests.min_rows),
+    }
 
 
 def _off(metric: str) -> pl.Expr:
@@ -77,12 +87,20 @@ def _off(metric: str) -> pl.Expr:
 
 
 def _p_value(metric: str, tests: GapTests) -> pl.Expr:
-    score = _off(metric) / pl.col(_ERRORS[metric])
-    p_value = (
-        student_p_value(score, design_df(pl.col)) if tests.designed else two_sided_p_value(score)
-    )
+    """Test that a score is calibrated.
+
+    The error of independent rows is what it is if each score is the probability of its row: with
+    few positives the other is small where there are fewer by chance.
+    """
     enough = pl.col(ENOUGH_ROWS).struct.field(metric)
-    return pl.when(enough & (pl.col("attribute") != OVERALL)).then(p_value)
+    if metric == IN_THE_LARGE:
+        enough &= pl.col(ENOUGH_ROWS).struct.field(EXPECTED)
+    error = PROMISED_SE if metric == IN_THE_LARGE and not tests.designed else _ERRORS[metric]
+    score = _off(metric) / pl.col(error)
+    by_design = tests.designed
+    p_value = student_p_value(score, design_df(pl.col)) if by_design else two_sided_p_value(score)
+    known = enough & pl.col(_ERRORS[metric]).is_not_null() & (pl.col("attribute") != OVERALL)
+    return pl.when(known).then(p_value)
 
 
 def _verdict(metric: str, error: pl.Expr, tests: GapTests) -> pl.Expr:

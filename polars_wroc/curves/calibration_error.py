@@ -68,11 +68,13 @@ def calibration_error(
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `calibration_curve`.
 
-    Notes ----- The limits of the calibration in the large are those of a mean of independent rows,
-    of the score less 1 in positives: ``sqrt(sum(w**2 * (s - y - d)**2)) / sum(w)`` is the standard
-    error of the mean ``d``. With rows of one class only, they are those of the observed rate. Both
-    errors depend on the bins and are above 0 by chance alone, more so the fewer rows a bin has: to
-    compare groups of different sizes, use ``calibration_in_the_large``.
+    Notes
+    -----
+    The limits of the calibration in the large are those of a mean of independent rows, of the score
+    less 1 in positives: ``sqrt(sum(w**2 * (s - y - d)**2)) / sum(w)`` is the standard error of the
+    mean ``d``. With rows of one class only, they are those of the observed rate. Both errors depend
+    on the bins and are above 0 by chance alone, more so the fewer rows a bin has: to compare groups
+    of different sizes, use ``calibration_in_the_large``.
 
     References
     ----------

@@ -22,12 +22,14 @@ from polars_wroc.ranking.curve import are_both_classes
 from polars_wroc.ranking.walk_sums import over_decisions
 from polars_wroc.stats.design_variance import design_df
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
-from polars_wroc.stats.proportions import ROUNDING, is_exact
+from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact
 
 IN_THE_LARGE = "calibration_in_the_large"
 IN_THE_LARGE_COLUMNS = calibration_columns(IN_THE_LARGE)
 # Null where the limits are those of the observed rate.
 IN_THE_LARGE_SE = "__in_the_large_se"
+# The same if each score is the probability of its row; and the effective number of rows.
+PROMISED_SE, EFFECTIVE_ROWS = "__promised_se", "__effective_rows"
 
 _POSITIVES, POSITIVES_SQUARES, _NEGATIVES, NEGATIVES_SQUARES, _ = CALIBRATION_SUMS
 # Sums of squared weights: times the score in each class, times its square in both.
@@ -66,7 +68,15 @@ def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
 
     def error(field: Fields) -> dict[str, pl.Expr]:
         variance = field(DIFFERENCE_VARIANCE) if designed else _variance(field)
-        return {IN_THE_LARGE_SE: pl.when(variance > 0).then(variance.sqrt())}
+        total = field(_POSITIVES) + field(_NEGATIVES)
+        of_labels = field(POSITIVES_SQUARES) + field(NEGATIVES_SQUARES)
+        promised = field(SQUARES_OF_POSITIVES) + field(_SQUARES_OF_NEGATIVES)
+        promised = pl.when(is_exact(of_labels)).then(promised - field(SQUARES_OF_SCORES))
+        return {
+            IN_THE_LARGE_SE: pl.when(variance > 0).then(variance.sqrt()),
+            PROMISED_SE: pl.when(promised > 0).then(promised.sqrt() / total),
+            EFFECTIVE_ROWS: effective_sample_size(total, of_labels),
+        }
 
     def limits(field: Fields) -> dict[str, pl.Expr]:
         tail = (1 + level) / 2

@@ -211,8 +211,9 @@ def _add_classes(
                 x = float(signed[i])
                 sums[at + U(10)] += abs(x) * score * score
                 sums[at + U(11)] += x * x * score * score
-                sums[at + U(12)] += 0.0 if 0.0 <= score <= 1.0 else 1.0
-                sums[at + U(13)] += 1.0 if score == 0.0 or score == 1.0 else 0.0  # noqa: PLR1714
+                from_0_to_1 = 0.0 <= score <= 1.0
+                sums[at + U(12)] += 0.0 if from_0_to_1 else 1.0
+                sums[at + U(13)] += 1.0 if from_0_to_1 and not 0.0 < score < 1.0 else 0.0
                 at += ZERO if x > 0.0 else ONE
                 sums[at] += abs(x)
                 sums[at + TWO] += x * x
