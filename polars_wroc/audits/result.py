@@ -64,8 +64,8 @@ class Audit(AuditTables):
         ``n_extreme`` and the columns from ``oe_ratio`` on of `calibration_slope`; for both metrics
         also ``_p_value``, ``_p_adjusted`` for all of these tests, and ``_verdict``, all null
         overall. Only of scores with all values from 0 to 1; None if there is no such score, or with
-        bins. Intercepts and slopes are null in `audit_in_ranges` and `polars_wroc.dask.audit`, which
-        adjust for fewer tests; by the design of a survey they have no limits and tests.
+        bins. Intercepts and slopes are null in `audit_in_ranges` and `polars_wroc.dask.audit`,
+        which adjust for fewer tests; by the design of a survey they have no limits and tests.
     fairness
         DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of

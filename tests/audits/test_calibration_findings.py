@@ -323,40 +323,54 @@ LITTLE = {"verdict": "too little data"}
     [
         (
             finding(LARGE, **OFF),
-            "Race black: the score promises 78% on average, 68% came true: 11 points too high (5 "
-            "to 17).",
+            (
+                "Race black: the score promises 78% on average, 68% came true: 11 points too high (5 "
+                "to 17)."
+            ),
         ),
         (
             finding(SLOPE, **STEEP),
-            "Race black: differences between scores are too large (slope 0.65, 0.34 to 0.96; 1 is "
-            "right).",
+            (
+                "Race black: differences between scores are too large (slope 0.65, 0.34 to 0.96; 1 is "
+                "right)."
+            ),
         ),
         (
             finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
-            "By the score s, race black: the score promises 78% on average, 68% came true. Too "
-            "little data to tell: from 1 point too low to 17 points too high.",
+            (
+                "By the score s, race black: the score promises 78% on average, 68% came true. Too "
+                "little data to tell: from 1 point too low to 17 points too high."
+            ),
         ),
         (
             finding(LARGE, **OFF | LITTLE),
-            "Race black: the score promises 78% on average, 68% came true. Too little data to "
-            "tell, as it is one of many comparisons: from 5 points too high to 17 points too high.",
+            (
+                "Race black: the score promises 78% on average, 68% came true. Too little data to "
+                "tell, as it is one of many comparisons: from 5 points too high to 17 points too high."
+            ),
         ),
         (
             finding(SLOPE, **STEEP | LITTLE | {"gap_low": None, "gap_high": None})
             | {"reason": "no variance"},
-            "Race black: too little data to tell if differences between scores are right, with no "
-            "variance (slope 0.65; 1 is right).",
+            (
+                "Race black: too little data to tell if differences between scores are right, with no "
+                "variance (slope 0.65; 1 is right)."
+            ),
         ),
         (
             finding(LARGE, value=0.877, reference_value=0.879, gap=-0.0026, gap_low=-0.018)
             | {"gap_high": 0.012, "verdict": "alike", "segment": None},
-            "Race (missing): the score promises 87.7% on average, 87.9% came true: right within 5 "
-            "points.",
+            (
+                "Race (missing): the score promises 87.7% on average, 87.9% came true: right within 5 "
+                "points."
+            ),
         ),
         (
             finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="alike"),
-            "Race black: differences between scores are right within 0.80 to 1.25 (slope 1.02, "
-            "0.95 to 1.09; 1 is right).",
+            (
+                "Race black: differences between scores are right within 0.80 to 1.25 (slope 1.02, "
+                "0.95 to 1.09; 1 is right)."
+            ),
         ),
         (
             finding(SLOPE, value=None, gap=None, verdict="not compared"),
