@@ -110,8 +110,9 @@ def audit(
         The design of a survey: see `summary`. AUCs have the intervals of `summary`; rates, gaps and
         fairness metrics those of `threshold_metrics`, `group_gaps` and `fairness`, with their
         tests, whatever the ``method``. ``reference`` must be neither ``"rest_pooled"`` nor
-        ``"overall_pooled"``. Intervals of calibration are linearised too, that of the calibration
-        in the large from the scores and labels of each unit. Plans compute this, whatever the
+        ``"overall_pooled"``. Intervals of calibration are linearised too, those of the calibration
+        in the large and of the ratio of observed to expected positives from the scores and labels
+        of each unit; calibration slopes and intercepts have none. Plans compute this, whatever the
         engine.
     bins, tolerance
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
@@ -137,6 +138,19 @@ def audit(
         As for `summary`; also if there is no row to audit, or if two segments would have the
         same name: ``"a, b"`` crossed with ``"c"`` and ``"a"`` with ``"b, c"``, or null and
         ``"(missing)"``.
+
+    Notes
+    -----
+    Calibration slopes are fitted to a few thousand rows per segment, which have the first moments
+    of all in narrow bins of the logit: they agree with `calibration_slope` to some 1e-9.
+
+    That a score is calibrated in a segment is tested without a reference: in the large by the
+    normal law, with the standard error that the mean has if each score is the probability of its
+    row (by the design of a survey Student's t and its standard error), where five rows of each
+    class are expected; a slope by its robust standard error. P-values are adjusted for all tests of
+    calibration together, not with those of the gaps. The verdicts are those of gaps. A slope is
+    alike if it is shown to be between 0.8 and 1.25 for a ``margin`` of 0.05: such a slope moves no
+    probability by more than that, if it is right at a half.
 
     Examples
     --------

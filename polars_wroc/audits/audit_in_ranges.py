@@ -106,9 +106,9 @@ def audit_in_ranges(
     attributes in bins of scores, and then one pass for each range adds up the sums of all segments.
     Besides a range the counts are in memory, whose number grows with these combinations and the
     bins that have rows of them. There is no ``cluster``, since rows of one cluster may be in
-    different ranges, and no ``selected``, since counts by score have no decisions. Ranges are
-    measured by Polars, whatever the engine. `polars_wroc.dask.audit` does the same on several
-    machines, all ranges at once.
+    different ranges, no ``selected``, since counts by score have no decisions, and no calibration
+    slope or intercept. Ranges are measured by Polars, whatever the engine. `polars_wroc.dask.audit`
+    does the same on several machines, all ranges at once.
 
     Examples
     --------

@@ -42,10 +42,11 @@ def calibration_findings(audit: AuditTables) -> list[pl.DataFrame]:
         "n_behind": pl.min_horizontal("n_pos", "n_neg"),
         SIZE: slope_in_points(pl.col(SLOPE)),
     }
-    return [
-        _rows(audit, table, IN_THE_LARGE, large, pl.lit(0.0)),
-        _rows(audit, table, SLOPE, slope, pl.lit(1.0)),
-    ]
+    found = [_rows(audit, table, IN_THE_LARGE, large, pl.lit(0.0))]
+    # Of rows in ranges there are none.
+    if table[SLOPE].count():
+        found.append(_rows(audit, table, SLOPE, slope, pl.lit(1.0)))
+    return found
 
 
 def _enough(name: str) -> str:

@@ -60,8 +60,12 @@ class Audit(AuditTables):
         DataFrame with the gap of each segment to its reference, in the columns of `group_gaps`;
         p-values are adjusted for all attributes and segments together.
     calibration
-        DataFrame with the calibration in the large of each segment, as in `calibration_error`;
-        only of scores with all values from 0 to 1. None if there is no such score, or with bins.
+        DataFrame with the calibration in the large of each segment, as in `calibration_error`, and
+        ``n_extreme`` and the columns from ``oe_ratio`` on of `calibration_slope`; for both metrics
+        also ``_p_value``, ``_p_adjusted`` for all of these tests, and ``_verdict``, all null
+        overall. Only of scores with all values from 0 to 1; None if there is no such score, or with
+        bins. Intercepts and slopes are null in `audit_in_ranges` and `polars_wroc.dask.audit`,
+        which adjust for fewer tests; by the design of a survey they have no limits and tests.
     fairness
         DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of

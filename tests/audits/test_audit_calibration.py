@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -41,8 +42,12 @@ def test_means_and_wilson_s_interval_by_definition(data: pl.DataFrame) -> None:
         rows = data.filter(h=int(row["segment"]))
         mean, rate = np.mean(rows["p"].to_numpy()), np.mean(rows["y"].to_numpy())
         wilson = binomtest(rows["y"].sum(), rows.height).proportion_ci(method="wilson")
-        expected = (mean, rate, *wilson, mean - rate)
-        names = ("mean_score", "observed_rate", "observed_rate_low", "observed_rate_high", LARGE)
+        off = (rows["p"] - rows["y"].cast(float)).to_numpy()
+        margin = norm.ppf(0.975) * np.std(off) / rows.height**0.5
+        limits = mean - rate - margin, mean - rate + margin
+        expected = (mean, rate, *wilson, mean - rate, *limits)
+        names = ["mean_score", "observed_rate", "observed_rate_low", "observed_rate_high", LARGE]
+        names += [f"{LARGE}_low", f"{LARGE}_high"]
         assert tuple(row[name] for name in names) == pytest.approx(expected, abs=1e-12)
 
 
@@ -52,11 +57,16 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
     found = result.calibration
     assert found is not None
     for keys in ([], ["g"], ["h"], ["g", "h"]):
-        expected = wroc.calibration_error(data, "y", "p", by=keys or None, weight=weight)
+        options: dict[str, Any] = {"by": keys or None, "weight": weight}
+        expected = wroc.calibration_error(data, "y", "p", **options)
+        slopes = wroc.calibration_slope(data, "y", "p", **options)
         attribute = " × ".join(keys) or "overall"  # noqa: RUF001
         rows = found.filter(attribute=attribute).drop("attribute", "segment")
         assert rows.height == expected.height
-        assert_frame_equal(rows, expected.select(rows.columns), abs_tol=1e-12)
+        errors = [name for name in expected.columns if name in rows.columns]
+        assert_frame_equal(rows.select(errors), expected.select(errors), abs_tol=1e-12)
+        fits = slopes.columns[len(keys) + 3 :]
+        assert_frame_equal(rows.select(fits), slopes.select(fits), rel_tol=1e-8)
 
 
 @pytest.mark.slow
@@ -90,7 +100,13 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     expected = wroc.audit(repeated, "y", "p", by="h").calibration
     assert found is not None
     assert expected is not None
-    assert_frame_equal(found.drop("n"), expected.drop("n"), abs_tol=1e-12)
+    # Robust limits are those of rows.
+    robust = cs.matches("^n$|slope_(se|low|high|p_)|intercept_")
+    assert_frame_equal(found.drop(robust), expected.drop(robust), rel_tol=1e-8, abs_tol=1e-12)
+    options: dict[str, Any] = {"weight": "times", "weight_type": "frequency"}
+    slopes = wroc.calibration_slope(times, "y", "p", by="h", **options)
+    fits = slopes.columns[4:]
+    assert_frame_equal(found.filter(attribute="h").select(fits), slopes.select(fits), rel_tol=1e-8)
 
 
 def test_a_sentence_on_segments_counts_frequencies() -> None:

@@ -103,7 +103,7 @@ def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
 def test_finding_where_nothing_is_significant() -> None:
     rng = np.random.default_rng(0)
     rows = pl.DataFrame(
-        {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": rng.random(400)}
+        {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": 2 * rng.random(400)}
     )
     audit = wroc.audit(rows, "y", "s", by="g")
     assert audit.verdict == (

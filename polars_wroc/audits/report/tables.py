@@ -11,6 +11,7 @@ from polars_wroc.audits.phrases import reference_of
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
+from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.groups.fairness_metrics import METRICS
 from polars_wroc.groups.impact_table import FOUR_FIFTHS
@@ -52,6 +53,8 @@ _CALIBRATION = {
     "mean_score": "Mean score",
     "observed_rate": "Observed rate",
     IN_THE_LARGE: "Difference",
+    "oe_ratio": "Observed / expected",
+    SLOPE: "Slope",
 }
 _FAIRNESS = {
     "metric": "Metric",
@@ -122,7 +125,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
             segments = segments.drop("threshold")
         tables.append(_table(segments, title, _DECISIONS, rates))
     title = f"Calibration, mean score and observed rate, with {intervals}"
-    limits = {name: name for name in ("observed_rate", IN_THE_LARGE)}
+    limits = {name: name for name in ("observed_rate", IN_THE_LARGE, SLOPE)} | {"oe_ratio": "oe"}
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
     title = f"Gaps to {reference_of(audit.parameters, attribute)}, with {intervals}"
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
