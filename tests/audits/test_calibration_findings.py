@@ -324,14 +324,16 @@ LITTLE = {"verdict": "too little data"}
         (
             finding(LARGE, **OFF),
             (
-                "Race black: the score promises 78% on average, 68% came true: 11 points too high (5 "
+                "Race black: the score promises 78% on average, 68% came true: 11 points too "
+                "high (5 "
                 "to 17)."
             ),
         ),
         (
             finding(SLOPE, **STEEP),
             (
-                "Race black: differences between scores are too large (slope 0.65, 0.34 to 0.96; 1 is "
+                "Race black: differences between scores are too large (slope 0.65, 0.34 to 0.96; "
+                "1 is "
                 "right)."
             ),
         ),
@@ -346,14 +348,16 @@ LITTLE = {"verdict": "too little data"}
             finding(LARGE, **OFF | LITTLE),
             (
                 "Race black: the score promises 78% on average, 68% came true. Too little data to "
-                "tell, as it is one of many comparisons: from 5 points too high to 17 points too high."
+                "tell, as it is one of many comparisons: from 5 points too high to 17 points too "
+                "high."
             ),
         ),
         (
             finding(SLOPE, **STEEP | LITTLE | {"gap_low": None, "gap_high": None})
             | {"reason": "no variance"},
             (
-                "Race black: too little data to tell if differences between scores are right, with no "
+                "Race black: too little data to tell if differences between scores are right, "
+                "with no "
                 "variance (slope 0.65; 1 is right)."
             ),
         ),
@@ -361,7 +365,8 @@ LITTLE = {"verdict": "too little data"}
             finding(LARGE, value=0.877, reference_value=0.879, gap=-0.0026, gap_low=-0.018)
             | {"gap_high": 0.012, "verdict": "alike", "segment": None},
             (
-                "Race (missing): the score promises 87.7% on average, 87.9% came true: right within 5 "
+                "Race (missing): the score promises 87.7% on average, 87.9% came true: right "
+                "within 5 "
                 "points."
             ),
         ),
