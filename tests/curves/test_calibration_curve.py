@@ -229,8 +229,8 @@ def test_the_error_of_a_group_is_that_of_its_curve() -> None:
             y, s, w = (rows[name].cast(float).to_numpy() for name in ("y", "s", "w"))
             above = np.average(s - y, weights=w)
             margin = norm.ppf(0.975) * np.sqrt((w**2 * (s - y - above) ** 2).sum()) / w.sum()
-            expected = [above - margin, above + margin]
-            assert [row[name] for name in limits] == pytest.approx(expected, rel=1e-9)
+            limited = [above - margin, above + margin]
+            assert [row[name] for name in limits] == pytest.approx(limited, rel=1e-9)
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

@@ -135,7 +135,7 @@ def test_tables_have_captions_and_headers(page: Path, chromium: Chromium) -> Non
         "[...table.tBodies[0].rows].every(row => row.cells[0].scope === 'row'),"
         "table.parentElement.getAttribute('aria-labelledby') === table.caption.id])"
     )
-    assert len(tables) == 2 + 2 * 4
+    assert len(tables) == 2 + 2 * 5
     assert all(all(parts) for parts in tables)
 
 
