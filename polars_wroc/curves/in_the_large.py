@@ -71,7 +71,9 @@ def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
         total = field(_POSITIVES) + field(_NEGATIVES)
         of_labels = field(POSITIVES_SQUARES) + field(NEGATIVES_SQUARES)
         promised = field(SQUARES_OF_POSITIVES) + field(_SQUARES_OF_NEGATIVES)
-        promised = pl.when(is_exact(of_labels)).then(promised - field(SQUARES_OF_SCORES))
+        # Of scores of 0 and 1 nothing is left, and rounding must not be a variance.
+        left = promised - field(SQUARES_OF_SCORES)
+        promised = pl.when(is_exact(of_labels) & (left > ROUNDING * promised)).then(left)
         return {
             IN_THE_LARGE_SE: pl.when(variance > 0).then(variance.sqrt()),
             PROMISED_SE: pl.when(promised > 0).then(promised.sqrt() / total),

@@ -56,7 +56,7 @@ def _of(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
     """Keep the rows with these keys in all tables."""
     tables: dict[str, Any] = {
         name: rows_with(table, kept)
-        for name in ("segments", "curves", "gaps", "calibration")
+        for name in ("segments", "curves", "gaps", "calibration", "impact")
         if (table := getattr(audit, name)) is not None and set(kept.columns) <= set(table.columns)
     }
     return replace(audit, **tables)

@@ -133,7 +133,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     most = f"that is {audit.parameters.favourable} most often"
     title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
     limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
-    tables.append(_table(of_attribute(audit.impact), title, _IMPACT, limits))
+    tables.append(_table(of_attribute(shown.impact), title, _IMPACT, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
     tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
     return [table for table in tables if table.rows]
