@@ -231,7 +231,6 @@ NO_NUMBER = {
         (["other.json"], json.dumps(NO_AUC), "found no settings, segments or gaps in it"),
         (["other.json"], json.dumps(NO_NUMBER), "found no settings, segments or gaps in it"),
         (["other.json"], '{"schema": "x"}', "found x 1.0"),
-        (["."], None, "`after` must be the JSON of an audit; found no JSON at '.'"),
         (["https://ann:secret@host/a.json"], None, "no such file at 'https://host/a.json'"),
         ([], None, "the following arguments are required: AFTER"),
         (["after.json", "after.json"], None, "unrecognized arguments: after.json"),

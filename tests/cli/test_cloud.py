@@ -131,7 +131,7 @@ def test_signed_addresses_are_read_and_not_told(
         text = (tmp_path / page).read_text(encoding="utf-8")
         assert "Signature" not in text
         assert KEYS["access_key_id"] not in text
-    assert json.loads(text)["settings"]["files"] == bare
+    assert [file["name"] for file in json.loads(text)["run"]["files"]] == bare
     capsys.readouterr()
     assert main(["auc", signed[0], signed[0], *columns]) == 2
     assert main(["auc", signed[0], signed[1].replace("people/1", "none"), *columns]) == 2
