@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polars_wroc.audits.calibration_tests import CALIBRATION_METRICS, right_slopes
+from polars_wroc.audits.phrases import capitalised
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.sentences import decimals_of, share
 from polars_wroc.curves.calibration_fit import SLOPE
@@ -24,7 +25,7 @@ def calibration_sentence(finding: Mapping[str, Any], margin: float) -> str:
     of_slope = finding["metric"] == SLOPE
     text = _of_slope(finding, margin) if of_slope else _in_the_large(finding, margin)
     sentence = f"{model}{segment}: {text}"
-    return f"{sentence[0].upper()}{sentence[1:]}"
+    return capitalised(sentence)
 
 
 def in_short(finding: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc.audits.calibration_findings import SIZE, calibration_findings
 from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of_calibration
+from polars_wroc.audits.phrases import many
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
@@ -16,7 +17,7 @@ from polars_wroc.audits.tables import AuditTables
 from polars_wroc.groups.impact_table import FOUR_FIFTHS, MIN_SHARE
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL
+from polars_wroc.inputs.names import MISSING, MODEL
 
 Verdict: TypeAlias = Literal["different", "too little data", "alike", "not compared"]
 Side: TypeAlias = Literal["worse", "better", "either"]
@@ -49,6 +50,16 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
         for row in ordered.iter_rows(named=True)
     ]
     return ordered.with_columns(pl.Series("sentence", sentences, pl.String))
+
+
+def first_sentences(findings: pl.DataFrame, most: int) -> list[str]:
+    """Return the sentences of the most serious findings, and how many more there are."""
+    told = findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared")
+    serious = told.filter(pl.col("verdict") != "alike")
+    shown = serious["sentence"].head(most).to_list()
+    if more := told.height - len(shown):
+        shown.append(f"{many(more, 'more comparison')}: see `findings`, or the JSON.")
+    return shown
 
 
 def _partition(table: pl.DataFrame) -> list[str]:
@@ -245,7 +256,7 @@ def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         descending=[False, False, False, True],
         maintain_order=True,
     )
-    keys = [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
+    keys = segment_keys(table)
     return ordered.with_row_index("rank", offset=1).select(
         pl.col("rank").cast(pl.Int64), *keys, pl.exclude("rank", SIZE, *keys)
     )

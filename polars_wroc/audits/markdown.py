@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.phrases import ADJUSTED, many, reference_of
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables, JudgedGate
-from polars_wroc.audits.terminal import sentences
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.inputs.names import MODEL, OVERALL
 
@@ -54,7 +54,7 @@ def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
     parts = [f"# {_text(title)}"]
     parts += [_text(settings.note)] if settings.note else []
     parts += [f"**{_text(verdict.text)}**"]
-    parts += _section("Findings", _listed(sentences(findings, _FINDINGS)))
+    parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS)))
     parts += _section("Segments", _segments(audit))
     parts += _section("Impact ratios", _impact(audit))
     parts += _section("Gates", _listed(map(_gate, audit.gates)))

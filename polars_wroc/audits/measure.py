@@ -39,7 +39,7 @@ from polars_wroc.inputs.names import AUDIT_KEYS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.unknown import unknown_keys
 from polars_wroc.metrics.summary import summary_sums
-from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.by_keys import join_on_keys, sum_unless_null
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
@@ -135,7 +135,7 @@ class Decisions(NamedTuple):
         """Add them up to those of each segment."""
         sums: dict[str, pl.Expr] = {
             # Null without a threshold and where a sum overflows.
-            name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
+            name: sum_unless_null(pl.col(name))
             for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
         }
         sums |= {"threshold": pl.col("threshold").first()}

@@ -41,6 +41,11 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def capitalised(text: str) -> str:
+    """Begin a sentence with the text."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def first_few(names: list[str], separator: str = ", ") -> str:
     """Write the first few names and the number of the others."""
     more = len(names) - _NAMES

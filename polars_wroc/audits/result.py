@@ -13,12 +13,12 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.dossier import dossier_of
-from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.findings import findings_of, first_sentences
 from polars_wroc.audits.markdown import in_markdown
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.segment_keys import rows_with
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.terminal import in_text, sentences
+from polars_wroc.audits.terminal import in_text
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
@@ -102,7 +102,7 @@ class Audit(AuditTables):
 
     def _repr_html_(self) -> str:
         untested = remarks_of(self).untested
-        shown = [self.verdict, *sentences(self.findings, _SENTENCES), *untested]
+        shown = [self.verdict, *first_sentences(self.findings, _SENTENCES), *untested]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
         columns = [name for name in SHOWN if name in self.segments.columns]
         table = self.segments.select(columns).with_columns(selectors.float().round(3))

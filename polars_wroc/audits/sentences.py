@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polars_wroc.audits.phrases import capitalised
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.groups.min_rows import GAP_METRICS
@@ -69,7 +70,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
     metric = GAP_METRICS[finding["metric"]]
     if finding["verdict"] == "not compared":
         if finding["reason"] == "the reference":
-            return f"{segment[0].upper()}{segment[1:]} is the reference of the {metric.label}."
+            return f"{capitalised(segment)} is the reference of the {metric.label}."
         return f"The {metric.label} of {segment}, or of {words.reference(finding)}, is undefined."
     both = metric.comparison.format(
         positive=words.positive,
@@ -89,7 +90,7 @@ def _by_score(finding: Mapping[str, Any]) -> str:
 
 def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
     """Compare how often a category has the favourable decision with the one that has it most."""
-    name, reason = f"{segment[0].upper()}{segment[1:]}", finding["reason"]
+    name, reason = capitalised(segment), finding["reason"]
     if finding["verdict"] == "not compared":
         if reason == "the reference":
             return f"{name} is {words.favourable} most often, and the reference of impact ratios."

@@ -6,11 +6,13 @@ import textwrap
 
 import polars as pl
 
+from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.phrases import many
+from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.text_table import limits_in_text, text_table
 from polars_wroc.audits.verdict import verdict_of
-from polars_wroc.inputs.names import MISSING, MODEL
+from polars_wroc.inputs.names import MISSING
 
 # Most segments, and most sentences.
 _SEGMENTS, _SENTENCES = 20, 8
@@ -20,19 +22,9 @@ def in_text(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
     """Write the verdict, a table of the segments, and the most serious findings."""
     verdict = verdict_of(findings, audit.parameters)
     parts = [textwrap.fill(verdict.text, width), _table(audit, findings, width)]
-    if listed := sentences(findings, _SENTENCES):
+    if listed := first_sentences(findings, _SENTENCES):
         parts.append("\n".join(_item(text, width) for text in listed))
     return "\n\n".join(parts)
-
-
-def sentences(findings: pl.DataFrame, most: int) -> list[str]:
-    """Return the sentences of the most serious findings, and how many more there are."""
-    told = findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared")
-    serious = told.filter(pl.col("verdict") != "alike")
-    shown = serious["sentence"].head(most).to_list()
-    if more := told.height - len(shown):
-        shown.append(f"{many(more, 'more comparison')}: see `findings`, or the JSON.")
-    return shown
 
 
 def _item(text: str, width: int) -> str:
@@ -40,7 +32,7 @@ def _item(text: str, width: int) -> str:
 
 
 def _table(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
-    keys = [name for name in ("attribute", "segment", MODEL) if name in findings.columns]
+    keys = segment_keys(findings)
     said = pl.col("side").filter(pl.col("verdict") == "different").is_in(["worse", "either"])
     outcome = findings.group_by(keys).agg(
         pl.when(said.any())

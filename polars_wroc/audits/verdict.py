@@ -9,8 +9,8 @@ import polars as pl
 
 from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
 from polars_wroc.audits.calibration_tests import CALIBRATION_METRICS
-from polars_wroc.audits.phrases import first_few, many
-from polars_wroc.audits.segment_keys import name_of
+from polars_wroc.audits.phrases import capitalised, first_few, many
+from polars_wroc.audits.segment_keys import name_of, segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, Words, share, size
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.groups.min_rows import GAP_METRICS
@@ -52,7 +52,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         sentences += _named_first(calibration, words, "is not calibrated")
     rest = _others(outcomes, words)
     if sentences:
-        sentences += [f"{rest[0].upper()}{rest[1:]}."] if rest else []
+        sentences += [f"{capitalised(rest)}."] if rest else []
     elif not any(outcomes.values()):
         sentences.append("Nothing could be compared.")
     else:
@@ -79,14 +79,14 @@ def _others(outcomes: Mapping[str, int], words: Words) -> str:
 
 def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     """Name the segment with the most serious finding, on what, and the other segments."""
-    keys = [name for name in ("attribute", "segment", MODEL) if name in findings.columns]
+    keys = segment_keys(findings)
     places = findings.select(keys).unique(maintain_order=True)
     first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
     name = _name(shown[0])
-    sentences = [f"{name[0].upper()}{name[1:]} {what}: {', '.join(parts)}."]
+    sentences = [f"{capitalised(name)} {what}: {', '.join(parts)}."]
     others = [_name(one) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1

@@ -26,7 +26,7 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import Design
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, over, sum_unless_null
 from polars_wroc.plans.steps import Fields, in_columns
 from polars_wroc.ranking.curve import CELLS, SQUARES, cell
 from polars_wroc.stats.design_variance import DESIGN_DF, design_df
@@ -270,9 +270,7 @@ class ImpactTable:
 
 def _sums(columns: Iterable[str]) -> dict[str, pl.Expr]:
     """Add up columns; null where a term is, as one that overflows."""
-    return {
-        name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in columns
-    }
+    return {name: sum_unless_null(pl.col(name)) for name in columns}
 
 
 def _both(field: Fields) -> tuple[Proportion, Proportion]:

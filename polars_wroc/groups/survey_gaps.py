@@ -17,7 +17,7 @@ from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import Design, Replicates
 from polars_wroc.metrics.auc_design import AUC_INFLUENCE, auc_influences
-from polars_wroc.plans.by_keys import aggregate, join_on_keys
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, sum_unless_null
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.steps import Fields
 from polars_wroc.ranking.curve import CELLS
@@ -134,7 +134,7 @@ class SurveyGaps:
         weighted = join_on_keys(own, groups, keys)
         given = pl.col(_GIVEN).fill_null(0.0)
         # Units in which the reference has no rows have sums of 0; null is what is unknown of one.
-        sums = {name: _sum_unless_null(given * pl.col(name), given > 0) for name in values}
+        sums = {name: sum_unless_null((given * pl.col(name)).filter(given > 0)) for name in values}
         kinds = [*present, PRESENT]
         for kind in kinds:
             sums[kind] = pl.when(given > 0).then(kind).otherwise(0).sum()
@@ -178,11 +178,6 @@ def survey_gaps(rows: Rows, placed: pl.LazyFrame, thresholds: pl.LazyFrame | Non
     if thresholds is not None:
         cells = unit_cells(rows, thresholds, rows.keys)
     return SurveyGaps(rows.keys, rows.design, auc_influences(placed, rows), cells)
-
-
-def _sum_unless_null(value: pl.Expr, wanted: pl.Expr) -> pl.Expr:
-    unknown = (wanted & value.is_null()).any()
-    return pl.when(~unknown).then(pl.when(wanted).then(value).sum())
 
 
 def _covariance(metric: str) -> str:

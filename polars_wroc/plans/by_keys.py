@@ -19,6 +19,11 @@ def aggregate(
     return frame.group_by(keys).agg(**aggregates)
 
 
+def sum_unless_null(value: pl.Expr) -> pl.Expr:
+    """Add up values; null if one of them is unknown."""
+    return pl.when(value.is_not_null().all()).then(value.sum())
+
+
 def join_on_keys(
     table: pl.LazyFrame,
     other: pl.LazyFrame,

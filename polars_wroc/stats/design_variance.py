@@ -21,7 +21,7 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, STRATUM, WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.inputs.survey_design import FRACTION, UNITS, Design, Replicates, SurveyDesign
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, over, sum_unless_null
 from polars_wroc.plans.steps import Fields
 from polars_wroc.stats.proportions import ROUNDING
 from polars_wroc.stats.replicate_variance import (
@@ -103,7 +103,7 @@ def linear_variances(
         return table.select(*keys, *products, df, of_segment, note.alias(DESIGN_NOTE))
     columns = {name for pair in products.values() for name in pair}
     sums = {_sum(name): pl.col(name).sum() for name in sorted(columns)}
-    sums |= {name: _sum_unless_null(pl.col(a) * pl.col(b)) for name, (a, b) in products.items()}
+    sums |= {name: sum_unless_null(pl.col(a) * pl.col(b)) for name, (a, b) in products.items()}
     sums[PRESENT] = pl.len().cast(pl.Int64)
     sums |= {name: (pl.col(name) > 0).sum().cast(pl.Int64) for name in present}
     of_strata = aggregate(totals, [*keys, STRATUM], sums)
@@ -114,7 +114,7 @@ def linear_variances(
     several = pl.all_horizontal(several_units(kind) for kind in kinds)
     known = several & (~lonely if design.lonely == "null" else pl.lit(value=True))
     aggregates: dict[str, pl.Expr] = {
-        name: pl.when(known).then(_sum_unless_null(_term(name, pair, design)))
+        name: pl.when(known).then(sum_unless_null(_term(name, pair, design)))
         for name, pair in products.items()
     }
     fewest = pl.min_horizontal(degrees_of_freedom(kind) for kind in kinds)
@@ -182,11 +182,6 @@ def _term(name: str, pair: tuple[str, str], design: SurveyDesign) -> pl.Expr:
     alone = left * product if design.lonely == "adjust" else pl.lit(0.0)
     several = pl.when(units > 1).then(left * units / (units - 1) * spread).otherwise(alone)
     return pl.when(product.is_not_null()).then(several)
-
-
-def _sum_unless_null(value: pl.Expr) -> pl.Expr:
-    """Add up values; null if one of them is unknown."""
-    return pl.when(value.is_not_null().all()).then(value.sum())
 
 
 def _sum(name: str) -> str:

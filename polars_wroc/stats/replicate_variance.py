@@ -13,7 +13,7 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import Replicates
-from polars_wroc.plans.by_keys import aggregate, over
+from polars_wroc.plans.by_keys import aggregate, over, sum_unless_null
 from polars_wroc.plans.checks import require_at_collect
 
 # Aggregates of rows that are linear in their signed weight.
@@ -108,8 +108,7 @@ def replicate_products(
     unknown = pl.any_horizontal(pl.col(columns).is_null()) & (pl.col(CLUSTER) != _FULL)
     sums: dict[str, pl.Expr] = {}
     for name, (one, other) in products.items():
-        terms = factor * pl.col(one) * pl.col(other)
-        sums[name] = pl.when(terms.is_not_null().all()).then(terms.sum())
+        sums[name] = sum_unless_null(factor * pl.col(one) * pl.col(other))
     sums[_REPLICATE] = unknown.sum().cast(pl.Int64)
     table = aggregate(influences, keys, sums)
     shown = pl.format("no estimate in {} of {} replicates", _REPLICATE, pl.lit(len(design.factors)))

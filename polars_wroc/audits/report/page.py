@@ -13,7 +13,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.findings import findings_of, first_sentences
 from polars_wroc.audits.phrases import ADJUSTED, first_few
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.facts import (
@@ -44,7 +44,6 @@ from polars_wroc.audits.report.selection import (
 from polars_wroc.audits.report.steady import steady
 from polars_wroc.audits.report.tables import ABOVE, Table, tables_of
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.terminal import sentences
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.ranking.thinning import AUC_CHANGE
@@ -114,7 +113,7 @@ def render(audit: AuditTables) -> str:
         settings=settings,
         facts=facts(audit),
         verdict=verdict_of(findings, settings),
-        findings=sentences(findings, _FINDINGS),
+        findings=first_sentences(findings, _FINDINGS),
         remarks=remarks_of(audit),
         adjusted=ADJUSTED[settings.adjust],
         decision=decision(settings),
