@@ -67,16 +67,21 @@ class Run:
         }
 
 
-def audited_files(names: Sequence[str]) -> list[AuditedFile]:
-    """Describe the files that were read, without their folders."""
+def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
+    """Describe the files that were read, without their folders.
+
+    Their ``contents`` are read once more, for what only some outputs show.
+    """
     files = sources.each_file(names)
-    return [_described(file) for file in files]
+    return [_described(file, contents=contents) for file in files]
 
 
-def _described(file: str) -> AuditedFile:
+def _described(file: str, *, contents: bool) -> AuditedFile:
     if sources.is_address(file):
         return AuditedFile(without_credentials(file))
     path = Path(file)
+    if not contents:
+        return AuditedFile(path.name)
     rows = None
     if sources.say_rows([file]):
         rows = int(collect(sources.scan([file]).select(pl.len())).item())

@@ -62,7 +62,9 @@ def run_audit(options: argparse.Namespace) -> None:
     audit = sources.functions_of(options)("audit")
     with at_once(sources.known_rows(options)):
         result = audit(by=options.by, **threshold, **compared, **arguments.uncertainty_of(options))
-    run = replace(result.run, command=options.command_line, files=audited_files(options.files))
+    shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
+    files = audited_files(options.files, contents=shown)
+    run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result)
     result = replace(result, run=run, gates=judgement.gates)
     present(judgement, lambda: _show(result, options))
