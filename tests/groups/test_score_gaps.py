@@ -227,6 +227,11 @@ def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
         assert row["auc_gap"].item() is None
         return
     assert row["auc"].item() == 1
+    if reference == "overall_pooled":  # Linearised: perfect separation leaves no variance.
+        assert row["auc_gap"].item() > 0
+        tested = ("auc_gap_se", "auc_gap_low", "auc_gap_high", "auc_gap_p_value")
+        assert row.select(tested).row(0) == (None,) * len(tested)
+        return
     low, high = row["auc_gap_low"].item(), row["auc_gap_high"].item()
     assert low < row["auc_gap"].item() < high
     assert 0 < row["auc_gap_p_value"].item() < 1
