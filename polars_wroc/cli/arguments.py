@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.cli.parser import UsageError
+from polars_wroc.cli.cut_groups import groups_of
+from polars_wroc.cli.usage import UsageError
 from polars_wroc.inputs import values
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 
@@ -25,6 +26,9 @@ _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
 def check_columns(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
+    if options.needs_by and not options.by:
+        msg = f"{options.command} needs at least one --by"
+        raise UsageError(msg)
     given = [name for name in _COLUMNS if getattr(options, name, None)]
     required = [name for name in options.required if name not in given]
     if not options.counts and required:
@@ -49,6 +53,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
         "label": options.label,
         "score": scores_of(options),
         "weight": options.weight,
+        "by": groups_of(options, frame),
         "pos_label": _pos_label(frame, options.label, options.pos_label),
     }
     if getattr(options, "selected", None) is not None:
@@ -68,6 +73,7 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
         "score": scores_of(options) if options.score else None,
         "selected": None if options.selected is None else _selected(frame, options.selected),
         "weight": options.weight,
+        "by": groups_of(options, frame),
     }
 
 
@@ -131,13 +137,24 @@ def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[o
         raise UsageError(msg)
     if kinds or not given:
         return kinds[0] if kinds else "exclude"
-    schema = frame.collect_schema()
-    types = [schema[name] for name in options.by if name in schema]
+    types = group_types(options, frame).values()
     listed = list[object]()
     for text in given:
         read = [values.from_text(text, dtype) for dtype in types]
         listed += [value for value in read if value is not None] or [text]
     return listed
+
+
+def group_types(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, pl.DataType]:
+    """Return the names and types of the groups that there are."""
+    schema = frame.collect_schema()
+    groups = groups_of(options, frame) or []
+    there = [group for group in groups if isinstance(group, pl.Expr) or group in schema]
+    # One by one, since the same column twice is for the functions to refuse.
+    types = dict[str, pl.DataType]()
+    for group in there:
+        types |= frame.select(group).collect_schema()
+    return types
 
 
 def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.gates import judged
 from polars_wroc.audits.impact_gates import read_impact_gate
-from polars_wroc.audits.text_table import limits_in_text, text_table
 from polars_wroc.cli import arguments, sources
-from polars_wroc.cli.parser import UsageError
+from polars_wroc.cli.cut_groups import groups_of
+from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.layouts import impact_in_text
 from polars_wroc.cli.results import check_output, present, show_table
-from polars_wroc.files import outputs
+from polars_wroc.cli.usage import UsageError
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
 from polars_wroc.namespaces.counts import Counts
@@ -23,13 +24,11 @@ from polars_wroc.plans.engine import at_once
 from polars_wroc.plans.spill_guard import MOST_ROWS, budget_is_set
 
 _NAMED = ("threshold", "favourable", "min_share", "intersections", "exact", "adjust")
-# Words of the table that are shorter on a terminal.
-_SHORT = {"share": "small share", "by the estimate": "by estimate"}
 
 
 def run_impact(options: argparse.Namespace) -> None:
     """Print or write impact ratios; raise if a gate fails."""
-    check_output(options, outputs.TABLE_SUFFIXES)
+    check_output(options, suffixes_of("impact"))
     _check(options)
     gates = [read_impact_gate(text) for text in options.fail_if]
     reference = _reference(options)
@@ -37,11 +36,16 @@ def run_impact(options: argparse.Namespace) -> None:
     if options.threshold == "median" and budget_is_set() and rows > MOST_ROWS:
         sources.refuse_spilling(rows, "give a number as --threshold")
     given: dict[str, Any] = {name: getattr(options, name) for name in _NAMED}
-    given |= arguments.uncertainty_of(options) | {"by": options.by, "reference": reference}
+    given |= arguments.uncertainty_of(options) | {"reference": reference}
     with at_once(rows):
         table = collect(_ratios(options, given))
     arguments.check_selected(options, table["n_selected"].sum())
-    present(judged(gates, table), lambda: show_table(table, options, lambda: _in_text(table)))
+    keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
+
+    def show() -> None:
+        show_table("impact", table, options, partial(impact_in_text, table, keys))
+
+    present(judged(gates, table), show)
 
 
 def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
@@ -49,6 +53,7 @@ def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
     if options.counts:
         counts = sources.merged(options)
         given["unknown"] = arguments.unknown_of(options, counts.groups)
+        given["by"] = groups_of(options, counts.groups)
         ratios: pl.LazyFrame = Counts(counts, eager=False).impact_ratios(**given)
         return ratios
     frame = sources.watched(options.files, options.progress)
@@ -57,10 +62,7 @@ def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check that there are attributes, and decisions in one way."""
-    if not options.by:
-        msg = "impact needs at least one --by"
-        raise UsageError(msg)
+    """Check that decisions are given in one way."""
     ways = ("selected", "score", "threshold")
     given = [f"--{name}" for name in ways if getattr(options, name) is not None]
     if options.counts and given != ["--threshold"]:
@@ -81,19 +83,3 @@ def _reference(options: argparse.Namespace) -> str | dict[str, str]:
         )
         raise UsageError(msg)
     return reference
-
-
-def _in_text(table: pl.DataFrame) -> str:
-    keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
-    judgement = pl.coalesce("excluded", "below_four_fifths").replace(_SHORT)
-    shown = table.select(
-        *(pl.col(key).fill_null("(unknown)") for key in keys),
-        "n",
-        pl.col("selection_rate").alias("rate"),
-        pl.col("impact_ratio").alias("ratio"),
-        limits_in_text(table, "impact_ratio_joint_low", "impact_ratio_joint_high").alias(
-            "joint limits"
-        ),
-        judgement.alias("below 4/5"),
-    )
-    return text_table(shown, shutil.get_terminal_size().columns, keys)

@@ -32,7 +32,7 @@ def test_auc_prints_the_summary(capsys: pytest.CaptureFixture[str], expected: pl
     assert main(["auc", str(PATIENTS), *COLUMNS, "--by", "sex"]) == 0
     printed = capsys.readouterr().out
     for auc in expected["auc"]:
-        assert f"{auc:.4f}" in printed
+        assert f"{auc:.3f}" in printed
 
 
 @pytest.mark.parametrize("source", ["parquet", "csv", "ndjson", "arrow", "folder", "glob"])
