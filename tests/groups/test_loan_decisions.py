@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import aedt_audit
 import numpy as np
 import polars as pl
 import pytest
@@ -122,6 +125,31 @@ def test_fairlearn(loans: pl.DataFrame) -> None:
         if len(by) == 1:
             own = own.filter(attribute=by[0])
         assert own["impact_ratio"].min() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("by", [["race"], ["sex"], ["race", "sex"]])
+@pytest.mark.parametrize("threshold", [0.85, "median"])
+def test_aedt_audit(loans: pl.DataFrame, by: list[str], threshold: Any) -> None:
+    """The same numbers of applicants, rates, ratios, exclusions and standard deviations."""
+    if threshold == "median":
+        rates = aedt_audit.scoring_rates(loans.to_pandas(), by=by, score="score")
+    else:
+        decided = loans.with_columns(d=pl.col("score") >= threshold).to_pandas()
+        rates = aedt_audit.selection_rates(decided, by=by, outcome="d")
+    expected = pl.from_pandas(aedt_audit.significance(aedt_audit.four_fifths(rates)))
+    expected = expected.filter(pl.all_horizontal(pl.col(by) != "unknown"))
+    expected = expected.with_columns(segment=pl.concat_str(by, separator=", "))
+    found = wroc.impact_ratios(loans, "score", by=by, threshold=threshold)
+    found = found.filter(attribute=found["attribute"][-1]).drop_nulls("segment")
+    both = found.join(expected, on="segment", suffix="_expected", validate="1:1")
+    assert both.height == found.height == expected.height
+    for own, theirs in (("selection_rate", "rate"), ("impact_ratio", "impact_ratio_expected")):
+        assert both[own].to_list() == pytest.approx(both[theirs].to_list())
+    assert (both["n"] == both["n_expected"]).all()
+    assert both["excluded_expected"].equals(both["excluded"].eq_missing("share"))
+    tested = both.drop_nulls("z")
+    assert tested.height == both["excluded"].is_null().sum() - 1
+    assert tested["z"].to_list() == pytest.approx(tested["z_score"].to_list())
 
 
 def test_standardized_differences(loans: pl.DataFrame) -> None:
