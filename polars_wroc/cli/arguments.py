@@ -18,9 +18,9 @@ from polars_wroc.inputs.replicate_weights import ReplicateWeights
 _UNITS = ("cluster", "strata", "fpc", "lonely")
 _REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
 _DESIGN = (*_UNITS, *_REPLICATES)
-_COLUMNS = ("label", "score", "weight", "pos_label", *_DESIGN)
+_COLUMNS = ("label", "score", "selected", "weight", "pos_label", *_DESIGN)
 # The name of an argument in a message.
-_ARGUMENT = re.compile(r"`(\w+)`")
+_ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
 
 def check_columns(options: argparse.Namespace) -> None:
@@ -39,17 +39,21 @@ def check_columns(options: argparse.Namespace) -> None:
 
 def in_options(message: str, options: argparse.Namespace) -> str:
     """Name arguments in a message as the options that set them."""
-    return _ARGUMENT.sub(lambda found: options.flags.get(found[1], found[0]), message)
+    known = {flag: flag for flag in options.flags.values()} | options.flags
+    return _ARGUMENT.sub(lambda found: known.get(found[1], found[0]), message)
 
 
 def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
-    """Name the columns of labels, scores and weights."""
-    return {
+    """Name the columns of labels, scores, weights and, if given, of recorded decisions."""
+    columns = {
         "label": options.label,
         "score": scores_of(options),
         "weight": options.weight,
         "pos_label": _pos_label(frame, options.label, options.pos_label),
     }
+    if getattr(options, "selected", None) is not None:
+        columns["selected"] = _selected(frame, options.selected)
+    return columns
 
 
 def scores_of(options: argparse.Namespace) -> list[str] | str:
@@ -65,6 +69,13 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
         "selected": None if options.selected is None else _selected(frame, options.selected),
         "weight": options.weight,
     }
+
+
+def check_selected(options: argparse.Namespace, n_selected: object) -> None:
+    """Check that the value that --selected gives, if it does, is that of some rows."""
+    if "=" in (options.selected or "") and not n_selected:
+        msg = f"--selected must name the value of rows; found none with {options.selected}"
+        raise ValueError(msg)
 
 
 def uncertainty_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -149,11 +160,16 @@ def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
             f"for type {schema[name]}"
         )
         raise ValueError(msg)
-    return cs.by_name(name).as_expr() == values.literal(held)
+    return (cs.by_name(name).as_expr() == values.literal(held)).alias(text)
 
 
-def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
+def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
     """Read the text of --pos-label as a value of the label's type."""
+    if label is None:
+        if text is not None:
+            msg = "--pos-label must come with --label; found no --label"
+            raise UsageError(msg)
+        return None
     dtype = frame.collect_schema().get(label)
     if text is None or dtype is None:
         return text

@@ -55,13 +55,15 @@ def run_audit(options: argparse.Namespace) -> None:
         msg = "audit needs at least one --by"
         raise UsageError(msg)
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
-    decides = any(value is not None for value in threshold.values())
+    decides = any(value is not None for value in (*threshold.values(), options.selected))
     gates = [read_gate(text, decides=decides) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
     audit = sources.functions_of(options)("audit")
     with at_once(sources.known_rows(options)):
         result = audit(by=options.by, **threshold, **compared, **arguments.uncertainty_of(options))
+    if options.selected is not None:
+        arguments.check_selected(options, result.segments["n_selected"].sum())
     shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
     files = audited_files(options.files, contents=shown)
     run = replace(result.run, command=options.command_line, files=files)

@@ -17,6 +17,7 @@ from polars_wroc.cli.results import check_output, present, show_table
 from polars_wroc.files import outputs
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
+from polars_wroc.namespaces.counts import Counts
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import at_once
 from polars_wroc.plans.spill_guard import MOST_ROWS, budget_is_set
@@ -35,16 +36,24 @@ def run_impact(options: argparse.Namespace) -> None:
     rows = sources.known_rows(options)
     if options.threshold == "median" and budget_is_set() and rows > MOST_ROWS:
         sources.refuse_spilling(rows, "give a number as --threshold")
-    frame = sources.watched(options.files, options.progress)
     given: dict[str, Any] = {name: getattr(options, name) for name in _NAMED}
-    given |= arguments.decisions_of(options, frame) | arguments.uncertainty_of(options)
-    given |= {"unknown": arguments.unknown_of(options, frame), "reference": reference}
+    given |= arguments.uncertainty_of(options) | {"by": options.by, "reference": reference}
     with at_once(rows):
-        table = collect(impact_ratios(frame, by=options.by, **given))
-    if options.selected is not None and "=" in options.selected and not table["n_selected"].sum():
-        msg = f"--selected must name the value of rows; found none with {options.selected}"
-        raise ValueError(msg)
+        table = collect(_ratios(options, given))
+    arguments.check_selected(options, table["n_selected"].sum())
     present(judged(gates, table), lambda: show_table(table, options, lambda: _in_text(table)))
+
+
+def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
+    """Compare the categories of rows, or of counts by score."""
+    if options.counts:
+        counts = sources.merged(options)
+        given["unknown"] = arguments.unknown_of(options, counts.groups)
+        ratios: pl.LazyFrame = Counts(counts, eager=False).impact_ratios(**given)
+        return ratios
+    frame = sources.watched(options.files, options.progress)
+    given["unknown"] = arguments.unknown_of(options, frame)
+    return impact_ratios(frame, **given, **arguments.decisions_of(options, frame))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -54,7 +63,10 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError(msg)
     ways = ("selected", "score", "threshold")
     given = [f"--{name}" for name in ways if getattr(options, name) is not None]
-    if given not in (["--selected"], ["--score", "--threshold"]):
+    if options.counts and given != ["--threshold"]:
+        msg = "impact needs --threshold with --counts"
+        raise UsageError(msg)
+    if not options.counts and given not in (["--selected"], ["--score", "--threshold"]):
         found = " and ".join(given) or "none of them"
         msg = f"impact needs --selected, or --score and --threshold; found {found}"
         raise UsageError(msg)

@@ -54,8 +54,9 @@ def build_parser(
             # Lines of examples stay whole, to be copied.
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.set_defaults(run=runs[name], counts=False, required=("label", "score"), flags={})
+        command.set_defaults(run=runs[name], counts=False, required=("label", "score"))
         add_options(command)
+        command.set_defaults(flags=shared_options.flags_of(command))
     return parser
 
 
@@ -107,9 +108,10 @@ def _audit(parser: argparse.ArgumentParser) -> None:
     shared_options.add_gates(
         parser,
         "it holds in any segment with enough rows: auc_gap>0.05 (gaps without "
-        "their sign, *_gap_low and *_gap_high with it) or, with a threshold, tpr_gap>0.1, "
-        "demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8 (*_low and *_high of "
-        "fairness metrics hold for all pairs of segments at once)",
+        "their sign, *_gap_low and *_gap_high with it) or, of decisions, tpr_gap>0.1, "
+        "impact_ratio<0.8, impact_ratio_joint_high<0.8 (surely, whichever category has the "
+        "highest rate), demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8 (*_low "
+        "and *_high of fairness metrics hold for all pairs of segments at once)",
     )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, SUFFIXES, prints_json=True)
@@ -140,7 +142,8 @@ def _curve(parser: argparse.ArgumentParser) -> None:
 
 def _counts(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
-    shared_options.add_columns(parser)
+    parser.set_defaults(required=("score",))
+    shared_options.add_columns(parser, " (without it the counts have impact ratios only)")
     shared_options.add_by(parser, "a group column")
     shared_options.add_bins(parser, "count in about N bins of scores instead of by score")
     shared_options.add_output(parser, outputs.TABLE_SUFFIXES, prints_json=True, required=True)
@@ -155,7 +158,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 
 def _impact(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
-    parser.set_defaults(required=())
+    parser.set_defaults(required=(), bins=None)
     decisions = parser.add_argument_group(
         "decisions", "recorded ones, or those of a threshold on a score"
     )
@@ -164,13 +167,9 @@ def _impact(parser: argparse.ArgumentParser) -> None:
         "  polars-wroc impact hires.csv --selected hired --by sex --by race \\\n"
         "    --fail-if 'impact_ratio_joint_high<0.8'"
     )
-    decisions.add_argument(
-        "--selected",
-        metavar="D",
-        help="column of decisions: a Boolean one, or such as decision=hired, the value of those "
-        "who are selected",
-    )
+    shared_options.add_selected(decisions)
     shared_options.add_scores(decisions)
+    shared_options.add_counts_alone(decisions, "--score")
     decisions.add_argument(
         "--threshold",
         type=_number_or_median,
@@ -223,7 +222,6 @@ def _impact(parser: argparse.ArgumentParser) -> None:
     )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, outputs.TABLE_SUFFIXES, prints_json=True)
-    _name_options(parser)
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:
@@ -257,7 +255,6 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     )
     suffixes = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
     shared_options.add_output(parser, suffixes, prints_json=True)
-    _name_options(parser)
 
 
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
@@ -279,16 +276,6 @@ def _number_or_median(text: str) -> float | Literal["median"]:
     except ValueError:
         msg = f"must be a number or median; found {text!r}"
         raise argparse.ArgumentTypeError(msg) from None
-
-
-def _name_options(parser: argparse.ArgumentParser) -> None:
-    """Let error messages name options, not the arguments of functions."""
-    options = {
-        "path" if action.dest == "output" else action.dest: action.option_strings[-1]
-        for action in parser._actions  # noqa: SLF001  (argparse lists them nowhere else)
-        if action.option_strings
-    }
-    parser.set_defaults(flags=options)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:

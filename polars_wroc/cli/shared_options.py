@@ -13,10 +13,32 @@ from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
 
+# Arguments of functions that have other names than the options.
+_ALIASES = {
+    "path": "output",
+    "frame": "files",
+    "frames": "files",
+    "kind": "replicate_kind",
+    "rho": "replicate_rho",
+    "df": "replicate_df",
+}
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Map arguments of functions to the options that set them, which messages then name."""
+    flags = dict[str, str]()
+    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
+        if action.option_strings:
+            flags[action.dest] = action.option_strings[-1]
+        else:
+            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
+    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
+    return {"counts": flags.get("files", "FILE")} | aliases | flags
+
+
+def add_columns(parser: argparse.ArgumentParser, without_label: str = "") -> None:
     """Name the columns of labels, scores and weights."""
-    parser.add_argument("--label", metavar="L", help="column of the labels")
+    parser.add_argument("--label", metavar="L", help=f"column of the labels{without_label}")
     add_scores(parser)
     parser.add_argument("--pos-label", metavar="X", help="positive value of the label")
 
@@ -34,12 +56,17 @@ def add_scores(parser: argparse._ActionsContainer) -> None:
 
 def add_counts(parser: argparse.ArgumentParser) -> None:
     """Read counts in place of rows, or bins of scores."""
+    add_counts_alone(parser, "--label and --score")
+    add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
+
+
+def add_counts_alone(parser: argparse._ActionsContainer, columns: str) -> None:
+    """Read counts in place of rows with ``columns``."""
     parser.add_argument(
         "--counts",
         action="store_true",
-        help="the files are counts, not rows: they are added up and need no --label and --score",
+        help=f"the files are counts, not rows: they are added up and need no {columns}",
     )
-    add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
 
 
 def add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
@@ -51,6 +78,16 @@ def add_by(parser: argparse.ArgumentParser, what: str) -> None:
     """Name the groups."""
     parser.add_argument(
         "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
+    )
+
+
+def add_selected(parser: argparse._ActionsContainer) -> None:
+    """Name the column of recorded decisions."""
+    parser.add_argument(
+        "--selected",
+        metavar="D",
+        help="column of recorded decisions: a Boolean one, or such as decision=hired, the value "
+        "of those who are selected",
     )
 
 
@@ -88,8 +125,9 @@ def add_gates(parser: argparse.ArgumentParser, help_text: str) -> None:
 def add_threshold(parser: argparse.ArgumentParser) -> None:
     """Choose where decisions are measured."""
     group = parser.add_argument_group(
-        "threshold", "where to measure decisions: a threshold, or a rule that chooses it"
+        "decisions", "of a threshold, of a rule that chooses it, or recorded ones"
     )
+    add_selected(group)
     group.add_argument(
         "--threshold", type=float, metavar="T", help="scores of at least T are positive"
     )
