@@ -23,9 +23,10 @@ class Screen:
     rows: int | None = None
     # None shows the most important ones that fit.
     columns: Columns | None = None
-    # How to see all rows and all columns.
+    # How to see all rows, all columns and, of an audit, all findings.
     more_rows: str | None = None
     more_columns: str | None = None
+    more_findings: str | None = None
 
 
 def fitted_table(

@@ -25,7 +25,8 @@ def in_text(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     """Write the verdict, a table of the segments, and the most serious findings."""
     verdict = verdict_of(findings, audit.parameters)
     parts = [textwrap.fill(verdict.text, screen.width), _table(audit, findings, screen)]
-    if listed := first_sentences(findings, _SENTENCES):
+    how = [screen.more_findings] if screen.more_findings else []
+    if listed := first_sentences(findings, _SENTENCES, *how):
         parts.append("\n".join(_item(text, screen.width) for text in listed))
     return "\n\n".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -22,10 +23,7 @@ def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
     if found.is_empty():
         return f"No score is shown to have a higher AUC than another ({many(tested, 'test')})."
     groups = [key for key in keys if key not in ("model_a", "model_b")]
-    names = [
-        f"{_place(row, groups)}{row['model_a']} {row['difference']:+.3f} against {row['model_b']}"
-        for row in found.iter_rows(named=True)
-    ]
+    names = [f"{_place(row, groups)}{_order(row)}" for row in found.iter_rows(named=True)]
     are = "differs" if found.height == 1 else "differ"
     counts = f"{found.height:,} of {many(tested, 'pair')} of AUCs {are}"
     return f"{counts}: {first_few(names, _SEPARATOR)}."
@@ -70,7 +68,8 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
             sentences.append(f"{text}{listed}.")
     if not sentences:
         return "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
-    return f"{' '.join(sentences)} Each by limits of its own."
+    adjusted = " Limits are not adjusted for the number of groups." if keys else ""
+    return f"{' '.join(sentences)}{adjusted}"
 
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
@@ -99,7 +98,15 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     return " ".join(sentences)
 
 
-def _place(row: dict[str, object], keys: Sequence[str], end: str = ": ") -> str:
+def _order(row: dict[str, Any]) -> str:
+    """Name two scores, the one with the higher AUC first."""
+    higher, lower = row["model_a"], row["model_b"]
+    if row["difference"] < 0:
+        higher, lower = lower, higher
+    return f"{higher} is above {lower} by {abs(row['difference']):.3f}"
+
+
+def _place(row: dict[str, Any], keys: Sequence[str], end: str = ": ") -> str:
     """Name a group, as in sex f, race a."""
     names = [MISSING if row[key] is None else str(row[key]) for key in keys]
     return f"{' '.join(names)}{end}" if names else ""
