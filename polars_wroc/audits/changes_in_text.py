@@ -7,7 +7,7 @@ import textwrap
 import polars as pl
 
 from polars_wroc.audits.audit_changes import Changes
-from polars_wroc.audits.fitted_table import Screen, fitted_table
+from polars_wroc.audits.fitted_table import Screen, check_columns, fitted_table
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.text_table import limits_in_text
@@ -21,6 +21,7 @@ _FINDINGS = ("new", "gone", "grown", "shrunk")
 def changes_in_text(changes: Changes, screen: Screen) -> str:
     """Write what changed in a sentence, and in tables what is significant or a finding."""
     table = changes.table
+    check_columns(table, screen)
     significant = is_significant(pl.col("p_adjusted"), changes.level).fill_null(value=False)
     known = table.filter(pl.col("change").is_not_null())
     counts = f"{known.filter(significant).height:,} of {many(known.height, 'change')}"

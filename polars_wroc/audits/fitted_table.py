@@ -38,6 +38,7 @@ def fitted_table(
     columns are asked for: the ``least`` of them, and others that fit. Columns that are asked for
     are those of the ``table``; where they do not fit, they are written in blocks below each other.
     """
+    check_columns(table, screen)
     asked = short if screen.columns is None else _chosen(table, screen.columns, keys)
     shown = asked if screen.rows is None else asked.head(screen.rows)
     if screen.columns is None:
@@ -49,13 +50,19 @@ def fitted_table(
     return "\n".join(["\n\n".join(texts), *_left_out(table, shown.height, screen)])
 
 
-def _chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
-    if columns == "all":
-        return table.select(*keys, pl.exclude(keys))
-    if unknown := [name for name in columns if name not in table.columns]:
+def check_columns(table: pl.DataFrame, screen: Screen) -> None:
+    """Check that a table has the columns that are asked for."""
+    if screen.columns is None or screen.columns == "all":
+        return
+    if unknown := [name for name in screen.columns if name not in table.columns]:
         listed = ", ".join(table.columns)
         msg = f"`columns` must be all, or columns out of {listed}; found {unknown[0]!r}"
         raise ValueError(msg)
+
+
+def _chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
+    if columns == "all":
+        return table.select(*keys, pl.exclude(keys))
     return table.select([*dict.fromkeys([*keys, *columns])])
 
 

@@ -60,7 +60,8 @@ def gaps_in_text(
 
 def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:
     """Write the rates at thresholds."""
-    return _written(table, [*_OF_DECISIONS], screen, _before(table, "threshold"), 4)
+    keys = _before(table, "threshold")
+    return _written(table, [*_OF_DECISIONS], screen, keys, 4, verdicts.of_decisions(table, keys))
 
 
 def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Screen) -> str:

@@ -50,6 +50,16 @@ def of_gaps(
     return first + rest[:1] + rest[1:2].upper() + rest[2:]
 
 
+def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
+    """Say where a rule can choose no threshold."""
+    found = table.filter(pl.col("threshold").is_null())
+    if found.is_empty():
+        return None
+    names = [_place(row, keys, "") for row in found.iter_rows(named=True)]
+    groups = f" in {first_few(names, _SEPARATOR)}" if keys else ""
+    return f"No threshold can be chosen{groups}: a class that the rule needs is missing."
+
+
 def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which scores are too high or too low, and of which the slope is not 1."""
     low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
