@@ -84,7 +84,7 @@ def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Scree
         _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
         "difference",
     ]
-    return f"{first}\n\n{_written(curve, columns, screen, [*keys, 'bin'], 5)}"
+    return f"{first}\n\n{_written(curve, columns, screen, [*keys, 'bin'], 4)}"
 
 
 def impact_in_text(table: pl.DataFrame, keys: Sequence[str], screen: Screen) -> str:

@@ -96,7 +96,8 @@ def run_calibrate(options: argparse.Namespace) -> None:
         table = collect(curve)
         known = table.select((pl.col("observed_rate") > 0).any()).item()
         check_positives(options.pos_label, found=bool(known))
-        show_table("calibration", table, options, str, level=options.level)
+        known = {"facet": next(iter(source.groups), None), "level": options.level}
+        show_table("calibration", table, options, str, **known)
         return
     level = {"level": options.level, "weight_type": options.weight_type}
     slope = source.function("calibration_slope")(**level)

@@ -219,7 +219,7 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
         assert_refused(call, message, folder, capsys)
 
 
-@pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts"], fast=2))
+@pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts", "gaps"], fast=2))
 @pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
 def test_full_disk(
     command: str,

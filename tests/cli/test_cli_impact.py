@@ -344,13 +344,3 @@ def test_the_one_bad_file_of_several_is_named(
     err = capsys.readouterr().err
     assert "--selected must name a column of the frame; found no column 'hired'" in err
     assert err.endswith("in bad.parquet\n")
-
-
-def test_help_has_an_example_that_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
-    for command, example in (
-        ("impact", "--fail-if 'impact_ratio_joint_high<0.8'"),
-        ("diff", "polars-wroc diff march.json april.json --fail-if 'auc_gap_change>0.02'"),
-    ):
-        assert main([command, "--help"]) == 0
-        lines = capsys.readouterr().out.rstrip().splitlines()
-        assert lines[-1].strip() == example
