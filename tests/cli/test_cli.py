@@ -427,4 +427,4 @@ def test_clusters_of_curves_are_for_charts_without_a_band(
     option: str, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["curve", str(PATIENTS), *COLUMNS, option, "age", *more]) == 2
-    assert f"{option} applies to the AUCs in a chart" in capsys.readouterr().err
+    assert f"{option} applies to the AUCs in a ROC chart" in capsys.readouterr().err
