@@ -20,6 +20,21 @@ _UNITS = ("cluster", "strata", "fpc", "lonely")
 _REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
 _DESIGN = (*_UNITS, *_REPLICATES)
 _COLUMNS = ("label", "score", "selected", "weight", "pos_label", *_DESIGN)
+# Commands by the functions whose names are in messages.
+_COMMANDS = {
+    "score_counts": "polars-wroc counts",
+    "merge_counts": "polars-wroc merge",
+    "summary": "auc",
+    "group_gaps": "gaps",
+    "threshold_metrics": "thresholds",
+    "operating_points": "thresholds",
+    "calibration_curve": "calibrate",
+    "calibration_slope": "calibrate",
+    **{f"{kind}_curve": f"curve --kind {kind}" for kind in ("roc", "pr", "det", "gain", "cost")},
+    "decision_curve": "curve --kind decision",
+    "audit": "audit",
+    "auc": "auc",
+}
 # The name of an argument in a message.
 _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
@@ -42,8 +57,8 @@ def check_columns(options: argparse.Namespace) -> None:
 
 
 def in_options(message: str, options: argparse.Namespace) -> str:
-    """Name arguments in a message as the options that set them."""
-    known = {flag: flag for flag in options.flags.values()} | options.flags
+    """Name arguments in a message as the options that set them, and functions as commands."""
+    known = _COMMANDS | {flag: flag for flag in options.flags.values()} | options.flags
     return _ARGUMENT.sub(lambda found: known.get(found[1], found[0]), message)
 
 

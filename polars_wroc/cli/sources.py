@@ -132,6 +132,10 @@ def _without_spilling(
     name: Name, rows: int, options: argparse.Namespace, given: dict[str, Any]
 ) -> Callable[..., Any]:
     """Summarise one range of scores after another; refuse functions other than `summary`."""
+    if name == "compare":
+        refuse_spilling(rows, "compare fewer rows")
+    if name not in ("summary", "audit", "roc_curve"):
+        refuse_spilling(rows, "count the rows with `score_counts` --bins, and pass --counts")
     if name != "summary" or arguments.design_of(options):
         refuse_spilling(rows, "pass --bins (`auc` without a design of a survey needs neither)")
     named = {"frames" if key == "frame" else key: value for key, value in given.items()}

@@ -192,11 +192,11 @@ def test_bins_of_rows_are_asked_for_only_when_given(
         (["merge", "counts1.parquet", "-o", "x.html"], "--output must end in one of .parquet, "),
         (["merge", "counts1.parquet", "-o", "counts1.parquet"], "must not be a file that is read"),
         (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "--bins must be 16 or more"),
-        (["auc", "day1.parquet", "--counts"], "FILE must be a table of `score_counts`"),
+        (["auc", "day1.parquet", "--counts"], "FILE must be a table of polars-wroc counts"),
         (["auc", "counts1.parquet", "--counts", "--by", "no"], "--by must name a column"),
         (
             ["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"],
-            "must be a table of `score_counts`; found no 'score' in ",
+            "must be a table of polars-wroc counts; found no 'score' in ",
         ),
         (["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"], ", in day2.parquet"),
         (["counts", "day1.parquet", "--label", "y", "-o", "x.csv"], "are required: --score"),
@@ -265,7 +265,7 @@ def test_impact_ratios_of_counts_without_a_label(
         ["audit", "--counts", "plain1.csv", "--by", "sex"],
     ):
         assert main(call) == 2
-        assert "--counts must have labels for `" in capsys.readouterr().err
+        assert f"--counts must have labels for {call[0]}; found" in capsys.readouterr().err
     assert main(["merge", "plain1.csv", "counts2.parquet", "-o", "x.csv"]) == 2
     assert "found counts with labels and without" in capsys.readouterr().err
 
