@@ -24,6 +24,7 @@ _ALIASES = {
     "rho": "replicate_rho",
     "df": "replicate_df",
     "bins": "curve_bins",
+    "facet": "by",
 }
 
 

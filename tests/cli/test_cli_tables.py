@@ -341,6 +341,10 @@ def test_what_is_refused(
         ("curve --cost-fn 1 -o x.csv", "--cost-fn applies to --kind cost; found roc"),
         ("curve --kind cost -o x.svg", "--cost-fn or --cost-fp must be given; found neither"),
         ("curve --kind pr --cluster site -o x.svg", "--cluster applies to the AUCs in a ROC chart"),
+        (
+            "curve --kind cost --cost-fn 0.2 --by g --by job -o x.svg",
+            "--by must be the only group column",
+        ),
         ("curve --kind roc", "the following arguments are required: -o/--output"),
         ("calibrate --score w -o x.csv", "--score must be a probability, from 0 to 1; found "),
     ],
