@@ -42,8 +42,10 @@ def run_impact(options: argparse.Namespace) -> None:
     arguments.check_selected(options, table["n_selected"].sum())
     keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
 
+    in_text = partial(impact_in_text, table, keys, of_median=options.threshold == "median")
+
     def show() -> None:
-        show_table("impact", table, options, partial(impact_in_text, table, keys))
+        show_table("impact", table, options, in_text)
 
     present(judged(gates, table), show)
 

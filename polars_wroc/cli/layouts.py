@@ -87,8 +87,13 @@ def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Scree
     return f"{first}\n\n{_written(curve, columns, screen, [*keys, 'bin'], 4)}"
 
 
-def impact_in_text(table: pl.DataFrame, keys: Sequence[str], screen: Screen) -> str:
+def impact_in_text(
+    table: pl.DataFrame, keys: Sequence[str], screen: Screen, *, of_median: bool
+) -> str:
     """Write the impact ratio of each category."""
+    verdict = verdicts.of_impact(table, keys)
+    if of_median:
+        verdict += verdicts.of_median(table)
     named = table.with_columns(pl.col(key).fill_null("(unknown)") for key in keys)
     # Words that are shorter on a terminal.
     words = {"share": "small share", "by the estimate": "by estimate"}
@@ -102,7 +107,7 @@ def impact_in_text(table: pl.DataFrame, keys: Sequence[str], screen: Screen) -> 
         "p_adjusted",
         "shortfall",
     ]
-    return _written(named, columns, screen, keys, 5, verdicts.of_impact(table, keys))
+    return _written(named, columns, screen, keys, 5, verdict)
 
 
 def _written(

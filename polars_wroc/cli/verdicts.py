@@ -9,10 +9,13 @@ import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.charts.labels import NAMES, GapMetric
-from polars_wroc.inputs.names import MISSING
+from polars_wroc.inputs.names import MISSING, MODEL
+from polars_wroc.plans.by_keys import over
 from polars_wroc.stats.multiple_tests import is_significant
 
 _SEPARATOR = "; "
+# A share above the median that needs an explanation, which is ties.
+_FEW_ABOVE_MEDIAN = 0.45
 
 
 def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
@@ -106,6 +109,17 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     if not listed["surely"]:
         sentences.insert(0, "No category is surely below four fifths.")
     return " ".join(sentences)
+
+
+def of_median(table: pl.DataFrame) -> str:
+    """Say that far fewer than half of the rows score above the median, if so."""
+    of_one = table.filter(attribute=table["attribute"][0])
+    models = [MODEL] if MODEL in table.columns else []
+    above = (pl.col("selection_rate") * pl.col("weight")).sum() / pl.col("weight").sum()
+    least = of_one.select(over(above, models)).to_series().min()
+    if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
+        return ""
+    return f" Only {least:.0%} score above the median, since many scores are equal to it."
 
 
 def _order(row: dict[str, Any]) -> str:

@@ -216,6 +216,21 @@ def test_what_audits_of_decisions_refuse(
     assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
 
 
+def test_many_scores_at_the_median_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two of ten rows are above the median, and half of them without ties."""
+    call = ["impact", "rows.csv", "--score", "s", "--threshold", "median", "--by", "g"]
+    for scores, said in (
+        ([1, 2, 2, 2, 2, 2, 3, 3, 1, 2], " Only 20% score above the median,"),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], None),
+    ):
+        pl.DataFrame({"s": scores, "g": list("ab" * 5)}).write_csv("rows.csv")
+        assert main(call) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert said in printed if said else "above the median" not in printed
+    assert main(["impact", "rows.csv", "--score", "s", "--threshold", "5", "--by", "g"]) == 0
+    assert "above the median" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_the_table_fits_the_terminal(
     width: int,
