@@ -43,9 +43,11 @@ def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) ->
     return curves
 
 
-def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, evenly along it."""
-    return thin(table.lazy(), keys, max(most, _FEWEST)).collect()
+def thinned(
+    table: pl.DataFrame, keys: list[str], most: int, position: pl.Expr | None = None
+) -> pl.DataFrame:
+    """Keep at most ``most`` points of each curve, evenly along it; see `thin`."""
+    return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
 
 
 def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
