@@ -124,16 +124,14 @@ def calibration_chart(
     strips = 1 if coloured is None else len(coloured.shown)
     bins = _with_bars(bins, coloured, end)
     first = over(pl.int_range(pl.len()), groups) == 0
-    bins = with_labels(bins, coloured, _labels(bins), first, options, domain=(0.0, end))
+    texts = _labels(bins, alone=coloured is None)
+    bins = with_labels(bins, coloured, texts, first, options, domain=(0.0, end))
     added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
     base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
-    axis = {"grid": True, "tickCount": 5}
+    axis = {"grid": True, "values": [end * fifth / 5 for fifth in range(6)], "format": ".3~g"}
     x = alt.X("mean_score:Q", title="Mean score", axis=axis)
     x = x.scale(domain=[0, end], nice=False)
-    values = [end * fifth / 5 for fifth in range(6)]
-    y = alt.Y(
-        f"{_RATE}:Q", title="Observed rate of positives", axis={"grid": True, "values": values}
-    )
+    y = alt.Y(f"{_RATE}:Q", title="Observed rate of positives", axis=axis)
     y = y.scale(domain=[-_STRIP * strips * end, end], nice=False)
     longest = longest_of(bins, LABEL)
     layers = [
@@ -191,10 +189,11 @@ def _with_bars(bins: pl.DataFrame, color: Channel | None, end: float) -> pl.Data
     )
 
 
-def _labels(bins: pl.DataFrame) -> list[str]:
+def _labels(bins: pl.DataFrame, *, alone: bool) -> list[str]:
     """Write the mean score minus the observed rate of each curve."""
     numbers = (None if value is None else f"{value:+.3f}" for value in bins[_BIAS])
-    return [NOT_DEFINED if text is None else text.replace("-", MINUS) for text in numbers]
+    what = f"{_BIAS_LABEL} " if alone else ""
+    return [NOT_DEFINED if n is None else what + n.replace("-", MINUS) for n in numbers]
 
 
 def _frame(base: Any, end: float) -> list[Any]:

@@ -129,11 +129,12 @@ def decision_chart(
     )
     domain = _domain(points)
     first = over(pl.int_range(pl.len()), groups) == 0
-    points = with_labels(points, coloured, _labels(points), first, options, top=True, domain=domain)
+    texts = _labels(points, alone=coloured is None)
+    points = with_labels(points, coloured, texts, first, options, top=True, domain=domain)
     added = [POINT, _VALUE, _LOW, _HIGH, _OF_ALL, LABEL, LABEL_Y]
     base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
     layers = [
-        *_references(base, None if _is_shared(points, faceted) else coloured),
+        *_references(base, coloured, shared=_is_shared(points, faceted)),
         *_curves(base, coloured, keys, domain, _title(standardized=standardized)),
         *labels_of(
             *(base, coloured, LABEL, LABEL_Y), longest=longest_of(points, LABEL), options=options
@@ -197,10 +198,11 @@ def _domain(points: pl.DataFrame) -> tuple[float, float]:
     return -min(max(low, _LEAST_BELOW * top), _MOST_BELOW * top), _ABOVE * top
 
 
-def _labels(points: pl.DataFrame) -> list[str]:
+def _labels(points: pl.DataFrame, *, alone: bool) -> list[str]:
     """Write of each curve at how many thresholds it is best."""
+    what = " thresholds" if alone else ""
     return [
-        NOT_DEFINED if best is None else f"best at {best:.0f} of {of}"
+        NOT_DEFINED if best is None else f"best at {best:.0f} of {of}{what}"
         for best, of in points.select(_BEST, _OF).iter_rows()
     ]
 
@@ -213,12 +215,15 @@ def _is_shared(points: pl.DataFrame, facet: Channel | None) -> bool:
     return not isinstance(largest, float) or largest < TOLERANCE
 
 
-def _references(base: Any, color: Channel | None) -> list[Any]:
-    """Draw the net benefits of selecting all, in ``color`` where they differ, and none."""
+def _references(base: Any, color: Channel | None, *, shared: bool) -> list[Any]:
+    """Draw the net benefits of selecting all, in ``color`` unless they are equal, and none."""
     import altair as alt  # noqa: PLC0415
 
     # Thinner than the curves, with the dashes of its curve.
-    styled = styles(color, width=1) | ({"color": alt.ColorValue(PALE)} if color is None else {})
+    styled = styles(color, width=1)
+    if color is None or shared:
+        detail = {} if color is None else {"detail": alt.Detail(f"{color.column}:N")}
+        styled = styles(None, width=1) | {"color": alt.ColorValue(PALE), **detail}
     none = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(alt.YDatum(0))
     of_all = base.mark_line(clip=True, aria=False).encode(
         alt.X("threshold:Q"), alt.Y(f"{_OF_ALL}:Q"), order=f"{POINT}:Q", **styled

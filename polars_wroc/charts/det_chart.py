@@ -140,7 +140,9 @@ def det_chart(
     coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
     points = in_drawn_order(points, coloured, faceted)
     points = with_labels(
-        points, coloured, _labels(points), is_origin(), options, top=True, domain=domain
+        *(points, coloured, _labels(points, alone=coloured is None), is_origin(), options),
+        top=True,
+        domain=domain,
     )
     band = [name for name in BAND_COLUMNS if name in points.columns]
     points = _bent(points, domain, band)
@@ -195,12 +197,13 @@ def _domain(table: pl.DataFrame) -> tuple[float, float]:
     return normal_quantile(least), normal_quantile(_MOST)
 
 
-def _labels(points: pl.DataFrame) -> list[str]:
+def _labels(points: pl.DataFrame, *, alone: bool) -> list[str]:
     """Write the equal error rate of each curve, or why there is no curve."""
+    what = f"{_EQUAL_LABEL} " if alone else ""
     return [
         f"{ONE_CLASS if rows else NO_ROWS}: no curve"
         if rate is None
-        else f"\N{BLACK CIRCLE} {100 * rate:.1f}%"
+        else f"\N{BLACK CIRCLE} {what}{100 * rate:.1f}%"
         for rate, rows in points.select(_EQUAL, pl.sum_horizontal(CELLS)).iter_rows()
     ]
 

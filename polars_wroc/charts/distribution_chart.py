@@ -13,33 +13,38 @@ from polars_wroc.charts.channels import (
     channels_of_curves,
     in_drawn_order,
     read_groups,
-    slot_of,
     tooltip_of,
 )
 from polars_wroc.charts.curve_layers import POINT, arrange, styles
+from polars_wroc.charts.histograms import (
+    CLASS,
+    CLASS_NAME,
+    COLUMNS,
+    FILLED,
+    MEAN,
+    MIDDLE,
+    STEP_X,
+    STEP_Y,
+    ends_of,
+    have_classes,
+    have_one_width,
+    have_own_ends,
+    steps_of,
+    with_class_names,
+    with_heights,
+    with_means,
+)
 from polars_wroc.charts.interval_layers import check_rows
 from polars_wroc.charts.options import Options, Sort, sentences
 from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.style import INK, MAX_ROWS, PALE, PANEL, haloed
+from polars_wroc.charts.style import INK, PALE, PANEL, haloed
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.by_keys import over
-from polars_wroc.ranking.curve import ratio
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
-_COLUMNS = (
-    *("positive", "bin", "bin_low", "bin_high", "n", "weight"),
-    *("share", "density", "cumulative"),
-)
-# Columns that are added to the drawn rows: the place of a step, the middle of its bin, the class,
-# the mean score of a curve, and the name of a class in a panel.
-_X, _Y, _MIDDLE, _CLASS, _MEAN, _NAME = "__x", "__y", "__middle", "__class", "__mean", "__name"
-_FILLED = "__filled"
 # How far the axis goes beyond the highest bin, with room for the names of the classes.
 _ROOM = 1.18
-# Relative difference of widths that are equal but for rounding.
-_SAME_WIDTH = 1e-9
 # Pixels from the edges of a panel to the names of the classes.
 _EDGE = 6
 
@@ -108,25 +113,25 @@ def distribution_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    table, keys = read_groups("distributions", distributions, _COLUMNS)
+    table, keys = read_groups("distributions", distributions, COLUMNS)
     check_rows("distributions", table)
     groups = list(keys.values())
     if threshold is not None:
-        low, high = _ends(table)
+        low, high = ends_of(table)
         arguments.number("threshold", threshold, low=low, high=high)
-    bins = _with_means(table, groups)
-    ranked = Ranked(pl.col(_MEAN), "mean score")
+    bins = with_means(table, groups)
+    ranked = Ranked(pl.col(MEAN), "mean score")
     coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)
     bins = in_drawn_order(bins, coloured, faceted)
-    value = "share" if _have_one_width(bins, faceted) else "density"
-    bins = _with_names(_with_heights(bins, value), coloured, faceted)
-    steps = _steps(bins, [*groups, "positive"], coloured)
-    own = _has_own_ends(bins, faceted)
+    value = "share" if have_one_width(bins, faceted) else "density"
+    bins = with_class_names(with_heights(bins, value), coloured, faceted)
+    steps = steps_of(bins, [*groups, "positive"], coloured)
+    own = have_own_ends(bins, faceted)
     base = alt.Chart(
-        steps.select(*groups, *_COLUMNS, POINT, _X, _Y, _FILLED, _MIDDLE, _CLASS, _NAME)
+        steps.select(*groups, *COLUMNS, POINT, STEP_X, STEP_Y, FILLED, MIDDLE, CLASS, CLASS_NAME)
     )
-    x = alt.X(f"{_X}:Q", title="Score").axis(grid=True)
-    x = x.scale(zero=False, nice=False) if own else x.scale(domain=_ends(bins), nice=False)
+    x = alt.X(f"{STEP_X}:Q", title="Score").axis(grid=True)
+    x = x.scale(zero=False, nice=False) if own else x.scale(domain=ends_of(bins), nice=False)
     layers = [
         *_histograms(base, coloured, keys, x, _vertical(bins, value)),
         *([] if threshold is None else [_line_at(base, threshold)]),
@@ -138,7 +143,7 @@ def distribution_chart(
         if threshold is None
         else f"Vertical line: threshold {threshold:g}, from which on rows are selected",
     )
-    classes = ", of positives upwards and of negatives downwards" if _has_classes(bins) else ""
+    classes = ", of positives upwards and of negatives downwards" if have_classes(bins) else ""
     chart = arrange(
         *(layers, faceted, columns),
         description=f"Histograms of the scores{classes}",
@@ -149,100 +154,15 @@ def distribution_chart(
     return chart.resolve_scale(x="independent") if own else chart
 
 
-def _ends(bins: pl.DataFrame) -> list[float]:
-    """Lower end of the first bin and upper end of the last."""
-    low, high = bins["bin_low"].min(), bins["bin_high"].max()
-    return [low, high] if isinstance(low, float) and isinstance(high, float) else [0.0, 1.0]
-
-
-def _has_own_ends(bins: pl.DataFrame, facet: Channel | None) -> bool:
-    """Whether the panels have bins of different scores, as those of different models."""
-    if facet is None:
-        return False
-    panels = bins.partition_by(facet.column)
-    return any(_ends(panel) != _ends(panels[0]) for panel in panels)
-
-
-def _have_one_width(bins: pl.DataFrame, facet: Channel | None) -> bool:
-    """Whether all bins of each panel have the same width, but for rounding."""
-    width = pl.col("bin_high") - pl.col("bin_low")
-    panel = [] if facet is None else [facet.column]
-    differ = over(width.max() - width.min() > _SAME_WIDTH * width.max(), panel)
-    return not bins.select(differ.any()).item()
-
-
-def _has_classes(bins: pl.DataFrame) -> bool:
-    return bool(bins["positive"].is_not_null().any())
-
-
-def _with_means(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add the middle of each bin, its class in words, and the mean score of each group."""
-    middle, weight = (pl.col("bin_low") + pl.col("bin_high")) / 2, pl.col("weight")
-    mean = ratio(over((weight * middle).sum(), keys), over(weight.sum(), keys))
-    name = pl.when("positive").then(pl.lit("positive")).otherwise(pl.lit("negative"))
-    return table.with_columns(
-        pl.when(pl.col("positive").is_null()).then(pl.lit("all")).otherwise(name).alias(_CLASS),
-        middle.alias(_MIDDLE),
-        mean.alias(_MEAN),
-    )
-
-
-def _with_heights(bins: pl.DataFrame, value: str) -> pl.DataFrame:
-    """Add the height of each bin, below 0 for negatives."""
-    below = ~pl.col("positive").fill_null(value=True)
-    return bins.with_columns(pl.when(below).then(-pl.col(value)).otherwise(value).alias(_Y))
-
-
-def _with_names(bins: pl.DataFrame, color: Channel | None, facet: Channel | None) -> pl.DataFrame:
-    """Add the name of each class, once in each panel, with its rows if they are one curve."""
-    classes = ["positive", *([] if facet is None else [facet.column])]
-    name = pl.when("positive").then(pl.lit("positives")).otherwise(pl.lit("negatives"))
-    rows = bins.select(pl.col("n").sum().over(classes)).to_series()
-    counts = pl.lit(pl.Series([f" (n = {n:,})" for n in rows]) if color is None else "")
-    there = pl.col(_Y).is_not_null().any().over(classes)
-    text = pl.when(there).then(pl.format("{}{}", name, counts)).otherwise(pl.format("no {}", name))
-    once = pl.col("positive").is_not_null() & (pl.int_range(pl.len()).over(classes) == 0)
-    return bins.with_columns(pl.when(once).then(text).alias(_NAME))
-
-
-def _steps(bins: pl.DataFrame, curve: list[str], color: Channel | None) -> pl.DataFrame:
-    """Return the corners of each histogram, which begins and ends at 0."""
-    row, part = "__row", "__part"
-    numbered = bins.with_row_index(row)
-    at = pl.int_range(pl.len()).over(curve)
-    ends = [*_COLUMNS[1:], _NAME]
-    foot = [
-        (pl.col(_Y) * 0).alias(_Y),
-        *(pl.lit(None, bins[name].dtype).alias(name) for name in ends),
-    ]
-    parts = (
-        numbered.filter(at == 0).with_columns(*foot, pl.col("bin_low").alias(_X)),
-        numbered.with_columns(pl.col("bin_low").alias(_X)),
-        numbered.filter(at == pl.len().over(curve) - 1).with_columns(
-            *foot, pl.col("bin_high").alias(_X)
-        ),
-    )
-    placed = (table.with_columns(pl.lit(number).alias(part)) for number, table in enumerate(parts))
-    steps = pl.concat(placed).sort(row, part).drop(row, part)
-    if steps.height > MAX_ROWS:
-        msg = (
-            f"`distributions` must have at most {MAX_ROWS:,} rows, with two for the ends of each "
-            f"histogram, to be drawn; found {steps.height:,}"
-        )
-        raise ValueError(msg)
-    filled = pl.when(slot_of(color).is_not_null()).then(_Y).alias(_FILLED)
-    return steps.with_columns(filled, pl.int_range(pl.len()).alias(POINT))
-
-
 def _vertical(bins: pl.DataFrame, value: str) -> Any:
     """Axis of the heights, which are positive in both directions."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    known = [float(height) for height in bins[_Y].drop_nulls()] or [1.0]
+    known = [float(height) for height in bins[STEP_Y].drop_nulls()] or [1.0]
     low, high = _ROOM * min(0.0, *known), _ROOM * max(0.0, *known)
-    of = "each class" if _has_classes(bins) else "all rows"
+    of = "each class" if have_classes(bins) else "all rows"
     number = "~%" if value == "share" else "~g"
-    y = alt.Y(f"{_Y}:Q", title=f"{value.capitalize()} of {of}", stack=None)
+    y = alt.Y(f"{STEP_Y}:Q", title=f"{value.capitalize()} of {of}", stack=None)
     y = y.axis(grid=True, labelExpr=f"format(abs(datum.value), '{number}')")
     return y.scale(domain=[low, high], nice=False)
 
@@ -254,21 +174,21 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
     styled = styles(color)
     shown = [
         *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
-        alt.Tooltip(f"{_CLASS}:N", title="class"),
+        alt.Tooltip(f"{CLASS}:N", title="class"),
         *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("bin_low", "bin_high")),
         *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("n", "weight")),
         *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("share", "density", "cumulative")),
     ]
     area = base.mark_area(
         interpolate="step-after", opacity=0.3 if color is None else 0.12, aria=False
-    ).encode(x, alt.Y(f"{_FILLED}:Q", stack=None), color=styled["color"], detail=f"{_CLASS}:N")
+    ).encode(x, alt.Y(f"{FILLED}:Q", stack=None), color=styled["color"], detail=f"{CLASS}:N")
     line = base.mark_line(interpolate="step-after").encode(
-        x, y, order=f"{POINT}:Q", detail=f"{_CLASS}:N", **styled
+        x, y, order=f"{POINT}:Q", detail=f"{CLASS}:N", **styled
     )
     hover = (
         base.transform_filter("isValid(datum.n)")
         .mark_point(opacity=0, size=60, aria=False)
-        .encode(alt.X(f"{_MIDDLE}:Q"), y, tooltip=shown)
+        .encode(alt.X(f"{MIDDLE}:Q"), y, tooltip=shown)
     )
     zero = base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0))
     return [area, zero, line, hover]
@@ -293,11 +213,11 @@ def _names(base: Any, options: Options) -> list[Any]:
             ("negative", right, bottom, "right", "bottom"),
         )
         for layer in haloed(
-            base.transform_filter(f"isValid(datum.{_NAME}) && datum.{_CLASS} === '{name}'"),
+            base.transform_filter(f"isValid(datum.{CLASS_NAME}) && datum.{CLASS} === '{name}'"),
             {
                 "x": alt.XValue(x),  # type: ignore[no-untyped-call]
                 "y": alt.YValue(y),  # type: ignore[no-untyped-call]
-                "text": alt.Text(f"{_NAME}:N"),
+                "text": alt.Text(f"{CLASS_NAME}:N"),
             },
             align=align,
             baseline=baseline,

@@ -169,7 +169,7 @@ def gain_chart(
     # Below the line of a random order, or else above the curves.
     lines = 1 if coloured is None else len(coloured.shown)
     points = with_labels(
-        *(points, coloured, _labels(points, kind), is_origin(), options),
+        *(points, coloured, _labels(points, kind, alone=coloured is None), is_origin(), options),
         top=is_lift and room_for_labels(lines, options) * highest > 1,
         domain=(0.0, highest),
     )
@@ -226,20 +226,25 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     return points, drawn_of(points, table)
 
 
-def _labels(points: pl.DataFrame, kind: Kind) -> list[str]:
+def _labels(points: pl.DataFrame, kind: Kind, *, alone: bool) -> list[str]:
     """Write the number of each curve, or why there is no curve."""
-    numbers = points.select(_RATIO, _TOP, pl.sum_horizontal(CELLS)).iter_rows()
-    return [_label(*row, kind=kind) for row in numbers]
+    number = pl.col(_KINDS[kind].number)
+    numbers = points.select(number, pl.col("auc"), pl.sum_horizontal(CELLS)).iter_rows()
+    return [
+        f"{ONE_CLASS if rows else NO_ROWS}: no curve"
+        if value is None or auc is None
+        else _label(value, kind, alone=alone)
+        for value, auc, rows in numbers
+    ]
 
 
-def _label(ratio: float | None, gain: float | None, rows: float, *, kind: Kind) -> str:
-    if ratio is None or gain is None:
-        return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
+def _label(value: float, kind: Kind, *, alone: bool) -> str:
     if kind == "cap":
-        return f"accuracy ratio {ratio:.3f}"
+        return f"accuracy ratio {value:.3f}"
+    top = f"in the top {100 * _DECILE:g}%"
     if kind == "lift":
-        return f"{gain / _DECILE:.2f} in the top {100 * _DECILE:g}%"
-    return f"{100 * gain:.1f}% in the top {100 * _DECILE:g}%"
+        return f"{'lift ' if alone else ''}{value / _DECILE:.2f} {top}"
+    return f"{100 * value:.1f}%{' of the positives' if alone else ''} {top}"
 
 
 def _bent(points: pl.DataFrame) -> pl.DataFrame:

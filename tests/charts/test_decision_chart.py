@@ -77,7 +77,10 @@ def of_all(chart: Any) -> dict[str, Any]:
 def test_line_of_selecting_all_is_grey_where_curves_share_it() -> None:
     data = scored(200, groups=2).with_columns(t=pl.col("s") / 2)
     models = wroc.decision_curve(data, "y", ["s", "t"])
-    assert "value" in of_all(wroc.decision_chart(models))["color"]
+    shared = of_all(wroc.decision_chart(models))
+    assert "value" in shared["color"]
+    # Still a line for each curve, that no line joins with the next.
+    assert shared["detail"]["field"] == "__group1"
     both = wroc.decision_curve(data, "y", ["s", "t"], by="g")
     assert "value" in of_all(wroc.decision_chart(both, facet="g"))["color"]
     assert of_all(wroc.decision_chart(both, facet="model"))["color"]["field"] == "__group1"

@@ -92,7 +92,7 @@ def test_every_tick_has_a_label_in_percent(tmp_path: Path) -> None:
     chart = wroc.det_chart(wroc.det_curve(scored(200), "y", "s"))
     texts = shown_texts(chart, tmp_path)
     assert texts.count("20%") == texts.count("50%") == texts.count("80%") == 2
-    assert texts.count("0.1%") == texts.count("1%") == texts.count("5%") == 2
+    assert texts.count("1%") == texts.count("5%") == texts.count("95%") == 2
 
 
 def test_band_is_that_of_the_true_positive_rate() -> None:

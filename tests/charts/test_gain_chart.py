@@ -60,7 +60,10 @@ def test_labels_are_gain_and_lift_of_the_top_decile(digits: int) -> None:
     data = scored(150).with_columns(pl.col("s").round(digits))
     curve = wroc.gain_curve(data, "y", "s", weight="w")
     gain = np.interp(0.1, *gains(data))
-    for kind, text in (("gain", f"{100 * gain:.1f}%"), ("lift", f"{10 * gain:.2f}")):
+    for kind, text in (
+        ("gain", f"{100 * gain:.1f}% of the positives"),
+        ("lift", f"lift {10 * gain:.2f}"),
+    ):
         points = points_of(wroc.gain_chart(curve, kind=kind))  # type: ignore[arg-type]
         assert points["__label"].drop_nulls().to_list() == [f"{text} in the top 10%"]
 
