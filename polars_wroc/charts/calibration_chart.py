@@ -17,7 +17,7 @@ from polars_wroc.charts.channels import (
     slot_of,
     tooltip_of,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, styles
+from polars_wroc.charts.curve_layers import POINT, arrange, numbered, styles
 from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
 from polars_wroc.charts.labels import MINUS, interval_name
 from polars_wroc.charts.line_labels import labels_of, longest_of
@@ -119,7 +119,8 @@ def calibration_chart(
     bins = _with_numbers(table, groups)
     ranked = Ranked(pl.col(_BIAS), _BIAS_LABEL)
     coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)
-    bins = in_drawn_order(bins, coloured, faceted).with_columns(pl.int_range(pl.len()).alias(POINT))
+    weighted = bool((bins["n"] != bins["weight"]).any())
+    bins = numbered(in_drawn_order(bins, coloured, faceted), "weight")
     end = _end(bins)
     strips = 1 if coloured is None else len(coloured.shown)
     bins = _with_bars(bins, coloured, end)
@@ -141,7 +142,6 @@ def calibration_chart(
         *labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options),
     ]
     highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
-    weighted = bool((bins["n"] != bins["weight"]).any())
     note = sentences(
         coloured and coloured.note,
         f"Vertical lines: {interval_name(level)}",

@@ -149,10 +149,10 @@ def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     ]
 
 
-def numbered(points: pl.DataFrame) -> pl.DataFrame:
-    """Number the points, and replace infinity by null, since JSON has no infinity."""
+def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
+    """Number the points, and replace infinity by null in a column, since JSON has no infinity."""
     return points.with_columns(
-        pl.when(pl.col("threshold").is_finite()).then("threshold"),
+        pl.when(pl.col(infinite).is_finite()).then(infinite),
         pl.int_range(pl.len()).alias(POINT),
     )
 

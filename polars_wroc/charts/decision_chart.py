@@ -16,7 +16,7 @@ from polars_wroc.charts.channels import (
     slot_of,
     tooltip_of,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, styles
+from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, numbered, styles
 from polars_wroc.charts.interval_layers import NOT_DEFINED
 from polars_wroc.charts.labels import interval_name
 from polars_wroc.charts.line_labels import labels_of, longest_of
@@ -121,8 +121,7 @@ def decision_chart(
     points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
     ranked = Ranked(pl.col(_BEST), "the number in the labels")
     coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
-    points = in_drawn_order(points, coloured, faceted)
-    points = points.with_columns(pl.int_range(pl.len()).alias(POINT))
+    points = numbered(in_drawn_order(points, coloured, faceted))
     # Grey curves have neither an interval nor a line of their own for selecting all.
     points = points.with_columns(
         pl.when(slot_of(coloured).is_not_null()).then(pl.col(_LOW, _HIGH, _OF_ALL))
@@ -135,7 +134,7 @@ def decision_chart(
     base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
     layers = [
         *_references(base, coloured, shared=_is_shared(points, faceted)),
-        *_curves(base, coloured, keys, domain, _title(standardized=standardized)),
+        *_curves(base, coloured, keys, _end(points), domain, _title(standardized=standardized)),
         *labels_of(
             *(base, coloured, LABEL, LABEL_Y), longest=longest_of(points, LABEL), options=options
         ),
@@ -189,6 +188,12 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     return points, drawn_of(points, table)
 
 
+def _end(points: pl.DataFrame) -> float:
+    """Return the highest threshold; explicit, since Vega warns about curves without values."""
+    highest = points["threshold"].max()
+    return highest if isinstance(highest, float) and highest > 0 else 1.0
+
+
 def _domain(points: pl.DataFrame) -> tuple[float, float]:
     """Ends of the axis of net benefits: all that are worth more than those a little below 0."""
     least = points[_VALUE].min()
@@ -232,13 +237,18 @@ def _references(base: Any, color: Channel | None, *, shared: bool) -> list[Any]:
 
 
 def _curves(
-    base: Any, color: Channel | None, keys: Keys, domain: tuple[float, float], title: str
+    base: Any,
+    color: Channel | None,
+    keys: Keys,
+    end: float,
+    domain: tuple[float, float],
+    title: str,
 ) -> list[Any]:
     """Draw the curves, their intervals, and invisible points that catch the pointer."""
     import altair as alt  # noqa: PLC0415
 
     x = alt.X("threshold:Q", title="Threshold probability").axis(grid=True, format="%")
-    x = x.scale(zero=True, nice=False)
+    x = x.scale(domain=[0, end], nice=False)
     y = alt.Y(f"{_VALUE}:Q", title=title).axis(grid=True).scale(domain=domain, nice=False)
     shown = [
         *(tooltip_of(Channel(column, name)) for name, column in keys.items()),

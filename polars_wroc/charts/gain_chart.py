@@ -257,7 +257,7 @@ def _bent(points: pl.DataFrame) -> pl.DataFrame:
 def _with_perfect(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
     """Add the lift of a perfect score, which selects positives only until none is left."""
     rates = (1 / pl.col(name) for name in ("prevalence", "selection_rate"))
-    known = slot_of(color).is_not_null() & pl.col("prevalence").is_not_null()
+    known = slot_of(color).is_not_null() & (pl.col("prevalence") > 0)
     return points.with_columns(pl.when(known).then(pl.min_horizontal(*rates)).alias(_PERFECT))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from polars_wroc.charts.channels import Channel, slot_of
-from polars_wroc.charts.curve_layers import POINT
+from polars_wroc.charts.curve_layers import numbered
 from polars_wroc.charts.style import MAX_ROWS
 from polars_wroc.plans.by_keys import over
 from polars_wroc.ranking.curve import ratio
@@ -84,7 +84,7 @@ def with_class_names(
 def steps_of(bins: pl.DataFrame, curve: list[str], color: Channel | None) -> pl.DataFrame:
     """Return the corners of each histogram, which begins and ends at 0."""
     row, part = "__row", "__part"
-    numbered = bins.with_row_index(row)
+    rows = bins.with_row_index(row)
     at = pl.int_range(pl.len()).over(curve)
     ends = [*COLUMNS[1:], CLASS_NAME]
     foot = [
@@ -92,9 +92,9 @@ def steps_of(bins: pl.DataFrame, curve: list[str], color: Channel | None) -> pl.
         *(pl.lit(None, bins[name].dtype).alias(name) for name in ends),
     ]
     parts = (
-        numbered.filter(at == 0).with_columns(*foot, pl.col("bin_low").alias(STEP_X)),
-        numbered.with_columns(pl.col("bin_low").alias(STEP_X)),
-        numbered.filter(at == pl.len().over(curve) - 1).with_columns(
+        rows.filter(at == 0).with_columns(*foot, pl.col("bin_low").alias(STEP_X)),
+        rows.with_columns(pl.col("bin_low").alias(STEP_X)),
+        rows.filter(at == pl.len().over(curve) - 1).with_columns(
             *foot, pl.col("bin_high").alias(STEP_X)
         ),
     )
@@ -107,4 +107,4 @@ def steps_of(bins: pl.DataFrame, curve: list[str], color: Channel | None) -> pl.
         )
         raise ValueError(msg)
     filled = pl.when(slot_of(color).is_not_null()).then(STEP_Y).alias(FILLED)
-    return steps.with_columns(filled, pl.int_range(pl.len()).alias(POINT))
+    return numbered(steps.with_columns(filled), "weight")
