@@ -129,7 +129,12 @@ def calibration_chart(
     bins = with_labels(bins, coloured, texts, first, options, domain=(0.0, end))
     added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
     base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
-    axis = {"grid": True, "values": [end * fifth / 5 for fifth in range(6)], "format": ".3~g"}
+    axis = {
+        "grid": True,
+        "values": [end * fifth / 5 for fifth in range(6)],
+        "format": ".3~g",
+        "tickCount": 6,
+    }
     x = alt.X("mean_score:Q", title="Mean score", axis=axis)
     x = x.scale(domain=[0, end], nice=False)
     y = alt.Y(f"{_RATE}:Q", title="Observed rate of positives", axis=axis)
@@ -191,7 +196,7 @@ def _with_bars(bins: pl.DataFrame, color: Channel | None, end: float) -> pl.Data
 
 def _labels(bins: pl.DataFrame, *, alone: bool) -> list[str]:
     """Write the mean score minus the observed rate of each curve."""
-    numbers = (None if value is None else f"{value:+.3f}" for value in bins[_BIAS])
+    numbers = (None if value is None else f"{round(value, 3) + 0.0:+.3f}" for value in bins[_BIAS])
     what = f"{_BIAS_LABEL} " if alone else ""
     return [NOT_DEFINED if n is None else what + n.replace("-", MINUS) for n in numbers]
 

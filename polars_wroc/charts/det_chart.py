@@ -110,7 +110,8 @@ def det_chart(
     Notes
     -----
     Between two points rows are selected at random, which is a straight line on a ROC curve and
-    bent here [1]_. Labels, and the points on the curves, are `equal_error_rate`.
+    bent here [1]_. Labels, and the points on the curves, are `equal_error_rate`,
+    for a table made with ``max_points`` that of its points.
 
     References
     ----------

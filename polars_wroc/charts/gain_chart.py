@@ -47,7 +47,8 @@ _RATIO, _TOP, _PERFECT = "__accuracy_ratio", "__in_top", "__perfect_lift"
 _RATES = ("selection_rate", "tpr", "lift", "prevalence")
 # The share of the rows whose gain is written, the top decile.
 _DECILE = 0.1
-_DECILE_NAME = "the tenth of the rows with the highest scores"
+_DECILE_NAME = f"the top {100 * _DECILE:g}%"
+_ROWS_OF_DECILE = f"{100 * _DECILE:g}% of the rows with the highest scores"
 # Longer pieces, as a part of the axis, are bent in charts of lift.
 _LONG = 0.01
 # Lifts of smaller parts of the rows do not stretch the axis, which ends above the highest.
@@ -63,19 +64,23 @@ class _Drawn:
     title: str
     number: str
     label: str
+    caption: str | None
     description: str
 
 
 _KINDS: dict[Kind, _Drawn] = {
     "gain": _Drawn(
-        *("tpr", "Share of the positives", _TOP, f"share of the positives in {_DECILE_NAME}"),
+        *("tpr", "Share of the positives", _TOP, f"gain in {_DECILE_NAME}"),
+        f"Labels: share of the positives in the {_ROWS_OF_DECILE}",
         "Cumulative gains: share of the positives against share of all rows",
     ),
     "lift": _Drawn(
-        *("lift", "Lift", _TOP, f"lift of {_DECILE_NAME}"), "Lift against share of all rows"
+        *("lift", "Lift", _TOP, f"lift in {_DECILE_NAME}"),
+        f"Labels: lift of the {_ROWS_OF_DECILE}",
+        "Lift against share of all rows",
     ),
     "cap": _Drawn(
-        *("tpr", "Share of the positives", _RATIO, "accuracy ratio"),
+        *("tpr", "Share of the positives", _RATIO, "accuracy ratio", None),
         "Cumulative accuracy profiles: share of the positives against share of all rows",
     ),
 }
@@ -128,7 +133,9 @@ def gain_chart(
         Shares are of weight. Labels of gains and lift are those of the tenth of the rows with the
         highest scores. Thin lines are perfect scores, which put all positives first; dashes are a
         random order. At most 5,000 rows: a larger table is thinned evenly along each curve,
-        and a line under the chart says so. The label of a curve with one class only says so.
+        and a line under the chart says so. The label of a curve with one class only says so. Of a
+        table made with ``max_points`` the accuracy ratio is that of the whole curve, the other
+        numbers are those of its points.
 
     Raises
     ------
@@ -194,7 +201,7 @@ def gain_chart(
     note = sentences(
         coloured and coloured.note,
         "Dashes: random order. Thin: perfect score",
-        None if kind == "cap" else f"Labels: {drawn.label}",
+        drawn.caption,
         thinning,
     )
     return arrange(
@@ -241,7 +248,7 @@ def _labels(points: pl.DataFrame, kind: Kind, *, alone: bool) -> list[str]:
 def _label(value: float, kind: Kind, *, alone: bool) -> str:
     if kind == "cap":
         return f"accuracy ratio {value:.3f}"
-    top = f"in the top {100 * _DECILE:g}%"
+    top = f"in {_DECILE_NAME}"
     if kind == "lift":
         return f"{'lift ' if alone else ''}{value / _DECILE:.2f} {top}"
     return f"{100 * value:.1f}%{' of the positives' if alone else ''} {top}"
