@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_wroc.charts.channels import UNSEEN
+from polars_wroc.charts.drawable import UNSEEN
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.inputs.names import AUDIT_KEYS, OVERALL, ROC_COLUMNS

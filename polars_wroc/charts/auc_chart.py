@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,7 +14,6 @@ from polars_wroc.charts.interval_layers import (
     LINE,
     PADDING,
     ROW,
-    WIDTH,
     Estimate,
     are_of_audit,
     as_panel,
@@ -29,6 +29,8 @@ from polars_wroc.charts.interval_layers import (
     with_level,
     with_texts,
 )
+from polars_wroc.charts.options import Options, Sort
+from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.style import GREY
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import MODEL, OVERALL
@@ -48,6 +50,11 @@ def auc_chart(
     facet: str | None = None,
     overall: float | None = None,
     level: float | None = None,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw the AUC of each segment with its confidence interval, and the overall AUC.
 
@@ -56,7 +63,8 @@ def auc_chart(
     summary
         The table of `summary`, or the ``segments`` of an audit; a LazyFrame is collected.
     color
-        Column whose values get a colour and a shape each; at most five values. None takes
+        Column whose values get a colour and a shape each; of more than five, the two with the
+        highest and the two with the lowest mean AUC do, and the others are grey. None takes
         ``model`` if there is one.
     facet
         Column whose values get a panel each; the other group columns define the segments.
@@ -65,6 +73,16 @@ def auc_chart(
         The overall AUC, drawn as a dashed line; an audit includes it.
     level
         Confidence level of the intervals, for the axis title only: the table does not contain it.
+    sort
+        Order of the segments of a panel: ``"rows"`` of the table, ``"name"``, or ``"value"``: AUC,
+        the highest first, the mean of all
+        colours.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are grey.
+    width, height
+        Pixels of a panel; None gives each row the same height.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -76,7 +94,7 @@ def auc_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `summary`, a column that is not one of its groups,
-        or more than five colours.
+        or an unknown option.
 
     Examples
     --------
@@ -87,9 +105,11 @@ def auc_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
+    options = Options(sort, highlight, width, height, title)
     table, keys = read_groups("summary", summary, _COLUMNS)
     check_rows("summary", table)
-    coloured, faceted = channels_of_segments(keys, table, color, facet)
+    ranked = Ranked(pl.col("auc"), "mean AUC")
+    coloured, faceted = channels_of_segments(keys, table, color, facet, options, ranked)
     if level is not None:
         arguments.level(level)
     segment = segment_of(keys, coloured, faceted)
@@ -99,10 +119,15 @@ def auc_chart(
         with_level("AUC", level),
         "AUC of each segment with its confidence interval",
         _domain(table),
+        options,
     )
     table = with_texts(table, segment, coloured, faceted, pl.col("n"), auc)
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
-        table, faceted, lambda rows, heading: _panel(rows, coloured, segment, auc, heading)
+        table,
+        faceted,
+        lambda rows, heading: _panel(rows, coloured, segment, auc, heading),
+        auc,
+        coloured.note if coloured else None,
     )
     return chart
 
@@ -110,7 +135,7 @@ def auc_chart(
 def _panel(
     table: pl.DataFrame,
     color: Channel | None,
-    segment: Keys,
+    segment: dict[str, str],
     shown: Estimate,
     heading: str | None,
 ) -> Any:
@@ -124,7 +149,7 @@ def _panel(
         *(alt.Tooltip(f"{name}:Q", format=",") for name in ("n", "n_pos", "n_neg")),
     ]
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    colour = styles(color, table, points=True)["color"] if color else alt.ColorValue(GREY)
+    colour = styles(color, points=True)["color"] if color else alt.ColorValue(GREY)
     overall = base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, aria=False).encode(
         alt.X(f"mean({_OVERALL}):Q"), color=colour
     )
@@ -143,8 +168,8 @@ def _domain(table: pl.DataFrame) -> list[float]:
 def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate) -> list[Any]:
     """Draw an arrow where an interval continues beyond the panel."""
     low, high = shown.domain
-    room = (high - low) * PADDING / (WIDTH - 2 * PADDING)
-    colour, y = styles(color, table, points=True)["color"], rows_of(table, color)
+    room = (high - low) * PADDING / (shown.width - 2 * PADDING)
+    colour, y = styles(color, points=True)["color"], rows_of(table, color)
     return [
         base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit:.7g}")
         .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
@@ -156,7 +181,7 @@ def _arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estima
                 ">",
                 high + room,
                 "triangle-right",
-                WIDTH - 4,
+                shown.width - 4,
                 table[shown.high] > high + room,
             ),
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, read_groups
+from polars_wroc.charts.channels import Channel, read_groups, with_values
 from polars_wroc.charts.interval_layers import (
     LIMITS,
     ROW,
@@ -24,6 +24,7 @@ from polars_wroc.charts.interval_layers import (
     with_texts,
 )
 from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
+from polars_wroc.charts.options import Options, Sort
 from polars_wroc.charts.style import COLOURS, GREY
 from polars_wroc.charts.tested_layers import (
     P_ADJUSTED,
@@ -56,6 +57,10 @@ def change_chart(
     metric: GapMetric = "auc",
     measure: ChangeMeasure = "gap",
     level: float = 0.95,
+    sort: Sort = "rows",
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> alt.VConcatChart:
     """Draw how the gap of each segment changed between two audits, with its confidence interval.
 
@@ -70,6 +75,13 @@ def change_chart(
     level
         Confidence level of the audits. A change is significant if its adjusted p-value is at most
         ``1 - level``.
+    sort
+        Order of the segments of a panel: ``"rows"`` of the table, ``"name"``, or ``"value"``: the
+        change, the highest first.
+    width, height
+        Pixels of a panel; None gives each row the same height.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -79,7 +91,7 @@ def change_chart(
         red, filled diamond on a thick line, any other a grey, hollow circle on a thin one; beside
         them the change, its limits, what the test says, and whether the gap is new, gone, grown or
         shrunk. Only segments of both audits are drawn, and at most 40 rows: findings, then the
-        smallest p-values. Where there are more, the title says how many.
+        smallest p-values. Where there are more, the caption says how many.
 
     Raises
     ------
@@ -97,6 +109,7 @@ def change_chart(
     >>> type(chart).__name__
     'VConcatChart'
     """
+    options = Options(sort, None, width, height, title)
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.option("measure", measure, get_args(ChangeMeasure))
     arguments.level(level)
@@ -117,22 +130,28 @@ def change_chart(
     drawn = _most_notable(known).rename(named)
     check_rows("changes", drawn)
     what = f"{'gap in ' if measure == 'gap' else ''}{NAMES[metric]}"
-    facet = Channel(keys[AUDIT_KEYS[0]], AUDIT_KEYS[0])
+    facet = with_values(Channel(keys[AUDIT_KEYS[0]], AUDIT_KEYS[0]), keys, drawn)
     segment = segment_of(keys, None, facet)
     shown = Estimate(
         *(_CHANGE, _LOW, _HIGH, "+.3f"),
         with_level(f"Change of {what}, after less before,", level),
         f"Change of {what} of each segment with its confidence interval and a line at no change",
         domain_of(drawn, (_CHANGE, _LOW, _HIGH), [0.0]),
+        options,
     )
     drawn = with_texts(drawn, segment, None, facet, None, shown)
     drawn = drawn.with_columns(verdict(_CHANGE, level)).with_columns(
         pl.concat_str([VERDICT, "finding"], separator=", ", ignore_nulls=True).alias(_REMARK)
     )
-    chart = panels_of(drawn, facet, lambda rows, heading: _panel(rows, segment, shown, heading))
-    left_out = known.height - drawn.height
-    title = f"{drawn.height} of {known.height:,} changes: findings, then the smallest p-values"
-    return chart.properties(title=title) if left_out else chart  # type: ignore[no-any-return]
+    some = f"{drawn.height} of {known.height:,} changes: findings, then the smallest p-values"
+    chart: alt.VConcatChart = panels_of(
+        drawn,
+        facet,
+        lambda rows, heading: _panel(rows, segment, shown, heading),
+        shown,
+        some if drawn.height < known.height else None,
+    )
+    return chart
 
 
 def _most_notable(known: pl.DataFrame) -> pl.DataFrame:
@@ -142,7 +161,9 @@ def _most_notable(known: pl.DataFrame) -> pl.DataFrame:
     return ranked.head(_MOST).sort("__row").drop("__row")
 
 
-def _panel(table: pl.DataFrame, segment: Keys, shown: Estimate, heading: str | None) -> Any:
+def _panel(
+    table: pl.DataFrame, segment: dict[str, str], shown: Estimate, heading: str | None
+) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     columns = (ROW, "before", "after", _CHANGE, _LOW, _HIGH, P_ADJUSTED, LIMITS, VERDICT, _REMARK)
@@ -165,5 +186,5 @@ def _panel(table: pl.DataFrame, segment: Keys, shown: Estimate, heading: str | N
         {"color": alt.ColorValue(COLOURS[1]), "shape": alt.ShapeValue("diamond")},
         {"color": alt.ColorValue(GREY), "shape": alt.ShapeValue("circle")},
     )
-    remark = remark_column(base, _REMARK, rows_of(table, None))
+    remark = remark_column(base, _REMARK, rows_of(table, None), shown)
     return as_panel([zero_line(base), *marks, *texts, remark], table, None, shown, heading)

@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.charts.drawable import UNSEEN, drawable
+from polars_wroc.charts.options import PLAIN, Options, Sort
+from polars_wroc.charts.order import Ranked, extremes, numbers_of, ordered
 from polars_wroc.charts.style import COLOURS
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.plans.collect import collect
 
 # Most letters of a name in the label of a curve.
 _LONGEST = 20
-# The name of each group column, and its name in the drawn rows: a spec has no names of users,
-# since Vega reads some of them as syntax, and JavaScript some as its own.
-Keys: TypeAlias = dict[str, str]
-# A space without width.
-UNSEEN = "\u200b"
-# Properties of every JavaScript object; Vega keeps groups and titles in objects.
-_JAVASCRIPT = frozenset(
-    (
-        *("__proto__", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
-        *("toLocaleString", "toString", "valueOf", "__defineGetter__", "__defineSetter__"),
-        *("__lookupGetter__", "__lookupSetter__"),
-    )
-)
+
+
+class Keys(dict[str, str]):
+    """The name of each group column, and its name in the drawn rows.
+
+    A spec has no names of users, since Vega reads some of them as syntax, and JavaScript some as
+    its own. Columns of an Enum have the order of its categories.
+    """
+
+    categories: Mapping[str, Sequence[str]] = {}
 
 
 class Channel(NamedTuple):
-    """A group column: its name in the drawn rows, and its name in the table."""
+    """A group column: its name in the drawn rows, and its name in the table.
+
+    ``values`` are in the order in which they are drawn, ``shown`` those in colour; ``note`` says
+    of the others that they are grey.
+    """
 
     column: str
     name: str
+    values: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def heading(self) -> str:
         """The name above a legend or panels."""
-        return _drawable(self.name)
+        return drawable(self.name)
 
     @property
     def title(self) -> str:
@@ -59,33 +67,34 @@ def read_groups(
         msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}"
         raise ValueError(msg)
     names = collected.columns[: collected.columns.index(expected[0])]
-    keys = {name: f"__group{number}" for number, name in enumerate(names, 1)}
+    keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})
     texts = [_as_text(collected[name]) for name in names]
+    keys.categories = {
+        keys[name]: _categories(collected[name], kind)
+        for name in names
+        if isinstance(kind := collected.schema[name], pl.Enum)
+    }
     return collected.with_columns(texts).rename(keys), keys
 
 
 def _as_text(groups: pl.Series) -> pl.Series:
     text = groups.cast(pl.String)
+    text = text.fill_null(_missing(text))
+    return text.replace({value: drawable(value) for value in text.unique()})
+
+
+def _missing(text: pl.Series) -> str:
+    """Name for what is missing, unlike all that is not."""
     missing = MISSING
     while missing in text:
         missing = f"({missing})"
-    text = text.fill_null(missing)
-    return text.replace({value: _drawable(value) for value in text.unique()})
+    return missing
 
 
-def _drawable(text: str) -> str:
-    """Add an invisible character to a name that JavaScript objects have already."""
-    return f"{text}{UNSEEN}" if text.rstrip(UNSEEN) in _JAVASCRIPT else text
-
-
-def check_colours(color: Channel, table: pl.DataFrame) -> None:
-    """Refuse more values than there are colours."""
-    if (found := table[color.column].n_unique()) > len(COLOURS):
-        msg = (
-            f"`color` must have at most {len(COLOURS)} values; found {found} in {color.name!r}: "
-            f"use facet={color.name!r}"
-        )
-        raise ValueError(msg)
+def _categories(groups: pl.Series, kind: pl.Enum) -> list[str]:
+    """List the categories of an Enum as they are drawn, then what is missing."""
+    names = [drawable(name) for name in kind.categories]
+    return [*names, _missing(groups.cast(pl.String))]
 
 
 def values_of(table: pl.DataFrame, key: str) -> list[str]:
@@ -104,9 +113,17 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
 
 
 def channels_of_curves(
-    keys: Keys, table: pl.DataFrame, color: str | None, facet: str | None
+    keys: Keys,
+    table: pl.DataFrame,
+    color: str | None,
+    facet: str | None,
+    options: Options = PLAIN,
+    ranked: Ranked | None = None,
 ) -> tuple[Channel | None, Channel | None]:
-    """Assign the group columns to colour and facet; refuse more than two of them."""
+    """Assign the group columns to colour and facet; refuse more than two of them.
+
+    ``ranked`` is a number of each curve, constant on its rows, to sort and to highlight by.
+    """
     coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
     free = [key for key in keys if key not in (color, facet)]
     if color is None and free:
@@ -114,9 +131,64 @@ def channels_of_curves(
     if free:
         msg = f"`color` and `facet` must cover all group columns; found {free} in neither"
         raise ValueError(msg)
+    if faceted is not None:
+        faceted = with_values(faceted, keys, table, options.sort, ranked)
     if coloured is not None:
-        check_colours(coloured, table)
-    return coloured, faceted
+        coloured = with_values(coloured, keys, table, options.sort, ranked)
+    return highlighted(coloured, keys, table, options, ranked), faceted
+
+
+def with_values(
+    found: Channel,
+    keys: Keys,
+    table: pl.DataFrame,
+    sort: Sort = "rows",
+    ranked: Ranked | None = None,
+) -> Channel:
+    """List the values of a channel in the order in which they are drawn."""
+    values = values_of(table, found.column)
+    if found.column in keys.categories:
+        values = [value for value in keys.categories[found.column] if value in set(values)]
+    numbers = numbers_of(table, list(keys.values()), found.column, ranked)
+    return found._replace(values=tuple(ordered(values, sort, numbers)))
+
+
+def highlighted(
+    color: Channel | None, keys: Keys, table: pl.DataFrame, options: Options, ranked: Ranked | None
+) -> Channel | None:
+    """Choose the values that are drawn in colour, at most five."""
+    if color is None:
+        if options.highlight is not None:
+            msg = "`highlight` must list values of `color`; found no `color`"
+            raise ValueError(msg)
+        return None
+    why = ""
+    if options.highlight is not None:
+        chosen = _listed(color, options.highlight)
+    elif len(color.values) <= len(COLOURS):
+        return color._replace(shown=color.values)
+    else:
+        numbers = numbers_of(table, list(keys.values()), color.column, ranked)
+        chosen, why = extremes(color.values, numbers, ranked)
+    shown = tuple(value for value in color.values if value in chosen)
+    left = len(color.values) - len(shown)
+    grey = f"{left} {'other' if left == 1 else 'others'} in grey"
+    note = f"{grey}, {why}" if why else grey
+    return color._replace(shown=shown, note=note if left else "")
+
+
+def _listed(color: Channel, highlight: Sequence[object]) -> list[str]:
+    """Write values as the chart does, and refuse those that it does not have."""
+    texts = [pl.Series([value]).cast(pl.String).item() for value in highlight]
+    listed = [drawable(text) for text in texts if text is not None]
+    unknown = [text for text in listed if text not in color.values]
+    if unknown or len(listed) < len(texts):
+        found = unknown[0] if unknown else None
+        msg = (
+            f"`highlight` must list values of {color.name!r} as the chart has them; found {found!r}"
+        )
+        raise ValueError(msg)
+    return listed
 
 
 def tooltip_of(group: Channel) -> Any:
@@ -130,10 +202,34 @@ def tooltip_of(group: Channel) -> Any:
     return alt.Tooltip(f"{group.column}:N", title=f"{group.title}{UNSEEN}")
 
 
-def name_in_label(color: Channel | None) -> pl.Expr:
+def name_in_label(color: Channel | None, longest: int = _LONGEST) -> pl.Expr:
     """Prefix of the label of a curve: its name, cut to fit into a panel."""
     if color is None:
         return pl.lit("")
     name = pl.col(color.column)
-    cut = pl.format("{}\N{HORIZONTAL ELLIPSIS}", name.str.slice(0, _LONGEST - 1))
-    return pl.format("{}: ", pl.when(name.str.len_chars() > _LONGEST).then(cut).otherwise(name))
+    cut = pl.format("{}\N{HORIZONTAL ELLIPSIS}", name.str.slice(0, longest - 1))
+    return pl.format("{}: ", pl.when(name.str.len_chars() > longest).then(cut).otherwise(name))
+
+
+def slot_of(color: Channel | None) -> pl.Expr:
+    """Place of a curve among those in colour; null for a grey one."""
+    if color is None:
+        return pl.lit(0)
+    return slot_in(color.column, color.shown)
+
+
+def in_drawn_order(
+    points: pl.DataFrame, color: Channel | None, facet: Channel | None
+) -> pl.DataFrame:
+    """Order rows as panels are, with the grey curves first, below the others."""
+    if color is not None and color.note:
+        points = points.sort(slot_of(color).is_not_null(), maintain_order=True)
+    if facet is not None and tuple(values_of(points, facet.column)) != facet.values:
+        points = points.sort(slot_in(facet.column, facet.values), maintain_order=True)
+    return points
+
+
+def slot_in(column: str, values: Sequence[str]) -> pl.Expr:
+    """Place of a row's value in a list; null where it is not there."""
+    places = {value: place for place, value in enumerate(values)}
+    return pl.col(column).replace_strict(places, default=None, return_dtype=pl.Int64)

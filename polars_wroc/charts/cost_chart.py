@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, channel, read_groups
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channel,
+    in_drawn_order,
+    read_groups,
+    with_values,
+)
 from polars_wroc.charts.cost_lines import (
     CORRECTED,
     HIGH,
@@ -31,6 +38,9 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
     tpr_axis,
 )
+from polars_wroc.charts.line_labels import place_of_label
+from polars_wroc.charts.options import Options, Sort
+from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.style import COLOURS, INK, MAX_ROWS, haloed
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
@@ -46,7 +56,6 @@ if TYPE_CHECKING:
 # Columns that are added to the drawn rows.
 _COST, _LEAST, _ROW = "__expected_cost", "__least", "__row"
 _LABELS = ("__corrected_label", "__ratio_label", "__least_label")
-_LINE = 0.07
 # Fewest points of a curve: each may add another one where the curve crosses the line.
 _FEWEST = 12
 _RULES = {
@@ -64,6 +73,10 @@ def cost_chart(
     baseline: Baseline = "random",
     facet: str | None = None,
     columns: int = 3,
+    sort: Sort = "rows",
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> Chart:
     """Draw ROC curves with the area where they cost less than a rule without a score.
 
@@ -77,6 +90,13 @@ def cost_chart(
         Column whose values get a panel each; None takes the group column if there is one.
     columns
         Number of panels in a row.
+    sort
+        Order of panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: ``corrected``, the highest first.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -115,20 +135,24 @@ def cost_chart(
     costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0
+    options = Options(sort, None, width, height, title)
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
     faceted = _facet(keys, facet)
     groups = list(keys.values())
     count_curves(table, groups, fewest=_FEWEST)
     whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
     whole = _with_costs(with_ratios(whole, groups), groups, costs, total)
+    if faceted is not None:
+        ranked = Ranked(pl.col(CORRECTED), "corrected")
+        faceted = with_values(faceted, keys, whole, sort, ranked)
     points, note = _fit(whole, groups)
-    points = _with_labels(numbered(points))
+    points = _with_labels(numbered(in_drawn_order(points, None, faceted)))
     added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
     base = alt.Chart(points.select(*groups, *ROC_COLUMNS, *added))
     layers = [
         *_areas(base),
         *_curves(base, keys),
-        *(layer for row, label in enumerate(_LABELS) for layer in _text(base, label, row)),
+        *(layer for row, label in enumerate(_LABELS) for layer in _text(base, label, row, options)),
     ]
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
@@ -137,7 +161,7 @@ def cost_chart(
         "Shaded: points that cost less. Diamond: the least expected cost."
     )
     text = f"{legend} {note}" if note else legend
-    return arrange(layers, table, faceted, columns, description=description, note=text)
+    return arrange(layers, faceted, columns, description=description, note=text, options=options)
 
 
 def _cost_ratio(costs: Costs) -> str:
@@ -253,12 +277,13 @@ def _curves(base: Any, keys: Keys) -> list[Any]:
     return [line, hover, least]
 
 
-def _text(base: Any, label: str, row: int) -> list[Any]:
+def _text(base: Any, label: str, row: int, options: Options) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
+    height = place_of_label(float(row), options)
     return haloed(
         base.transform_filter(f"isValid(datum.{label})"),
-        {"x": alt.datum(0.98), "y": alt.datum(0.02 + _LINE * row), "text": alt.Text(f"{label}:N")},
+        {"x": alt.datum(0.98), "y": alt.datum(height), "text": alt.Text(f"{label}:N")},
         align="right",
         baseline="bottom",
     )

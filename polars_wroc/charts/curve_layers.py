@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, tooltip_of, values_of
+from polars_wroc.charts.channels import Channel, Keys, tooltip_of
 from polars_wroc.charts.labels import heading
-from polars_wroc.charts.style import COLOURS, DASHES, GREY, MAX_ROWS, PALE, PANEL, SHAPES
+from polars_wroc.charts.options import PLAIN, Options, captioned
+from polars_wroc.charts.style import COLOURS, DASHES, FAINT, MAX_ROWS, PALE, PANEL, SHAPES
 from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.thinning import thin
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 # Number of a point in the table: the order in which a line is drawn.
 POINT = "__point"
 _FEWEST = 3
+# Widths of lines in colour and in grey.
+_WIDE, _THIN = 2, 1
 _AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": {"grid": True}}
-# Letters of a caption as wide as one panel.
-_LETTERS = 48
+# Pixels between two panels.
+_BETWEEN = 20
+# Solid and small: a grey curve or point.
+_PLAIN_DASH, _PLAIN_SHAPE = [1, 0], "circle"
 
 
 def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) -> int:
@@ -38,9 +43,11 @@ def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) ->
     return curves
 
 
-def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, evenly along it."""
-    return thin(table.lazy(), keys, max(most, _FEWEST)).collect()
+def thinned(
+    table: pl.DataFrame, keys: list[str], most: int, position: pl.Expr | None = None
+) -> pl.DataFrame:
+    """Keep at most ``most`` points of each curve, evenly along it; see `thin`."""
+    return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
 
 
 def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
@@ -58,32 +65,53 @@ def moved_by(change: pl.Series, what: str) -> str:
 
 
 def styles(
-    color: Channel | None, table: pl.DataFrame, *, points: bool = False, legend: bool = True
+    color: Channel | None, *, points: bool = False, legend: bool = True, width: int | None = None
 ) -> dict[str, Any]:
-    """Give each curve a colour and a dash pattern, or a shape if ``points``."""
+    """Give each curve in colour a dash pattern too, or a shape if ``points``.
+
+    Lines are thin if grey, or all as wide as ``width``; a width of their mark would win.
+    """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     if color is None:
-        return {"color": alt.ColorValue(COLOURS[0])}
-    values = values_of(table, color.column)
+        return {"color": alt.ColorValue(COLOURS[0])} | (
+            {} if points else {"strokeWidth": alt.StrokeWidthValue(width or _WIDE)}
+        )
     stroke: dict[str, Any] = {
         "symbolType": "stroke",
         "symbolSize": 400,
         "symbolStrokeWidth": 2,
         "symbolOpacity": 1,
     }
+    listed: dict[str, Any] = {"values": color.shown} if color.note else {}
     key = alt.Legend(
-        title=color.heading, orient="bottom", **(dict[str, Any]() if points else stroke)
+        title=color.heading,
+        orient="bottom",
+        **listed,
+        **(dict[str, Any]() if points else stroke),
     )
-    second: tuple[str, Any, tuple[Any, ...]] = ("strokeDash", alt.StrokeDash, DASHES)
+    shared = {"title": color.title, "legend": key if legend else None}
+    styled = {"color": _styled(alt.Color, color, COLOURS, FAINT, shared)}
     if points:
-        second = ("shape", alt.Shape, SHAPES)
-    return {
-        name: channel(f"{color.column}:N", title=color.title, legend=key if legend else None).scale(
-            domain=values, range=list(choices[: len(values)])
-        )
-        for name, channel, choices in (("color", alt.Color, COLOURS), second)
-    }
+        return styled | {"shape": _styled(alt.Shape, color, SHAPES, _PLAIN_SHAPE, shared)}
+    styled["strokeDash"] = _styled(alt.StrokeDash, color, DASHES, _PLAIN_DASH, shared)
+    styled["strokeWidth"] = alt.StrokeWidthValue(width or _WIDE)
+    if color.note and width is None:
+        # Vega-Lite would take the widths for the two ends of a range.
+        scale: dict[str, Any] = {"type": "ordinal", "domain": list(color.values)}
+        scale["range"] = [_WIDE if value in color.shown else _THIN for value in color.values]
+        styled["strokeWidth"] = alt.StrokeWidth(f"{color.column}:N", legend=None, scale=scale)
+    return styled
+
+
+def _styled(
+    channel: Any, color: Channel, choices: Sequence[Any], other: Any, shared: dict[str, Any]
+) -> Any:
+    """Give one style to each value in colour, and another one to all others."""
+    chosen = dict(zip(color.shown, choices, strict=False))
+    return channel(f"{color.column}:N", **shared).scale(
+        domain=list(color.values), range=[chosen.get(value, other) for value in color.values]
+    )
 
 
 def fpr_axis() -> Any:
@@ -121,54 +149,46 @@ def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     ]
 
 
-def numbered(points: pl.DataFrame) -> pl.DataFrame:
-    """Number the points, and replace infinity by null, since JSON has no infinity."""
+def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
+    """Number the points, and replace infinity by null in a column, since JSON has no infinity."""
     return points.with_columns(
-        pl.when(pl.col("threshold").is_finite()).then("threshold"),
+        pl.when(pl.col(infinite).is_finite()).then(infinite),
         pl.int_range(pl.len()).alias(POINT),
     )
 
 
 def arrange(
     layers: list[Any],
-    table: pl.DataFrame,
     facet: Channel | None,
     columns: int,
     *,
     description: str,
     note: str | None = None,
     own_axes: bool = False,
+    options: Options = PLAIN,
 ) -> Chart:
-    """Layer a chart, once or in a panel for each value of ``facet``, with a caption."""
+    """Layer a chart, once or in a panel for each value of ``facet``, with a caption.
+
+    Panels are in the order of `POINT`, which the rows must have.
+    """
     import altair as alt  # noqa: PLC0415
 
     arguments.whole_number("columns", columns, low=1)
-    values = [] if facet is None else values_of(table, facet.column)
+    values = () if facet is None else facet.values
     in_row = max(min(columns, len(values)), 1)
     # Set when the chart is made, since each later change copies all of its layers.
-    size = {"width": PANEL, "height": PANEL}
-    outer: dict[str, Any] = {"description": description}
-    if note:
-        outer["title"] = _caption(note, in_row)
+    size = {"width": options.width or PANEL, "height": options.height or PANEL}
+    whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
+    outer: dict[str, Any] = {"description": description, **captioned(options.title, note, whole)}
     if facet is None:
         chart: Chart = alt.layer(*layers, **size, **outer)
         return chart
     # A shared axis would be below all rows of panels, and below their texts.
     if own_axes or len(values) % in_row:
         outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
-    # No sorting: panels in the order of the rows.
     header = alt.Header(title=facet.heading)
-    panel = alt.Facet(f"{facet.column}:N", header=header, sort=None)
+    # By the number of the first row: without this Vega-Lite sorts panels by their names.
+    order = alt.EncodingSortField(field=POINT, op="min", order="ascending")
+    panel = alt.Facet(f"{facet.column}:N", header=header, sort=order)
     panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
     return panels
-
-
-def _caption(note: str, panels: int) -> Any:
-    """Caption under a row of panels, wrapped to their width."""
-    import altair as alt  # noqa: PLC0415
-
-    wrapped = wrap(note, _LETTERS * panels)
-    text = wrapped if len(wrapped) > 1 else note
-    return alt.TitleParams(
-        text, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY
-    )

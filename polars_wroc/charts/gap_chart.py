@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, read_groups
+from polars_wroc.charts.channels import Channel, read_groups
 from polars_wroc.charts.interval_layers import (
     LIMITS,
     LINE,
@@ -26,6 +27,8 @@ from polars_wroc.charts.interval_layers import (
     with_texts,
 )
 from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.charts.options import PLAIN, Options, Sort
+from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.tested_layers import (
     P_ADJUSTED,
     VERDICT,
@@ -51,6 +54,11 @@ def gap_chart(
     color: str | None = None,
     facet: str | None = None,
     level: float = 0.95,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw the gap of each segment with its confidence interval, and mark significant gaps.
 
@@ -61,7 +69,8 @@ def gap_chart(
     metric
         Metric of the gaps; all but ``"auc"`` need a table made with a threshold.
     color
-        Column whose values get a colour and a shape each; at most five values. None takes
+        Column whose values get a colour and a shape each; of more than five, the two with the
+        highest and the two with the lowest mean gap do, and the others are grey. None takes
         ``model`` if there is one.
     facet
         Column whose values get a panel each; the other group columns define the segments.
@@ -69,6 +78,16 @@ def gap_chart(
     level
         Confidence level with which the table was made. A gap is significant after adjustment if
         its adjusted p-value is at most ``1 - level``.
+    sort
+        Order of the segments of a panel: ``"rows"`` of the table, ``"name"``, or ``"value"``: gap,
+        the highest first, the mean of all
+        colours.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are grey.
+    width, height
+        Pixels of a panel; None gives each row the same height.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -82,7 +101,7 @@ def gap_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `group_gaps` or has no gaps of the metric, a column
-        that is not one of its groups, more than five colours, or an unknown option.
+        that is not one of its groups, or an unknown option.
 
     Examples
     --------
@@ -99,7 +118,8 @@ def gap_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    return draw(chart_spec(gaps, metric, color, facet, level))
+    options = Options(sort, highlight, width, height, title)
+    return draw(chart_spec(gaps, metric, color, facet, level, options))
 
 
 @dataclass(frozen=True)
@@ -110,7 +130,7 @@ class ChartSpec:
     columns: list[str]
     color: Channel | None
     facet: Channel | None
-    segment: Keys
+    segment: dict[str, str]
     shown: Estimate
 
 
@@ -120,6 +140,7 @@ def chart_spec(
     color: str | None,
     facet: str | None,
     level: float,
+    options: Options = PLAIN,
 ) -> ChartSpec:
     """Check the arguments of `gap_chart`, and prepare the rows that it draws."""
     arguments.option("metric", metric, get_args(GapMetric))
@@ -134,13 +155,16 @@ def chart_spec(
     table, keys = read_groups("gaps", gaps, (*_COUNTS, *named))
     check_rows("gaps", table)
     table = table.rename(named)
-    coloured, faceted = channels_of_segments(keys, table, color, facet)
+    coloured, faceted = channels_of_segments(
+        keys, table, color, facet, options, Ranked(pl.col(_GAP), "mean gap")
+    )
     name = NAMES[metric]
     shown = Estimate(
         *(_GAP, _LOW, _HIGH, "+.3f"),
         with_level(f"Gap in {name}", level),
         f"Gap in {name} of each segment with its confidence interval and a line at no gap",
         domain_of(table, (_GAP, _LOW, _HIGH), [0.0]),
+        options,
     )
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
@@ -159,7 +183,11 @@ def chart_spec(
 def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
     """Draw a prepared chart."""
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
-        drawing.table, drawing.facet, lambda rows, heading: _panel(rows, drawing, heading)
+        drawing.table,
+        drawing.facet,
+        lambda rows, heading: _panel(rows, drawing, heading),
+        drawing.shown,
+        drawing.color.note if drawing.color else None,
     )
     return chart
 
@@ -182,4 +210,4 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     y = rows_of(table, color)
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
     layers = [zero_line(base), *marks_by_verdict(interval, point), *texts]
-    return as_panel([*layers, remark_column(base, VERDICT, y)], table, color, shown, heading)
+    return as_panel([*layers, remark_column(base, VERDICT, y, shown)], table, color, shown, heading)

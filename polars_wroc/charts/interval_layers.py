@@ -8,28 +8,38 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, channel, check_colours, tooltip_of, values_of
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channel,
+    highlighted,
+    slot_in,
+    tooltip_of,
+    values_of,
+    with_values,
+)
 from polars_wroc.charts.curve_layers import styles
-from polars_wroc.charts.labels import MINUS
+from polars_wroc.charts.labels import MINUS, interval_name
+from polars_wroc.charts.options import PLAIN, Options, captioned, wrapped
+from polars_wroc.charts.order import Ranked, ordered
 from polars_wroc.charts.style import INK, MAX_ROWS
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
 
 # Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
-_NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
+NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels between the edges of a panel and the nearest marks.
 PADDING = 20
 # Height of a row in pixels, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
-# Where the texts right of a panel begin, in pixels from its left edge.
-_NUMBER, _LIMITS_AT = WIDTH + 14, WIDTH + 62
-REMARK = WIDTH + 166
+# Where the texts right of a panel begin, in pixels from its right edge, and where they end.
+_NUMBER, _LIMITS_AT, REMARK, _END = 14, 62, 166, 260
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Columns, number format, titles and range of an estimate with its limits."""
+    """Columns, number format, titles and range of an estimate with its limits, as drawn."""
 
     value: str
     low: str
@@ -38,6 +48,12 @@ class Estimate:
     title: str
     description: str
     domain: list[float]
+    options: Options = PLAIN
+
+    @property
+    def width(self) -> int:
+        """Pixels of a panel."""
+        return self.options.width or WIDTH
 
 
 def check_rows(argument: str, table: pl.DataFrame) -> None:
@@ -56,17 +72,26 @@ def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -
 
 
 def channels_of_segments(
-    keys: Keys, table: pl.DataFrame, color: str | None, facet: str | None
+    keys: Keys,
+    table: pl.DataFrame,
+    color: str | None,
+    facet: str | None,
+    options: Options = PLAIN,
+    ranked: Ranked | None = None,
 ) -> tuple[Channel | None, Channel | None]:
-    """Return colour and facet: by default the model, and the attribute of an audit."""
+    """Return colour and facet: by default the model, and the attribute of an audit.
+
+    ``ranked`` is a number of each row to highlight by.
+    """
     if color is None and MODEL in keys and facet != MODEL:
         color = MODEL
     if facet is None and are_of_audit(keys):
         facet = AUDIT_KEYS[0]
-    coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
-    if coloured is not None:
-        check_colours(coloured, table)
-    return coloured, faceted
+    coloured, faceted = (
+        None if found is None else with_values(found, keys, table)
+        for found in (channel("color", keys, color), channel("facet", keys, facet))
+    )
+    return highlighted(coloured, keys, table, options, ranked), faceted
 
 
 def are_of_audit(keys: Keys) -> bool:
@@ -74,20 +99,21 @@ def are_of_audit(keys: Keys) -> bool:
     return list(keys)[:2] == AUDIT_KEYS
 
 
-def segment_of(keys: Keys, color: Channel | None, facet: Channel | None) -> Keys:
+def segment_of(keys: Keys, color: Channel | None, facet: Channel | None) -> dict[str, str]:
     """Group columns that define the segments: all but colour and facet."""
-    return {name: column for name, column in keys.items() if (column, name) not in (color, facet)}
+    taken = [found.name for found in (color, facet) if found is not None]
+    return {name: column for name, column in keys.items() if name not in taken}
 
 
 def with_texts(
     table: pl.DataFrame,
-    segment: Keys,
+    segment: dict[str, str],
     color: Channel | None,
     facet: Channel | None,
     rows: pl.Expr | None,
     shown: Estimate,
 ) -> pl.DataFrame:
-    """Add the label of each segment, the number of its line, and its limits as text.
+    """Add the label of each segment, the number of its line, and its limits as text, in order.
 
     The label has the number of ``rows``, unless that is not known.
     """
@@ -100,23 +126,34 @@ def with_texts(
         label = pl.format("{} (n = {})", label, pl.lit(pl.Series([f"{n:,}" for n in counts])))
     form = shown.number
     limits = [
-        _NOT_DEFINED
+        NOT_DEFINED
         if value is None
         else _NO_INTERVAL
         if low is None or high is None
         else f"{low:{form}} to {high:{form}}".replace("-", MINUS)
         for value, low, high in table.select(shown.value, shown.low, shown.high).iter_rows()
     ]
-    return table.with_columns(
-        label.alias(ROW),
-        pl.Series(LIMITS, limits, pl.String),
-        pl.lit(0).alias(LINE) if color is None else _place_of(color, table).alias(LINE),
+    line = pl.lit(0) if color is None else slot_in(color.column, color.values)
+    return _in_order(
+        table.with_columns(
+            label.alias(ROW), pl.Series(LIMITS, limits, pl.String), line.alias(LINE)
+        ),
+        facet,
+        shown,
     )
 
 
-def _place_of(color: Channel, table: pl.DataFrame) -> pl.Expr:
-    order = {value: place for place, value in enumerate(values_of(table, color.column))}
-    return pl.col(color.column).replace_strict(order)
+def _in_order(table: pl.DataFrame, facet: Channel | None, shown: Estimate) -> pl.DataFrame:
+    """Sort the segments of each panel by name or by their mean estimate, if asked to."""
+    sort = shown.options.sort
+    if sort == "rows":
+        return table
+    panel = [ROW] if facet is None else [facet.column, ROW]
+    if sort == "value":
+        mean = pl.col(shown.value).mean().over(panel)
+        return table.sort(mean, descending=True, nulls_last=True, maintain_order=True)
+    names = ordered(values_of(table, ROW), sort, {})
+    return table.sort(slot_in(ROW, names), maintain_order=True)
 
 
 def layers_of(
@@ -125,19 +162,25 @@ def layers_of(
     """Draw intervals and points, and both as numbers right of the panel."""
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    styled = styles(color, table, points=True)
+    styled = styles(color, points=True)
     y = rows_of(table, color)
     place = {**y, "tooltip": tooltip}
     scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": PADDING}
-    x = alt.X(f"{shown.value}:Q", title=shown.title, axis={"tickCount": 8}, scale=scale)
+    title = wrapped(shown.title, shown.width)
+    x = alt.X(f"{shown.value}:Q", title=title, axis={"tickCount": 8}, scale=scale)
     interval = base.mark_rule(strokeWidth=2, clip=True).encode(
         alt.X(f"{shown.low}:Q"), alt.X2(f"{shown.high}:Q"), color=styled["color"], **place
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
     number = alt.Text(f"{shown.value}:Q", format=shown.number)
     texts = [
-        text_column(base.transform_filter(f"isValid(datum.{shown.value})"), _NUMBER, number, y),
-        text_column(base, _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
+        text_column(
+            base.transform_filter(f"isValid(datum.{shown.value})"),
+            shown.width + _NUMBER,
+            number,
+            y,
+        ),
+        text_column(base, shown.width + _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts
 
@@ -171,7 +214,7 @@ def text_column(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
     return written.encode(at_pixel(at), text=text, **y)
 
 
-def groups_in(color: Channel | None, segment: Keys) -> list[Any]:
+def groups_in(color: Channel | None, segment: dict[str, str]) -> list[Any]:
     """Tooltips of the segment and the colour."""
     named = Channel(ROW, ", ".join(segment) or "rows")
     return [tooltip_of(group) for group in (named, color) if group is not None]
@@ -188,32 +231,37 @@ def as_panel(
     import altair as alt  # noqa: PLC0415
 
     models = 1 if color is None else table[color.column].n_unique()
-    step = alt.Step(_STEP if models == 1 else _MODEL_STEP)
+    height = shown.options.height or alt.Step(_STEP if models == 1 else _MODEL_STEP)
     # Set when the panel is made, since each later change copies all of its layers.
     title: Any = alt.Undefined
     if heading is not None:
         # At the edge of the panel, which all panels share, whatever the length of their labels.
         title = alt.TitleParams(heading, anchor="start", frame="group", fontSize=12)
-    return alt.layer(*layers, width=WIDTH, height=step, description=shown.description, title=title)
+    size = {"width": shown.width, "height": height}
+    return alt.layer(*layers, **size, description=shown.description, title=title)
 
 
 def panels_of(
-    table: pl.DataFrame, facet: Channel | None, panel: Callable[[pl.DataFrame, str | None], Any]
+    table: pl.DataFrame,
+    facet: Channel | None,
+    panel: Callable[[pl.DataFrame, str | None], Any],
+    shown: Estimate,
+    note: str | None,
 ) -> Any:
     """Draw one panel, or one below the other for each value, with shared scales."""
     import altair as alt  # noqa: PLC0415
 
+    outer = captioned(shown.options.title, note, shown.width + _END)
     if facet is None:
-        return panel(table, None)
+        chart = panel(table, None)
+        # Set afterwards only if there is something to set, since this copies all layers.
+        return chart.properties(**outer) if outer else chart
     # No facet, since Vega-Lite warns if its panels have different rows.
-    panels = [
-        panel(table.filter(pl.col(facet.column) == value), value)
-        for value in values_of(table, facet.column)
-    ]
+    panels = [panel(table.filter(pl.col(facet.column) == value), value) for value in facet.values]
     scales = alt.ScaleResolveMap(x="shared", color="shared", shape="shared")
-    return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales))
+    return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales), **outer)
 
 
 def with_level(title: str, level: float | None) -> str:
     """Add the confidence level to a title, if it is known."""
-    return f"{title} with its {'' if level is None else f'{100 * level:g}% '}confidence interval"
+    return f"{title} with its {interval_name(level)}"

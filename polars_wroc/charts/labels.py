@@ -20,3 +20,8 @@ NAMES: dict[GapMetric, str] = {name: _METRICS[name].label for name in get_args(G
 def heading(metric: GapMetric) -> str:
     """Name a number where a sentence or a title begins."""
     return _METRICS[metric].heading
+
+
+def interval_name(level: float | None, kind: str = "interval") -> str:
+    """Name a confidence interval or band, with its level if that is known."""
+    return f"{'' if level is None else f'{100 * level:g}% '}confidence {kind}"

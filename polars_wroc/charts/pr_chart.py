@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -9,9 +10,10 @@ import polars as pl
 from polars_wroc.charts.channels import (
     Channel,
     channels_of_curves,
+    in_drawn_order,
     name_in_label,
     read_groups,
-    values_of,
+    slot_of,
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
@@ -24,7 +26,16 @@ from polars_wroc.charts.curve_layers import (
     thinned,
     tooltip,
 )
-from polars_wroc.charts.style import MAX_ROWS, ONE_CLASS, PALE, haloed
+from polars_wroc.charts.line_labels import (
+    labels_of,
+    longest_of,
+    place_of_label,
+    room_for_labels,
+    room_for_name,
+)
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.style import MAX_ROWS, ONE_CLASS, PALE
 from polars_wroc.metrics.formulas import average_precision
 from polars_wroc.metrics.registry import CURVE_METRICS
 from polars_wroc.plans.by_keys import over
@@ -38,8 +49,9 @@ _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns that are added to the drawn rows.
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
 _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
-_LINE = 0.07
 _AREA_LABEL = CURVE_METRICS["average_precision"].label
+# Letters of a label after the name.
+_LETTERS = len(f": {_AREA_LABEL} 0.123")
 
 
 def pr_chart(
@@ -48,6 +60,11 @@ def pr_chart(
     color: str | None = None,
     facet: str | None = None,
     columns: int = 3,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> Chart:
     """Draw precision-recall curves, with the prevalence and the average precision of each.
 
@@ -56,12 +73,22 @@ def pr_chart(
     curves
         The table of `pr_curve`; a LazyFrame is collected.
     color
-        Column whose values get a colour and a dash pattern each; at most five values. None takes
-        the first group column other than ``facet``.
+        Column whose values get a colour and a dash pattern each; of more than five, the two
+        highest and the two lowest by average precision do, and the others are grey. None
+        takes the first group column other than ``facet``.
     facet
         Column whose values get a panel each.
     columns
         Number of panels in a row.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: average precision, the highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -74,7 +101,7 @@ def pr_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `pr_curve`, a column that is not one of its groups, or
-        more than five colours.
+        an unknown option.
 
     Notes
     -----
@@ -97,29 +124,39 @@ def pr_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
+    options = Options(sort, highlight, width, height, title)
     table, keys = read_groups("curves", curves, _COLUMNS)
-    coloured, faceted = channels_of_curves(keys, table, color, facet)
     groups = list(keys.values())
-    points, note = _fit(_with_areas(table, groups), groups)
-    points, right = _with_labels(numbered(points), coloured, faceted)
+    points, thinning = _fit(_with_areas(table, groups), groups)
+    ranked = Ranked(pl.col(_AREA), _AREA_LABEL)
+    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
+    points = numbered(in_drawn_order(points, coloured, faceted))
+    points, right = _with_labels(points, coloured, faceted, options)
     added = [POINT, _HEIGHT, _AREA, _PREVALENCE, _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y]
     base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
     recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
     precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
-    line = base.mark_line(interpolate="step-before", strokeWidth=2).encode(
-        recall, precision, order=f"{POINT}:Q", **styles(coloured, table)
+    line = base.mark_line(interpolate="step-before").encode(
+        recall, precision, order=f"{POINT}:Q", **styles(coloured)
     )
     rates = {name: name for name in ("recall", "precision")}
     rates |= {_AREA: _AREA_LABEL, _PREVALENCE: THRESHOLD_METRICS["prevalence"].label}
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(
         recall, precision, tooltip=tooltip(keys, rates)
     )
-    layers = [_prevalence(base, coloured, table), line, hover, *_texts(base, right=right)]
+    longest = max(longest_of(points, label) for label in (_LABEL, _CHANCE))
+    layers = [
+        _prevalence(base, coloured),
+        line,
+        hover,
+        *_texts(base, coloured, longest, options, right=right),
+    ]
     description = (
         "Precision-recall curves: precision against recall, "
         "with the prevalence as the level of chance"
     )
-    return arrange(layers, table, faceted, columns, description=description, note=note)
+    note = sentences(coloured and coloured.note, thinning)
+    return arrange(layers, faceted, columns, description=description, note=note, options=options)
 
 
 def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -150,19 +187,18 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
 
 
 def _with_labels(
-    points: pl.DataFrame, color: Channel | None, facet: Channel | None
+    points: pl.DataFrame, color: Channel | None, facet: Channel | None, options: Options
 ) -> tuple[pl.DataFrame, bool]:
     """Add labels: average precision on the first point of each curve, prevalence below."""
-    first = is_origin() & pl.col(_AREA).is_not_null()
-    name, place, lines = name_in_label(color), pl.lit(1), 2
+    slot = slot_of(color)
+    origin = is_origin() & slot.is_not_null()
+    first = origin & pl.col(_AREA).is_not_null()
+    name = name_in_label(color, room_for_name(options, _LETTERS))
     lines_of = "thin dashes" if color is None else "thin lines"
-    if color is not None:
-        order = {value: i for i, value in enumerate(reversed(values_of(points, color.column)), 1)}
-        place = pl.col(color.column).replace_strict(order)
-        lines = len(order) + 1
-    bottom, right = _place(points.filter(first), lines)
+    labels = 1 if color is None else len(color.shown)
+    bottom, right = _place(points.filter(first), labels + 1, options)
     panel = [] if facet is None else [facet.column]
-    prevalence = pl.col(_PREVALENCE)
+    prevalence = pl.col(_PREVALENCE).filter(slot.is_not_null())
     area, low, high = (
         _as_text(points.select(value.alias("text")).to_series())
         for value in (
@@ -176,12 +212,12 @@ def _with_labels(
     labelled = points.with_columns(
         pl.when(first)
         .then(pl.format(f"{{}}{_AREA_LABEL} {{}}", name, area))
-        .when(is_origin())
+        .when(origin)
         .then(pl.format("{}{}", name, pl.lit(ONE_CLASS)))
         .alias(_LABEL),
-        pl.when(is_origin()).then(bottom + _LINE * place).alias(_LABEL_Y),
+        pl.when(origin).then(bottom + place_of_label(labels - slot, options)).alias(_LABEL_Y),
         pl.when(once).then(pl.format(f"{lines_of}: prevalence {{}}", span)).alias(_CHANCE),
-        pl.when(once).then(bottom).alias(_CHANCE_Y),
+        pl.when(once).then(bottom + place_of_label(pl.lit(0), options)).alias(_CHANCE_Y),
     )
     return labelled, right
 
@@ -190,40 +226,34 @@ def _as_text(values: pl.Series) -> pl.Expr:
     return pl.lit(pl.Series([None if value is None else f"{value:.3f}" for value in values]))
 
 
-def _place(curves: pl.DataFrame, lines: int) -> tuple[float, bool]:
+def _place(curves: pl.DataFrame, lines: int, options: Options) -> tuple[float, bool]:
     """Find room for the lines of labels: their bottom, and whether to align them right."""
-    height = _LINE * lines + 0.04
+    height = room_for_labels(lines, options)
     lowest, highest = curves[_PREVALENCE].min(), curves[_PREVALENCE].max()
     if not isinstance(lowest, float) or not isinstance(highest, float) or lowest > height:
-        return 0.02, True
+        return 0.0, True
     if (curves[_AREA] < highest + 0.5).all():
         return 1 - height, True
-    return highest + 0.1, False
+    return highest + 0.08, False
 
 
-def _prevalence(base: Any, color: Channel | None, table: pl.DataFrame) -> Any:
+def _prevalence(base: Any, color: Channel | None) -> Any:
     import altair as alt  # noqa: PLC0415
 
-    first = base.transform_filter("datum.tp === 0 && datum.fp === 0")
+    first = base.transform_filter(f"isValid(datum.{_LABEL})")
     if color is None:
         rule, encoded = first.mark_rule(strokeDash=[3, 3], aria=False), {"color": alt.value(PALE)}
     else:
         # Thinner than the curves, with the dashes of its curve.
-        rule, encoded = first.mark_rule(strokeWidth=1, aria=False), styles(color, table)
+        rule, encoded = first.mark_rule(aria=False), styles(color, width=1)
     return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
 
 
-def _texts(base: Any, *, right: bool) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
-
-    x = alt.datum(0.98 if right else 0.02)
+def _texts(
+    base: Any, color: Channel | None, longest: int, options: Options, *, right: bool
+) -> list[Any]:
+    shared: dict[str, Any] = {"longest": longest, "options": options, "right": right}
     return [
-        layer
-        for text, y in ((_LABEL, _LABEL_Y), (_CHANCE, _CHANCE_Y))
-        for layer in haloed(
-            base.transform_filter(f"isValid(datum.{text})"),
-            {"x": x, "y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")},
-            align="right" if right else "left",
-            baseline="bottom",
-        )
+        *labels_of(base, color, _LABEL, _LABEL_Y, **shared),
+        *labels_of(base, color, _CHANCE, _CHANCE_Y, **shared, sample=False),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,9 +11,10 @@ from polars_wroc.charts.channels import (
     Channel,
     Keys,
     channels_of_curves,
+    in_drawn_order,
     name_in_label,
     read_groups,
-    values_of,
+    slot_of,
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
@@ -28,7 +30,12 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
     tpr_axis,
 )
-from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS
+from polars_wroc.charts.labels import interval_name
+from polars_wroc.charts.line_labels import labels_of, longest_of, place_of_label, room_for_name
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.style import MAX_ROWS, NO_ROWS, ONE_CLASS
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
 # Columns that are added to the drawn rows.
 _LABEL, _LABEL_Y = "__label", "__label_y"
 _INTERVAL = ("ci_low", "ci_high")
+# Letters of the longest label without a name.
+_LETTERS, _SHORT_LABEL = len(": AUC 0.123 (0.123 to 0.123)"), len(": AUC 0.123")
 _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
 
 
@@ -49,6 +58,12 @@ def roc_chart(
     facet: str | None = None,
     columns: int = 3,
     summary: pl.DataFrame | pl.LazyFrame | None = None,
+    level: float | None = None,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> Chart:
     """Draw ROC curves with the diagonal of chance, their AUCs and, if present, their bands.
 
@@ -57,14 +72,26 @@ def roc_chart(
     curves
         The table of `roc_curve`, with or without ``band``; a LazyFrame is collected.
     color
-        Column whose values get a colour and a dash pattern each; at most five values. None takes
-        the first group column other than ``facet``.
+        Column whose values get a colour and a dash pattern each; of more than five, the two
+        highest and the two lowest by AUC do, and the others are grey. None takes the first
+        group column other than ``facet``.
     facet
         Column whose values get a panel each.
     columns
         Number of panels in a row.
     summary
         The table of `summary` for the same groups, to show each AUC with its confidence interval.
+    level
+        Confidence level of intervals and bands, for the caption only: the tables do not contain it.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: AUC, the highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -76,7 +103,7 @@ def roc_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `roc_curve`, a column that is not one of its groups,
-        a summary of other groups, or more than five colours.
+        a summary of other groups, or an unknown option.
 
     Examples
     --------
@@ -89,32 +116,38 @@ def roc_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
+    options = Options(sort, highlight, width, height, title)
+    if level is not None:
+        arguments.level(level)
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    coloured, faceted = channels_of_curves(keys, table, color, facet)
-    points, note = _fit(table, list(keys.values()))
-    points = numbered(_with_labels(_with_intervals(points, keys, summary), coloured, table))
+    points, thinning = _fit(table, list(keys.values()))
+    ranked = Ranked(pl.col("auc"), "AUC")
+    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
+    points = in_drawn_order(_with_intervals(points, keys, summary), coloured, faceted)
+    points = numbered(_with_labels(points, coloured, options, intervals=summary is not None))
     band = [name for name in BAND_COLUMNS if name in points.columns]
     drawn = [*keys.values(), POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y]
     base = alt.Chart(points.select(drawn))
-    fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(coloured, table)
+    fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(coloured)
     rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
-    line = base.mark_line(clip=True, strokeWidth=2).encode(
-        fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled
-    )
+    line = base.mark_line(clip=True).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled)
     # Invisible points catch the pointer along the line.
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(
         fpr, tpr, tooltip=tooltip(keys, rates)
     )
-    labels = (
-        base.transform_filter(f"isValid(datum.{_LABEL})")
-        .mark_text(align="right", baseline="bottom", fontSize=11, color=INK)
-        .encode(alt.XDatum(0.98), alt.Y(f"{_LABEL_Y}:Q"), text=alt.Text(f"{_LABEL}:N"))
-    )
-    layers = [chance(base), line, hover, labels]
+    longest = longest_of(points, _LABEL)
+    labels = labels_of(base, coloured, _LABEL, _LABEL_Y, longest=longest, options=options)
+    layers = [chance(base), line, hover, *labels]
     if band:
         layers.insert(0, _band(base, fpr, styled["color"]))
     description = "ROC curves: true positive rate against false positive rate"
-    return arrange(layers, table, faceted, columns, description=description, note=note)
+    note = sentences(
+        coloured and coloured.note,
+        f"In brackets: {interval_name(level)} of the AUC" if summary is not None else None,
+        f"Shaded: {interval_name(level, 'band')}" if band else None,
+        thinning,
+    )
+    return arrange(layers, faceted, columns, description=description, note=note, options=options)
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
@@ -169,18 +202,27 @@ def _check_one(rows: int, curve: object) -> None:
         raise ValueError(msg)
 
 
-def _with_labels(points: pl.DataFrame, color: Channel | None, table: pl.DataFrame) -> pl.DataFrame:
-    """Add the AUC of each curve as a label of its first point, drawn below the diagonal."""
-    first = is_origin()
+def _with_labels(
+    points: pl.DataFrame, color: Channel | None, options: Options, *, intervals: bool
+) -> pl.DataFrame:
+    """Add the AUC of each curve as a label of its first point, drawn below the diagonal.
+
+    Grey curves have neither a label nor a band.
+    """
+    slot = slot_of(color)
+    first = is_origin() & slot.is_not_null()
     rows = pl.sum_horizontal(CELLS)
     label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]
-    name, place = name_in_label(color), pl.lit(0)
-    if color is not None:
-        order = {value: i for i, value in enumerate(reversed(values_of(table, color.column)))}
-        place = pl.col(color.column).replace_strict(order)
+    name = name_in_label(color, room_for_name(options, _LETTERS if intervals else _SHORT_LABEL))
+    place = len(color.shown) - 1 - slot if color else slot
     return points.with_columns(
         pl.when(first).then(pl.format("{}{}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
-        pl.when(first).then(0.02 + 0.07 * place).alias(_LABEL_Y),
+        pl.when(first).then(place_of_label(place, options)).alias(_LABEL_Y),
+        *(
+            pl.when(slot.is_not_null()).then(name)
+            for name in BAND_COLUMNS
+            if name in points.columns
+        ),
     )
 
 

@@ -20,6 +20,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 INK, GREY, PALE = "#333333", "#595959", "#767676"
+# Of a curve among many that is not in colour.
+FAINT = "#B3B3B3"
 PANEL = 260
 # Texts in place of a curve.
 ONE_CLASS, NO_ROWS = "one class only", "no rows"

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.charts.interval_layers import REMARK, text_column
+from polars_wroc.charts.interval_layers import REMARK, Estimate, text_column
 from polars_wroc.charts.style import GREY
 from polars_wroc.stats.multiple_tests import is_significant
 
@@ -59,9 +59,9 @@ def zero_line(base: Any) -> Any:
     return base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(0))
 
 
-def remark_column(base: Any, text: str, y: dict[str, Any]) -> Any:
+def remark_column(base: Any, text: str, y: dict[str, Any], shown: Estimate) -> Any:
     """Write a text right of the numbers of each row that has an estimate."""
     import altair as alt  # noqa: PLC0415
 
     defined = base.transform_filter(f"isValid(datum.{VERDICT})")
-    return text_column(defined, REMARK, alt.Text(f"{text}:N"), y)
+    return text_column(defined, shown.width + REMARK, alt.Text(f"{text}:N"), y)

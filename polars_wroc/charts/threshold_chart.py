@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,9 +12,10 @@ import polars as pl
 from polars_wroc.charts.channels import (
     Channel,
     channels_of_curves,
+    in_drawn_order,
     name_in_label,
     read_groups,
-    values_of,
+    slot_of,
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
@@ -28,11 +31,14 @@ from polars_wroc.charts.curve_layers import (
     tpr_axis,
 )
 from polars_wroc.charts.labels import NAMES
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.slider import Slider, chosen, slider_of
 from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import ROC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
+from polars_wroc.ranking.thinning import with_auc
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
@@ -70,6 +76,11 @@ def threshold_chart(
     columns: int = 3,
     threshold: float | None = None,
     weighted: bool | None = None,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
 ) -> Chart:
     """Draw ROC curves with a threshold slider, and the counts and rates at the threshold.
 
@@ -78,8 +89,9 @@ def threshold_chart(
     curves
         The table of `roc_curve`; a LazyFrame is collected.
     color
-        Column whose values get a colour, a dash pattern and a shape each; at most five values.
-        None takes the first group column other than ``facet``.
+        Column whose values get a colour, a dash pattern and a shape each; of more than five, the
+        two highest and the two lowest by AUC do, and the others are grey, without a point. None
+        takes the first group column other than ``facet``.
     facet
         Column whose values get a panel each; one slider moves the points in all of them.
     columns
@@ -88,6 +100,15 @@ def threshold_chart(
         Initial threshold; None takes the step that is nearest to the median threshold.
     weighted
         Whether to label the counts as weights; None does so if one of them is not whole.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: AUC, the highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
 
     Returns
     -------
@@ -101,7 +122,7 @@ def threshold_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `roc_curve`, a column that is not one of its groups,
-        more than five colours, or a threshold outside the range of the slider.
+        an unknown option, or a threshold outside the range of the slider.
 
     Notes
     -----
@@ -121,24 +142,28 @@ def threshold_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
+    options = Options(sort, highlight, width, height, title)
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    coloured, faceted = channels_of_curves(keys, table, color, facet)
     groups = list(keys.values())
     count_curves(table, groups)
+    ranked = Ranked(pl.col("auc"), "AUC")
+    of_curves = with_auc(table.lazy(), groups).collect()
+    coloured, faceted = channels_of_curves(keys, of_curves, color, facet, options, ranked)
     if weighted is not None:
         arguments.flag("weighted", weighted)
     slider = slider_of(table["threshold"], threshold)
-    points, note = _fit(table, groups, slider)
+    points, thinning = _fit(table, groups, slider)
+    points = in_drawn_order(points, coloured, faceted)
     kept = [*groups, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
     base = alt.Chart(_with_slots(points, coloured).select(kept))
     # No legend, since each curve has a heading with its line and its point.
-    lines = styles(coloured, table, legend=False)
-    shapes = styles(coloured, table, points=True, legend=False)
+    lines = styles(coloured, legend=False)
+    shapes = styles(coloured, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
     shown = tooltip(keys, {"fpr": "fpr", "tpr": "tpr"})
-    line = base.mark_line(strokeWidth=2).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **lines)
+    line = base.mark_line().encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **lines)
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(fpr, tpr, tooltip=shown)
-    at = _at_threshold(base)
+    at, place = _at_threshold(base), Place(options.height or PANEL)
     point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
         fpr, tpr, tooltip=shown, **shapes
     )
@@ -148,17 +173,32 @@ def threshold_chart(
         bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
     )
     # A parameter of the first layer becomes one of the whole chart.
-    layers = [chance(base).add_params(param), line, hover, point, *_headings(at, lines, shapes)]
+    layers = [
+        chance(base).add_params(param),
+        line,
+        hover,
+        point,
+        *_headings(at, lines, shapes, place),
+    ]
     whole = _are_whole(points)
     layers += _numbers(
-        at, _count_format(points, whole=whole), weighted=not whole if weighted is None else weighted
+        at,
+        place,
+        _count_format(points, whole=whole),
+        weighted=not whole if weighted is None else weighted,
     )
     description = (
         "ROC curves with the point, the counts and the rates at the threshold that a slider "
         f"chooses, which starts at {slider.start:g}"
     )
     return arrange(
-        layers, table, faceted, columns, description=description, note=note, own_axes=True
+        layers,
+        faceted,
+        columns,
+        description=description,
+        note=sentences(coloured and coloured.note, thinning),
+        own_axes=True,
+        options=options,
     )
 
 
@@ -184,38 +224,43 @@ def _with_slots(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
     threshold = pl.col("threshold")
     # The origin selects no row and gets null.
     starts = threshold.clip(lower_bound=-sys.float_info.max)
-    slot = pl.lit(0)
-    if color is not None:
-        order = {value: slot for slot, value in enumerate(values_of(points, color.column))}
-        slot = pl.col(color.column).replace_strict(order)
     selected = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
     return numbered(
-        points.with_columns(selected, slot.alias(_SLOT), name_in_label(color).alias(_NAME))
+        points.with_columns(
+            selected, slot_of(color).alias(_SLOT), name_in_label(color).alias(_NAME)
+        )
     )
 
 
 def _at_threshold(base: Any) -> Any:
-    """Keep the last point of each curve that is not below the threshold."""
+    """Keep the last point of each curve in colour that is not below the threshold."""
     return (
-        base.transform_filter(f"!isValid(datum.{_FROM}) || datum.{_FROM} >= threshold")
+        base.transform_filter(f"isValid(datum.{_SLOT})")
+        .transform_filter(f"!isValid(datum.{_FROM}) || datum.{_FROM} >= threshold")
         .transform_joinaggregate(groupby=[_SLOT], **{_LAST: f"max({POINT})"})
         .transform_filter(f"datum.{POINT} === datum.{_LAST}")
     )
 
 
-def _height(line: str) -> str:
-    """Height of a line of text under the panel, in units of the axis."""
-    lines = (_IN_COLUMN + 1) * _LINE + _GAP
-    return f"-({_TOP} + {lines} * datum.{_SLOT} + {_LINE} * ({line})) / {PANEL}"
+@dataclass(frozen=True)
+class Place:
+    """Where numbers are, under a panel of this height in pixels."""
+
+    height: int
+
+    def of_line(self, line: str) -> str:
+        """Height of a line of text in units of the axis."""
+        lines = (_IN_COLUMN + 1) * _LINE + _GAP
+        return f"-({_TOP} + {lines} * datum.{_SLOT} + {_LINE} * ({line})) / {self.height}"
 
 
-def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[Any]:
+def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], place: Place) -> list[Any]:
     """Write a heading above the numbers of each curve: its name and the selected scores."""
     import altair as alt  # noqa: PLC0415
 
     placed = at.transform_calculate(
         **{
-            _PLACE: _height("0"),
+            _PLACE: place.of_line("0"),
             _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
             "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
             f"' or more' : ({_TOTAL} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
@@ -223,9 +268,7 @@ def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any]) -> list[An
     )
     y = alt.Y(f"{_PLACE}:Q")
     return [
-        placed.mark_rule(strokeWidth=2, aria=False).encode(
-            alt.XDatum(0), y, x2=alt.X2Datum(0.1), **lines
-        ),
+        placed.mark_rule(aria=False).encode(alt.XDatum(0), y, x2=alt.X2Datum(0.1), **lines),
         placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
             alt.XDatum(0.05), y, **shapes
         ),
@@ -247,7 +290,7 @@ def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
     return ",.0f" if whole or largest >= _UNITS else ",.1f"
 
 
-def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
+def _numbers(at: Any, place: Place, count: str, *, weighted: bool) -> list[Any]:
     """Write counts or weights, and rates, under each curve."""
     import altair as alt  # noqa: PLC0415
 
@@ -261,7 +304,7 @@ def _numbers(at: Any, count: str, *, weighted: bool) -> list[Any]:
         .transform_fold(names, as_=[_KEY, _VALUE])
         .transform_calculate(**{_PLACE: number})
         .transform_calculate(
-            __y=_height(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
+            __y=place.of_line(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
             __left=f"{column} ? 0.525 : 0",
             __right=f"{column} ? 1 : 0.485",
             __text=f"{labels}[datum.{_PLACE}]",

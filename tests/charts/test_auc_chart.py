@@ -169,20 +169,6 @@ def test_channel_that_is_no_group(channel: str) -> None:
         wroc.auc_chart(summary, **options)
 
 
-def test_more_than_five_colours_are_refused() -> None:
-    summary = wroc.summary(scored(300, groups=9), "y", "s", by="g")
-    message = "`color` must have at most 5 values; found 9 in 'g': use facet='g'"
-    with pytest.raises(ValueError, match=message):
-        wroc.auc_chart(summary, color="g")
-    wroc.auc_chart(summary.head(5), color="g")
-
-
-def test_more_than_five_models_are_refused() -> None:
-    scores = [pl.col("s").alias(name) for name in "abcdef"]
-    with pytest.raises(ValueError, match=r"`color` must have at most 5 values; found 6 in 'model"):
-        wroc.auc_chart(wroc.summary(scored(30), "y", scores))
-
-
 def test_tables_without_rows_and_with_too_many() -> None:
     summary = wroc.summary(audited(), "y", "s", by="g")
     for table, found in ((summary.clear(), "0"), (pl.concat([summary] * 2_501), "5,002")):

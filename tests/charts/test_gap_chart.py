@@ -183,10 +183,3 @@ def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFr
         wroc.gap_chart(gaps.clear())
     with pytest.raises(ValueError, match=r"^`facet` must be a group column of the table, "):
         wroc.gap_chart(gaps, facet="auc")
-    with pytest.raises(ValueError, match="`color` must have at most 5 values"):
-        wroc.gap_chart(
-            gaps.with_columns(g=pl.int_range(pl.len())).vstack(
-                gaps.with_columns(g=pl.int_range(9, 9 + pl.len()))
-            ),
-            color="g",
-        )

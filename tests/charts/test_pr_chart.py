@@ -211,11 +211,6 @@ def test_tables_that_cannot_be_drawn() -> None:
         wroc.pr_chart(table, facet="g", columns=0)
 
 
-def test_more_than_five_colours_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^`color` must have at most 5 values; found 6 in 'g'"):
-        wroc.pr_chart(pr_table(scored(300, groups=6), by="g"))
-
-
 @pytest.mark.parametrize("share", sweep([0.02, 0.1, 0.3, 0.9]))
 @pytest.mark.parametrize("good", [False, True])
 def test_labels_stand_clear_of_the_prevalences(share: float, *, good: bool) -> None:

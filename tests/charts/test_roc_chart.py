@@ -71,7 +71,7 @@ def test_column_names_that_vega_reads_as_syntax() -> None:
     ("options", "message"),
     [
         ({"color": "h"}, "`color` must be a group column of the table, .*; found 'h'"),
-        ({}, "`color` must have at most 5 values; found 9 in 'g': use facet='g'"),
+        ({"facet": "s"}, "`facet` must be a group column of the table, .*; found 's'"),
     ],
 )
 def test_options_that_cannot_be_drawn(options: dict[str, Any], message: str) -> None:

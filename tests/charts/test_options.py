@@ -1,0 +1,244 @@
+"""What every chart lets a caller choose: order, colours, size and title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from drawings import drawn, scored, shown_texts
+
+import polars_wroc as wroc
+
+GREY = "#B3B3B3"
+Draw = Callable[..., Any]
+
+
+def roc(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    return wroc.roc_chart(wroc.roc_curve(data, "y", "s", by=by), **options)
+
+
+def pr(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    return wroc.pr_chart(wroc.pr_curve(data, "y", "s", by=by), **options)
+
+
+def slider(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    return wroc.threshold_chart(wroc.roc_curve(data, "y", "s", by=by), **options)
+
+
+def cost(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    return wroc.cost_chart(wroc.roc_curve(data, "y", "s", by=by), cost_fn=0.7, **options)
+
+
+def auc(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    return wroc.auc_chart(wroc.summary(data, "y", "s", by=by), **options)
+
+
+def gap(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    return wroc.gap_chart(wroc.group_gaps(data, "y", "s", by=by), **options)
+
+
+def change(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
+    audit = wroc.audit(data, "y", "s", by=by)
+    return wroc.change_chart(wroc.audit_changes(audit, audit), **options)
+
+
+CURVES, FORESTS = [roc, pr, slider], [auc, gap]
+ALL = [*CURVES, cost, *FORESTS, change]
+
+
+def grouped(groups: int, names: Any = None) -> pl.DataFrame:
+    """Groups of which each ranks better than the one before."""
+    noise = pl.int_range(pl.len()) * 37 % 101 / 101
+    data = scored(400 * groups, groups=groups)
+    score = pl.col("y") * pl.col("g") / groups + noise
+    data = data.with_columns(s=score).sort("g", maintain_order=True)
+    return data if names is None else data.with_columns(g=names)
+
+
+def scales(chart: Any, channel: str) -> list[dict[str, str]]:
+    """What each value gets in a channel, in each layer that has a scale."""
+    spec = chart.to_dict()
+    panels = spec.get("vconcat", [spec])
+    layers = [
+        layer
+        for panel in panels
+        for layer in panel.get("layer", panel.get("spec", {}).get("layer", []))
+    ]
+    found = [layer["encoding"].get(channel, {}).get("scale") for layer in layers]
+    return [dict(zip(s["domain"], map(str, s["range"]), strict=True)) for s in found if s]
+
+
+def note(chart: Any) -> str:
+    text = chart.to_dict()["title"]
+    lines = text.get("subtitle", text["text"])
+    return lines if isinstance(lines, str) else " ".join(lines)
+
+
+@pytest.mark.parametrize("draw", CURVES)
+def test_many_curves_are_grey_but_for_the_extremes(draw: Draw) -> None:
+    chart = draw(grouped(9))
+    colours = scales(chart, "color")[0]
+    assert list(colours) == [str(group) for group in range(9)]
+    shown = [group for group, colour in colours.items() if colour != GREY]
+    assert shown == ["0", "1", "7", "8"]
+    assert len({colours[group] for group in shown}) == 4
+    assert "5 others in grey, in colour the two highest and the two lowest by" in note(chart)
+    widths, dashes = scales(chart, "strokeWidth")[0], scales(chart, "strokeDash")[0]
+    assert [group for group, width in widths.items() if width == "2"] == shown
+    assert len({dashes[group] for group in shown}) == 4
+    # Every curve is there, and the grey ones are drawn first.
+    points = pl.DataFrame(drawn(chart), infer_schema_length=None)
+    first = points["__group1"].unique(maintain_order=True).to_list()
+    assert set(first[:5]) == set("23456")
+    assert set(first[5:]) == set(shown)
+
+
+@pytest.mark.parametrize("draw", FORESTS)
+def test_many_shapes_are_grey_circles_but_for_the_extremes(draw: Draw) -> None:
+    data = grouped(9).with_columns(h=pl.int_range(pl.len()) % 2)
+    chart = draw(data, by=["g", "h"], color="g")
+    for colours, shapes in zip(scales(chart, "color")[-1:], scales(chart, "shape"), strict=False):
+        shown = [group for group, colour in colours.items() if colour != GREY]
+        assert shown == ["0", "1", "7", "8"]
+        assert {shape for group, shape in shapes.items() if group not in shown} == {"circle"}
+        assert len({shapes[group] for group in shown}) == 4
+    assert "5 others in grey" in note(chart)
+
+
+@pytest.mark.parametrize("draw", [*CURVES, *FORESTS])
+def test_highlight_lists_what_is_in_colour(draw: Draw) -> None:
+    chart = draw(grouped(4), color="g", highlight=[3, "1"])
+    colours = scales(chart, "color")[0]
+    assert [group for group, colour in colours.items() if colour != GREY] == ["1", "3"]
+    assert note(chart).startswith("2 others in grey")
+    assert "in colour" not in note(chart)
+
+
+@pytest.mark.parametrize("draw", CURVES)
+def test_few_curves_are_all_in_colour(draw: Draw) -> None:
+    chart = draw(grouped(5))
+    assert GREY not in scales(chart, "color")[0].values()
+    assert "grey" not in str(chart.to_dict().get("title"))
+
+
+def test_labels_and_bands_are_those_of_curves_in_colour(tmp_path: Path) -> None:
+    curve = wroc.roc_curve(grouped(7), "y", "s", by="g", band="pointwise")
+    chart = wroc.roc_chart(curve, highlight=["2", "3"], level=0.95)
+    points = pl.DataFrame(drawn(chart), infer_schema_length=None)
+    labels = points.filter(pl.col("__label").is_not_null())
+    assert sorted(labels["__group1"]) == ["2", "3"]
+    banded = points.filter(pl.col("tpr_low").is_not_null())
+    assert set(banded["__group1"]) == {"2", "3"}
+    assert "Shaded: 95% confidence band" in " ".join(shown_texts(chart, tmp_path))
+
+
+def test_a_label_carries_the_line_of_its_curve() -> None:
+    layers = roc(grouped(3)).to_dict()["layer"]
+    (sample,) = (
+        layer
+        for layer in layers
+        if layer["mark"]["type"] == "rule" and "color" in layer["encoding"]
+    )
+    (line,) = (layer for layer in layers if layer["mark"]["type"] == "line")
+    for channel in ("color", "strokeDash"):
+        assert sample["encoding"][channel]["scale"] == line["encoding"][channel]["scale"]
+    assert sample["transform"] == [{"filter": "isValid(datum.__label)"}]
+
+
+@pytest.mark.parametrize("draw", CURVES)
+def test_curves_are_sorted(draw: Draw) -> None:
+    data = grouped(4, names=pl.col("g").replace_strict({0: "a10", 1: "a9", 2: "c", 3: "b"}))
+    orders = {
+        sort: list(scales(draw(data, sort=sort), "color")[0]) for sort in ("rows", "name", "value")
+    }
+    # Tables of the package are sorted by their groups, as text.
+    assert orders == {
+        "rows": ["a10", "a9", "b", "c"],
+        "name": ["a9", "a10", "b", "c"],
+        "value": ["b", "c", "a9", "a10"],
+    }
+
+
+@pytest.mark.parametrize("draw", [*CURVES, cost])
+def test_panels_are_sorted(draw: Draw, tmp_path: Path) -> None:
+    data = grouped(3, names=pl.col("g").replace_strict({0: "zero", 1: "one", 2: "two"}))
+    for sort, expected in (("name", ["one", "two", "zero"]), ("value", ["two", "one", "zero"])):
+        texts = shown_texts(draw(data, facet="g", sort=sort), tmp_path)
+        assert [text for text in texts if text in expected] == expected
+
+
+@pytest.mark.parametrize("draw", FORESTS)
+def test_segments_are_sorted(draw: Draw) -> None:
+    data = grouped(4, names=pl.col("g").replace_strict({0: "a10", 1: "a9", 2: "c", 3: "b"}))
+    rows = {
+        sort: [row["__row"].partition(" ")[0] for row in drawn(draw(data, sort=sort))]
+        for sort in ("rows", "name", "value")
+    }
+    assert rows == {
+        "rows": ["a10", "a9", "b", "c"],
+        "name": ["a9", "a10", "b", "c"],
+        "value": ["b", "c", "a9", "a10"],
+    }
+
+
+@pytest.mark.parametrize("draw", CURVES)
+def test_ordered_categories_keep_their_order(draw: Draw, tmp_path: Path) -> None:
+    levels = pl.Enum(["low", "mid", "high"])
+    data = grouped(2).with_columns(
+        h=pl.when(pl.col("g") == 0)
+        .then(pl.lit("high"))
+        .otherwise(pl.int_range(pl.len()).mod(3).replace_strict({0: "high", 1: "mid", 2: "low"}))
+        .cast(levels)
+    )
+    assert list(scales(draw(data, by=["g", "h"], facet="g"), "color")[0]) == ["low", "mid", "high"]
+    texts = shown_texts(draw(data, by=["g", "h"], facet="h"), tmp_path)
+    assert [text for text in texts if text in ("low", "mid", "high")] == ["low", "mid", "high"]
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
+    words = "a long title that does not fit above a chart as narrow as this one is now " * 2
+    facet = {} if draw is change else {"facet": "g"}
+    for options in ({}, facet):
+        chart = draw(grouped(2), width=211, height=123, title=words, **options)
+        spec = chart.to_dict()
+        panels = spec.get("vconcat", [spec.get("spec", spec)])
+        assert {(panel["width"], panel["height"]) for panel in panels} == {(211, 123)}
+        lines = spec["title"]["text"]
+        assert " ".join(lines) == words.strip()
+        assert len(lines) > 1
+        assert set(lines) <= set(shown_texts(chart, tmp_path))
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_options_that_are_refused(draw: Draw) -> None:
+    data = grouped(2)
+    with pytest.raises(ValueError, match=r"^`sort` must be one of 'rows', 'name', 'value'; found"):
+        draw(data, sort="auc")
+    for name in ("width", "height"):
+        with pytest.raises(ValueError, match=rf"^`{name}` must be 50 or more; found 9$"):
+            draw(data, **{name: 9})
+    with pytest.raises(TypeError, match=r"^`title` must be text; found 3 of type int$"):
+        draw(data, title=3)
+
+
+@pytest.mark.parametrize(
+    ("highlight", "message"),
+    [
+        ([], "must list 1 to 5 values; found 0"),
+        (list("abcdef"), "must list 1 to 5 values; found 6"),
+        (["9"], "must list values of 'g' as the chart has them; found '9'"),
+        ([None], "must list values of 'g' as the chart has them; found None"),
+        ("0", "must be a list of values; found '0' of type str"),
+    ],
+)
+@pytest.mark.parametrize("draw", [roc, auc])
+def test_highlights_that_are_refused(draw: Draw, highlight: Any, message: str) -> None:
+    kind = TypeError if isinstance(highlight, str) else ValueError
+    with pytest.raises(kind, match=rf"^`highlight` {message}$"):
+        draw(grouped(3), color="g", highlight=highlight)
+    with pytest.raises(ValueError, match=r"^`highlight` must list values of `color`; found no"):
+        draw(grouped(1), by=None, highlight=["0"])
