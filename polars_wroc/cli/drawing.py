@@ -23,6 +23,10 @@ _CHARTS = {
     "diff": ChartKind("change_chart", ("metric", "measure", "level")),
     "roc": ChartKind("roc_chart", ("facet", "summary")),
     "pr": ChartKind("pr_chart", ("facet",)),
+    "det": ChartKind("det_chart", ("facet",)),
+    "gain": ChartKind("gain_chart", ("facet",)),
+    "decision": ChartKind("decision_chart", ("facet", "level")),
+    "calibration": ChartKind("calibration_chart", ("facet", "level")),
     "cost": ChartKind("cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
     "thresholds": ChartKind("threshold_chart", ("facet", "threshold")),
 }
