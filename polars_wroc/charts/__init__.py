@@ -9,19 +9,27 @@ Each chart is a plain Altair object to restyle. No theme is enabled and no globa
 from polars_wroc.charts.auc_chart import auc_chart
 from polars_wroc.charts.change_chart import change_chart
 from polars_wroc.charts.cost_chart import cost_chart
+from polars_wroc.charts.fairness_chart import fairness_chart
 from polars_wroc.charts.gap_chart import gap_chart
+from polars_wroc.charts.matrix_chart import matrix_chart
 from polars_wroc.charts.pr_chart import pr_chart
+from polars_wroc.charts.rates_chart import rates_chart
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.style import save_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
+from polars_wroc.charts.tradeoff_chart import tradeoff_chart
 
 __all__ = [
     "auc_chart",
     "change_chart",
     "cost_chart",
+    "fairness_chart",
     "gap_chart",
+    "matrix_chart",
     "pr_chart",
+    "rates_chart",
     "roc_chart",
     "save_chart",
     "threshold_chart",
+    "tradeoff_chart",
 ]

@@ -31,14 +31,16 @@ _BETWEEN = 20
 _PLAIN_DASH, _PLAIN_SHAPE = [1, 0], "circle"
 
 
-def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) -> int:
+def count_curves(
+    table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST, argument: str = "curves"
+) -> int:
     """Count the curves, and refuse none or more than fit into one chart."""
     if table.is_empty():
-        msg = "`curves` must have rows to be drawn; found none"
+        msg = f"`{argument}` must have rows to be drawn; found none"
         raise ValueError(msg)
     curves, most = table.select(keys).n_unique() if keys else 1, MAX_ROWS // fewest
     if curves > most:
-        msg = f"`curves` must hold at most {most} curves to be drawn; found {curves}"
+        msg = f"`{argument}` must hold at most {most} curves to be drawn; found {curves}"
         raise ValueError(msg)
     return curves
 
@@ -177,7 +179,10 @@ def arrange(
     # Set when the chart is made, since each later change copies all of its layers.
     size = {"width": options.width or PANEL, "height": options.height or PANEL}
     whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
-    outer: dict[str, Any] = {"description": description, **captioned(options.title, note, whole)}
+    outer: dict[str, Any] = {
+        "description": description,
+        **captioned(options.title, note, max(whole, PANEL)),
+    }
     if facet is None:
         chart: Chart = alt.layer(*layers, **size, **outer)
         return chart

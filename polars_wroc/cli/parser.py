@@ -13,7 +13,7 @@ from polars_wroc.charts.labels import ChangeMeasure, GapMetric
 from polars_wroc.cli import shared_options, streams
 from polars_wroc.curves.bands import BandKind
 from polars_wroc.files import outputs
-from polars_wroc.groups.verdicts import MARGIN
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.stats.equal_proportions import Exact
 
 _ROWS = "Parquet, Arrow, CSV or NDJSON; glob, folder, URL"

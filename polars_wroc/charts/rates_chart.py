@@ -1,0 +1,326 @@
+"""Chart of rates against the threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channels_of_curves,
+    in_drawn_order,
+    name_in_label,
+    read_groups,
+    slot_of,
+    tooltip_of,
+)
+from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, styles, thinned
+from polars_wroc.charts.drawable import UNSEEN
+from polars_wroc.charts.labels import interval_name
+from polars_wroc.charts.line_labels import (
+    labels_of,
+    longest_of,
+    place_of_label,
+    room_for_labels,
+    room_for_name,
+)
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.style import GREY, MAX_ROWS
+from polars_wroc.inputs import arguments
+from polars_wroc.plans.by_keys import over
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+Rate: TypeAlias = Literal[
+    "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
+]
+_DEFAULT: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
+# Rates that fall as the threshold rises leave the upper right corner free, others the lower one.
+_FALLING = ("selection_rate", "tpr", "fpr", "npv", "fdr")
+# Columns of the drawn rows.
+_RATE, _VALUE, _LOW, _HIGH = "__rate", "__value", "__low", "__high"
+_AT, _CHOSEN, _LABEL, _LABEL_Y = "__at", "__chosen", "__label", "__label_y"
+_ROW = "__row"
+_LETTERS = len(": 0.123")
+
+
+def rates_chart(
+    metrics: pl.DataFrame | pl.LazyFrame,
+    *,
+    rates: Rate | Sequence[Rate] = _DEFAULT,
+    threshold: float | None = None,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 2,
+    level: float | None = None,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
+) -> Chart:
+    """Draw rates against the threshold, for each group, with the threshold of the decision.
+
+    Parameters
+    ----------
+    metrics
+        The table of `threshold_metrics`, of many thresholds or of all; a LazyFrame is collected.
+    rates
+        One or several of "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for"
+        and "accuracy". Several are a group column called ``rate``.
+    threshold
+        The threshold of the decision: a dashed line, and each rate there as a label.
+    color
+        Column whose values get a colour and a dash pattern each; of more than five, the two with
+        the highest and the two with the lowest first rate do, at ``threshold`` or on average, and
+        the others are grey. None takes the first group column other than ``facet``.
+    facet
+        Column whose values get a panel each. None takes ``rate`` if there are several rates and
+        another group column for the colours.
+    columns
+        Number of panels in a row.
+    level
+        Confidence level of the intervals, for the caption only: the table does not contain it.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: the first rate, at ``threshold`` or on average, the
+        highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        A step at each threshold of the table, and intervals as bands if the table has them. At
+        most 5,000 rows: a larger table is thinned evenly along each ROC curve, and a line under
+        the chart says so; labels are those of the whole table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `threshold_metrics` or has no finite threshold, a
+        column that is not one of its groups, an unknown rate, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> chart = wroc.rates_chart(wroc.threshold_metrics(df, "y", "s"), threshold=0.5)
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    options = Options(sort, highlight, width, height, title)
+    drawn = _checked(rates)
+    if level is not None:
+        arguments.level(level)
+    table, keys = read_groups("metrics", metrics, ("threshold", *CELLS, *{*drawn, "tpr", "fpr"}))
+    at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
+    points, thinning = _fit(_with_choice(table, list(keys.values()), at), keys, len(drawn))
+    several = len(drawn) > 1
+    if several:
+        facet = _panels(keys, color, facet)
+    points = _long(points, keys, drawn)
+    coloured, faceted = channels_of_curves(
+        keys, points, color, facet, options, _first_rate(drawn[0], at)
+    )
+    points = _with_labels(in_drawn_order(points, coloured, faceted), coloured, at, options)
+    kept = [*keys.values(), POINT, "threshold", _VALUE, _LOW, _HIGH, _AT, _LABEL, _LABEL_Y]
+    base = alt.Chart(points.select(kept))
+    heading = "Rate" if several else THRESHOLD_METRICS[drawn[0]].heading
+    limits = bool(points[_LOW].count())
+    longest = longest_of(points, _LABEL)
+    layers = [
+        *_layers(base, coloured, keys, _domain(points, at), heading, limits=limits),
+        *labels_of(base, coloured, _LABEL, _LABEL_Y, longest=longest, options=options),
+    ]
+    note = sentences(
+        coloured and coloured.note,
+        None if at is None else f"Dashed line: the threshold {at:g}, and each rate there",
+        f"Shaded: {interval_name(level)}" if limits else None,
+        thinning,
+    )
+    return arrange(
+        layers,
+        faceted,
+        columns,
+        description="Rates against the threshold",
+        note=note,
+        options=options,
+    )
+
+
+def _checked(rates: Rate | Sequence[Rate]) -> list[Rate]:
+    listed: list[Rate] = [rates] if isinstance(rates, str) else list(rates)
+    if not listed:
+        msg = "`rates` must name at least one rate; found none"
+        raise ValueError(msg)
+    for rate in listed:
+        arguments.option("rates", rate, get_args(Rate))
+    return list(dict.fromkeys(listed))
+
+
+def _panels(keys: Keys, color: str | None, facet: str | None) -> str | None:
+    """Add the rate to the group columns; return the column of the panels."""
+    name = "rate"
+    while name in keys:
+        name += UNSEEN
+    keys[name] = _RATE
+    if facet is None and color != name and len(keys) > 1:
+        return name
+    return facet
+
+
+def _with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.DataFrame:
+    """Mark the row of each curve that the threshold selects: the least one not below it."""
+    finite = table.filter(pl.col("threshold").is_finite())
+    if finite.is_empty():
+        msg = "`metrics` must hold a finite threshold; found none"
+        raise ValueError(msg)
+    if at is None:
+        return finite.with_columns(pl.lit(value=False).alias(_CHOSEN))
+    threshold = pl.col("threshold")
+    least = over(threshold.filter(threshold >= at).min(), keys)
+    return finite.with_columns((threshold == least).fill_null(value=False).alias(_CHOSEN))
+
+
+def _fit(table: pl.DataFrame, keys: Keys, rates: int) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves if they do not fit into a chart, but keep the points at the threshold."""
+    groups, most = list(keys.values()), MAX_ROWS // rates
+    curves = count_curves(table, groups, argument="metrics", fewest=4 * rates)
+    if table.height <= most:
+        return table, None
+    numbered = table.with_row_index(_ROW)
+    kept = thinned(numbered, groups, most // curves - 1).select(numbered.columns)
+    points = pl.concat([kept, numbered.filter(_CHOSEN)]).unique(_ROW).sort(_ROW)
+    return points, drawn_of(points, table)
+
+
+def _long(points: pl.DataFrame, keys: Keys, rates: Sequence[Rate]) -> pl.DataFrame:
+    """One row for each point and rate, with its limits if the table has them."""
+    groups = [column for column in keys.values() if column != _RATE]
+    parts = []
+    for rate in rates:
+        low, high = (
+            pl.col(name) if name in points.columns else pl.lit(None, pl.Float64)
+            for name in (f"{rate}_low", f"{rate}_high")
+        )
+        metric = THRESHOLD_METRICS[rate]
+        parts.append(
+            points.select(
+                *groups,
+                "threshold",
+                _CHOSEN,
+                pl.lit(metric.heading).alias(_RATE),
+                pl.lit(rate in _FALLING).alias("__falling"),
+                pl.col(rate).alias(_VALUE),
+                low.alias(_LOW),
+                high.alias(_HIGH),
+            )
+        )
+    return pl.concat(parts)
+
+
+def _first_rate(rate: Rate, at: float | None) -> Ranked:
+    """What curves are ranked by: the first rate, at the threshold or on average."""
+    metric, value = THRESHOLD_METRICS[rate], pl.col(_VALUE)
+    first = pl.col(_RATE) == metric.heading
+    if at is None:
+        return Ranked(value.filter(first).mean(), f"mean {metric.label}")
+    return Ranked(value.filter(first & pl.col(_CHOSEN)).first(), f"{metric.label} at the threshold")
+
+
+def _with_labels(
+    points: pl.DataFrame, color: Channel | None, at: float | None, options: Options
+) -> pl.DataFrame:
+    """Add the rate of each curve at the threshold, in the corner that is likely to be free."""
+    labels = 1 if color is None else len(color.shown)
+    slot = slot_of(color)
+    shown = pl.col(_CHOSEN) & pl.col(_VALUE).is_not_null() & slot.is_not_null()
+    texts = [None if v is None else f"{v:.3f}" for v in points[_VALUE]]
+    name = name_in_label(color, room_for_name(options, _LETTERS))
+    top = 1 - room_for_labels(labels, options)
+    height = pl.when("__falling").then(pl.lit(top)).otherwise(pl.lit(0.0))
+    place = place_of_label(labels - 1 - slot, options)
+    limits = [pl.when(slot.is_not_null()).then(limit).alias(limit) for limit in (_LOW, _HIGH)]
+    return points.with_columns(
+        pl.int_range(pl.len()).alias(POINT),
+        pl.when(shown).then(pl.lit(at, pl.Float64)).alias(_AT),
+        pl.when(shown)
+        .then(pl.format("{}{}", name, pl.lit(pl.Series(texts, dtype=pl.String))))
+        .alias(_LABEL),
+        pl.when(shown).then(height + place).alias(_LABEL_Y),
+        *limits,
+    )
+
+
+def _domain(points: pl.DataFrame, at: float | None) -> list[float]:
+    """Range of the thresholds, wider than one point."""
+    ends = [*points.select(pl.col("threshold").min(), high=pl.col("threshold").max()).row(0)]
+    known = [*ends, *([] if at is None else [at])]
+    low, high = min(known), max(known)
+    return [low, high] if low < high else [low - 0.5, high + 0.5]
+
+
+def _layers(
+    base: Any,
+    color: Channel | None,
+    keys: Keys,
+    domain: list[float],
+    heading: str,
+    *,
+    limits: bool,
+) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    styled = styles(color)
+    x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
+    scale = {"domain": [0, 1]}
+    y = alt.Y(f"{_VALUE}:Q", title=heading, scale=scale)
+    # Of all scores between two thresholds the higher one selects the same rows.
+    line = base.mark_line(interpolate="step-after").encode(
+        x, y, order=alt.Order(f"{POINT}:Q"), **styled
+    )
+    tooltip = [
+        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        alt.Tooltip("threshold:Q", format=".4~g"),
+        alt.Tooltip(f"{_VALUE}:Q", title="value", format=".3f"),
+        *(
+            alt.Tooltip(f"{column}:Q", title=name, format=".3f")
+            for column, name in ((_LOW, "low"), (_HIGH, "high"))
+            if limits
+        ),
+    ]
+    hover = base.mark_point(opacity=0, size=60, aria=False).encode(x, y, tooltip=tooltip)
+    chosen = base.transform_filter(f"isValid(datum.{_AT})")
+    rule = chosen.mark_rule(strokeDash=[4, 3], color=GREY, aria=False).encode(
+        alt.X(f"{_AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})
+    )
+    point = chosen.mark_circle(size=50, opacity=1, aria=False).encode(
+        alt.X(f"{_AT}:Q", title="Threshold", scale={"domain": domain, "zero": False}),
+        y,
+        color=styled["color"],
+    )
+    layers = [rule, line, point, hover]
+    if limits:
+        band = base.mark_area(opacity=0.15, interpolate="step-before", aria=False).encode(
+            x,
+            alt.Y(f"{_LOW}:Q", title=heading, scale=scale),
+            alt.Y2(f"{_HIGH}:Q"),
+            color=styled["color"],
+        )
+        layers.insert(0, band)
+    return layers
