@@ -76,7 +76,8 @@ def rates_chart(
         One or several of "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for"
         and "accuracy". Several are a group column called ``rate``.
     threshold
-        The threshold of the decision: a dashed line, and each rate there as a label.
+        The threshold of the decision: a dashed line, and each rate there as a label. Any number for
+        a table of all thresholds, otherwise one of the table.
     color
         Column whose values get a colour and a dash pattern each; of more than five, the two with
         the highest and the two with the lowest first rate do, at ``threshold`` or on average, and
@@ -193,6 +194,10 @@ def _with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.D
     if at is None:
         return finite.with_columns(pl.lit(value=False).alias(_CHOSEN))
     threshold = pl.col("threshold")
+    # Only a table of all thresholds has the origin; others say nothing of what is between.
+    if finite.height == table.height and not (finite["threshold"] == at).any():
+        msg = f"`threshold` must be one of the table, which has not all of them; found {at!r}"
+        raise ValueError(msg)
     least = over(threshold.filter(threshold >= at).min(), keys)
     return finite.with_columns((threshold == least).fill_null(value=False).alias(_CHOSEN))
 
