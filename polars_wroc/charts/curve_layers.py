@@ -100,7 +100,7 @@ def styles(
         # Vega-Lite would take the widths for the two ends of a range.
         scale: dict[str, Any] = {"type": "ordinal", "domain": list(color.values)}
         scale["range"] = [_WIDE if value in color.shown else _THIN for value in color.values]
-        styled["strokeWidth"] = alt.StrokeWidth(f"{color.column}:N", legend=None, scale=scale)
+        styled["strokeWidth"] = alt.StrokeWidth(f"{color.column}:O", scale=scale, **shared)
     return styled
 
 

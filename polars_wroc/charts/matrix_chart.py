@@ -18,7 +18,6 @@ from polars_wroc.charts.channels import (
     with_values,
 )
 from polars_wroc.charts.curve_layers import POINT, arrange
-from polars_wroc.charts.drawable import drawable
 from polars_wroc.charts.interval_layers import check_rows
 from polars_wroc.charts.labels import interval_name
 from polars_wroc.charts.options import Options, Sort, sentences
@@ -178,19 +177,10 @@ def _cells(
 ) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
-    scale, axis = {"domain": names}, {"labelLimit": 160, "ticks": False, "domain": False}
-    named = drawable(by)
+    scale = {"domain": names}
     place = {
-        "x": alt.X(
-            f"{_NEGATIVES}:N",
-            sort=None,
-            scale=scale,
-            title=f"Negatives: {named}",
-            axis={**axis, "labelAngle": -40},
-        ),
-        "y": alt.Y(
-            f"{_POSITIVES}:N", sort=None, scale=scale, title=f"Positives: {named}", axis=axis
-        ),
+        "x": alt.X(f"{_NEGATIVES}:N", sort=None, scale=scale, **_axis(f"Negatives: {by}", -40)),
+        "y": alt.Y(f"{_POSITIVES}:N", sort=None, scale=scale, **_axis(f"Positives: {by}", 0)),
     }
     interval = f"of the {interval_name(level)}"
     tooltip = [
@@ -218,6 +208,13 @@ def _cells(
             tooltip=tooltip,
         ),
     ]
+
+
+def _axis(title: str, angle: int) -> dict[str, Any]:
+    """Title of an axis, as it is shown and as it is in descriptions, which are expressions."""
+    named = Channel("", title)
+    axis = {"title": named.heading, "labelLimit": 160, "labelAngle": angle}
+    return {"title": named.title, "axis": axis | {"ticks": False, "domain": False}}
 
 
 def _ends(values: pl.Series) -> list[float]:
