@@ -90,7 +90,7 @@ def styles(
         **listed,
         **(dict[str, Any]() if points else stroke),
     )
-    shared = {"title": color.title, "legend": key if legend else None}
+    shared: dict[str, Any] = {"title": color.title, "legend": key if legend else None}
     styled = {"color": _styled(alt.Color, color, COLOURS, FAINT, shared)}
     if points:
         return styled | {"shape": _styled(alt.Shape, color, SHAPES, _PLAIN_SHAPE, shared)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
@@ -12,43 +12,41 @@ from polars_wroc.charts.channels import (
     Keys,
     channels_of_curves,
     in_drawn_order,
-    name_in_label,
     read_groups,
-    slot_of,
     tooltip_of,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, styles, thinned
+from polars_wroc.charts.curve_layers import POINT, arrange, styles
 from polars_wroc.charts.drawable import UNSEEN
 from polars_wroc.charts.labels import interval_name
 from polars_wroc.charts.line_labels import (
     labels_of,
     longest_of,
-    place_of_label,
-    room_for_labels,
-    room_for_name,
 )
 from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.style import GREY, MAX_ROWS
+from polars_wroc.charts.rate_points import (
+    AT,
+    HIGH,
+    LABEL,
+    LABEL_Y,
+    LOW,
+    RATE,
+    VALUE,
+    Rate,
+    first_rate,
+    fit,
+    long,
+    with_choice,
+    with_labels,
+)
+from polars_wroc.charts.style import GREY
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.by_keys import over
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
-Rate: TypeAlias = Literal[
-    "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
-]
 _DEFAULT: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
-# Rates that fall as the threshold rises leave the upper right corner free, others the lower one.
-_FALLING = ("selection_rate", "tpr", "fpr", "npv", "fdr")
-# Columns of the drawn rows.
-_RATE, _VALUE, _LOW, _HIGH = "__rate", "__value", "__low", "__high"
-_AT, _CHOSEN, _LABEL, _LABEL_Y = "__at", "__chosen", "__label", "__label_y"
-_ROW = "__row"
-_LETTERS = len(": 0.123")
 
 
 def rates_chart(
@@ -130,23 +128,23 @@ def rates_chart(
         arguments.level(level)
     table, keys = read_groups("metrics", metrics, ("threshold", *CELLS, *{*drawn, "tpr", "fpr"}))
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
-    points, thinning = _fit(_with_choice(table, list(keys.values()), at), keys, len(drawn))
+    points, thinning = fit(with_choice(table, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1
     if several:
         facet = _panels(keys, color, facet)
-    points = _long(points, keys, drawn)
+    points = long(points, keys, drawn)
     coloured, faceted = channels_of_curves(
-        keys, points, color, facet, options, _first_rate(drawn[0], at)
+        keys, points, color, facet, options, first_rate(drawn[0], at)
     )
-    points = _with_labels(in_drawn_order(points, coloured, faceted), coloured, at, options)
-    kept = [*keys.values(), POINT, "threshold", _VALUE, _LOW, _HIGH, _AT, _LABEL, _LABEL_Y]
+    points = with_labels(in_drawn_order(points, coloured, faceted), coloured, at, options)
+    kept = [*keys.values(), POINT, "threshold", VALUE, LOW, HIGH, AT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(kept))
     heading = "Rate" if several else THRESHOLD_METRICS[drawn[0]].heading
-    limits = bool(points[_LOW].count())
-    longest = longest_of(points, _LABEL)
+    limits = bool(points[LOW].count())
+    longest = longest_of(points, LABEL)
     layers = [
         *_layers(base, coloured, keys, _domain(points, at), heading, limits=limits),
-        *labels_of(base, coloured, _LABEL, _LABEL_Y, longest=longest, options=options),
+        *labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options),
     ]
     note = sentences(
         coloured and coloured.note,
@@ -179,97 +177,10 @@ def _panels(keys: Keys, color: str | None, facet: str | None) -> str | None:
     name = "rate"
     while name in keys:
         name += UNSEEN
-    keys[name] = _RATE
+    keys[name] = RATE
     if facet is None and color != name and len(keys) > 1:
         return name
     return facet
-
-
-def _with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.DataFrame:
-    """Mark the row of each curve that the threshold selects: the least one not below it."""
-    finite = table.filter(pl.col("threshold").is_finite())
-    if finite.is_empty():
-        msg = "`metrics` must hold a finite threshold; found none"
-        raise ValueError(msg)
-    if at is None:
-        return finite.with_columns(pl.lit(value=False).alias(_CHOSEN))
-    threshold = pl.col("threshold")
-    # Only a table of all thresholds has the origin; others say nothing of what is between.
-    if finite.height == table.height and not (finite["threshold"] == at).any():
-        msg = f"`threshold` must be one of the table, which has not all of them; found {at!r}"
-        raise ValueError(msg)
-    least = over(threshold.filter(threshold >= at).min(), keys)
-    return finite.with_columns((threshold == least).fill_null(value=False).alias(_CHOSEN))
-
-
-def _fit(table: pl.DataFrame, keys: Keys, rates: int) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit into a chart, but keep the points at the threshold."""
-    groups, most = list(keys.values()), MAX_ROWS // rates
-    curves = count_curves(table, groups, argument="metrics", fewest=4 * rates)
-    if table.height <= most:
-        return table, None
-    numbered = table.with_row_index(_ROW)
-    kept = thinned(numbered, groups, most // curves - 1).select(numbered.columns)
-    points = pl.concat([kept, numbered.filter(_CHOSEN)]).unique(_ROW).sort(_ROW)
-    return points, drawn_of(points, table)
-
-
-def _long(points: pl.DataFrame, keys: Keys, rates: Sequence[Rate]) -> pl.DataFrame:
-    """One row for each point and rate, with its limits if the table has them."""
-    groups = [column for column in keys.values() if column != _RATE]
-    parts = []
-    for rate in rates:
-        low, high = (
-            pl.col(name) if name in points.columns else pl.lit(None, pl.Float64)
-            for name in (f"{rate}_low", f"{rate}_high")
-        )
-        metric = THRESHOLD_METRICS[rate]
-        parts.append(
-            points.select(
-                *groups,
-                "threshold",
-                _CHOSEN,
-                pl.lit(metric.heading).alias(_RATE),
-                pl.lit(rate in _FALLING).alias("__falling"),
-                pl.col(rate).alias(_VALUE),
-                low.alias(_LOW),
-                high.alias(_HIGH),
-            )
-        )
-    return pl.concat(parts)
-
-
-def _first_rate(rate: Rate, at: float | None) -> Ranked:
-    """What curves are ranked by: the first rate, at the threshold or on average."""
-    metric, value = THRESHOLD_METRICS[rate], pl.col(_VALUE)
-    first = pl.col(_RATE) == metric.heading
-    if at is None:
-        return Ranked(value.filter(first).mean(), f"mean {metric.label}")
-    return Ranked(value.filter(first & pl.col(_CHOSEN)).first(), f"{metric.label} at the threshold")
-
-
-def _with_labels(
-    points: pl.DataFrame, color: Channel | None, at: float | None, options: Options
-) -> pl.DataFrame:
-    """Add the rate of each curve at the threshold, in the corner that is likely to be free."""
-    labels = 1 if color is None else len(color.shown)
-    slot = slot_of(color)
-    shown = pl.col(_CHOSEN) & pl.col(_VALUE).is_not_null() & slot.is_not_null()
-    texts = [None if v is None else f"{v:.3f}" for v in points[_VALUE]]
-    name = name_in_label(color, room_for_name(options, _LETTERS))
-    top = 1 - room_for_labels(labels, options)
-    height = pl.when("__falling").then(pl.lit(top)).otherwise(pl.lit(0.0))
-    place = place_of_label(labels - 1 - slot, options)
-    limits = [pl.when(slot.is_not_null()).then(limit).alias(limit) for limit in (_LOW, _HIGH)]
-    return points.with_columns(
-        pl.int_range(pl.len()).alias(POINT),
-        pl.when(shown).then(pl.lit(at, pl.Float64)).alias(_AT),
-        pl.when(shown)
-        .then(pl.format("{}{}", name, pl.lit(pl.Series(texts, dtype=pl.String))))
-        .alias(_LABEL),
-        pl.when(shown).then(height + place).alias(_LABEL_Y),
-        *limits,
-    )
 
 
 def _domain(points: pl.DataFrame, at: float | None) -> list[float]:
@@ -294,7 +205,7 @@ def _layers(
     styled = styles(color)
     x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
     scale = {"domain": [0, 1]}
-    y = alt.Y(f"{_VALUE}:Q", title=heading, scale=scale)
+    y = alt.Y(f"{VALUE}:Q", title=heading, scale=scale)
     # Of all scores between two thresholds the higher one selects the same rows.
     line = base.mark_line(interpolate="step-after").encode(
         x, y, order=alt.Order(f"{POINT}:Q"), **styled
@@ -302,20 +213,20 @@ def _layers(
     tooltip = [
         *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
         alt.Tooltip("threshold:Q", format=".4~g"),
-        alt.Tooltip(f"{_VALUE}:Q", title="value", format=".3f"),
+        alt.Tooltip(f"{VALUE}:Q", title="value", format=".3f"),
         *(
             alt.Tooltip(f"{column}:Q", title=name, format=".3f")
-            for column, name in ((_LOW, "low"), (_HIGH, "high"))
+            for column, name in ((LOW, "low"), (HIGH, "high"))
             if limits
         ),
     ]
     hover = base.mark_point(opacity=0, size=60, aria=False).encode(x, y, tooltip=tooltip)
-    chosen = base.transform_filter(f"isValid(datum.{_AT})")
+    chosen = base.transform_filter(f"isValid(datum.{AT})")
     rule = chosen.mark_rule(strokeDash=[4, 3], color=GREY, aria=False).encode(
-        alt.X(f"{_AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})
+        alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})
     )
     point = chosen.mark_circle(size=50, opacity=1, aria=False).encode(
-        alt.X(f"{_AT}:Q", title="Threshold", scale={"domain": domain, "zero": False}),
+        alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False}),
         y,
         color=styled["color"],
     )
@@ -323,8 +234,8 @@ def _layers(
     if limits:
         band = base.mark_area(opacity=0.15, interpolate="step-before", aria=False).encode(
             x,
-            alt.Y(f"{_LOW}:Q", title=heading, scale=scale),
-            alt.Y2(f"{_HIGH}:Q"),
+            alt.Y(f"{LOW}:Q", title=heading, scale=scale),
+            alt.Y2(f"{HIGH}:Q"),
             color=styled["color"],
         )
         layers.insert(0, band)
