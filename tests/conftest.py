@@ -123,6 +123,12 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def loans() -> pl.DataFrame:
+    """Loan applications that come with the notebooks: the lenders' decisions, and a score."""
+    return pl.read_parquet(Path(__file__).parents[1] / "notebooks" / "data" / "loans.parquet")
+
+
 @pytest.fixture
 def weighted_roc() -> pl.DataFrame:
     """The example of the R package WeightedROC; its AUC is 0.325."""

@@ -32,6 +32,29 @@ def drawn(chart: Chart) -> list[dict[str, Any]]:
     return list(rows)
 
 
+def points_of(chart: Chart) -> pl.DataFrame:
+    """The drawn rows as a table."""
+    return pl.DataFrame(drawn(chart), infer_schema_length=None)
+
+
+def layers_of(chart: Chart) -> list[dict[str, Any]]:
+    """The layers of a chart, or of one of its panels."""
+    spec = chart.to_dict()
+    return list(spec.get("spec", spec)["layer"])
+
+
+def line_of(chart: Chart) -> dict[str, Any]:
+    """The channels of the lines of the curves, which come last."""
+    lines = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "line"]
+    return dict(lines[-1]["encoding"])
+
+
+def caption(chart: Chart) -> str:
+    """The text below a chart, without its line breaks."""
+    text = chart.to_dict()["title"]["text"]
+    return text if isinstance(text, str) else " ".join(text)
+
+
 def tooltip_fields(layers: list[dict[str, Any]]) -> set[str]:
     return {field["field"] for layer in layers for field in layer["encoding"].get("tooltip", [])}
 

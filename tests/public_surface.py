@@ -23,7 +23,10 @@ from polars_wroc import dask
 from polars_wroc.cli.parser import build_parser
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
-COMMANDS = ("audit", "diff", "impact", "auc", "curve", "counts", "merge")
+COMMANDS = (
+    *("audit", "diff", "impact", "auc", "compare", "gaps", "thresholds", "calibrate", "curve"),
+    *("counts", "merge"),
+)
 
 
 def surface() -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import nbformat
+import polars as pl
 import pytest
 from nbclient import NotebookClient
+from polars.testing import assert_frame_equal
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
 @pytest.mark.slow
@@ -33,3 +37,11 @@ def test_committed_with_pictures(path: Path) -> None:
     ]
     assert "image/png" in kinds
     assert all(cell.get("outputs") for cell in notebook.cells[-1:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["diabetes", "loans"])
+def test_scripts_make_the_committed_data(name: str) -> None:
+    made = runpy.run_path(str(FOLDER / f"make_{name}.py"))[name]()
+    # Other versions of scikit-learn may move scores a little.
+    assert_frame_equal(made, pl.read_parquet(FOLDER / "data" / f"{name}.parquet"), abs_tol=0.002)

@@ -135,9 +135,9 @@ def audit(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also if there is no row to audit, or if two segments would have the
-        same name: ``"a, b"`` crossed with ``"c"`` and ``"a"`` with ``"b, c"``, or null and
-        ``"(missing)"``.
+        As for `summary`; also if there is no row to audit, or nothing to show with ``min_cell``, or
+        if two segments would have the same name: ``"a, b"`` crossed with ``"c"`` and ``"a"`` with
+        ``"b, c"``, or null and ``"(missing)"``.
 
     Notes
     -----

@@ -1,10 +1,11 @@
-"""Gates on the gaps and fairness metrics of an audit."""
+"""Gates on the gaps, fairness metrics and impact ratios of an audit."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from polars_wroc.audits.gates import Gate
+from polars_wroc.audits.impact_gates import RATIOS, judged_categories
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.groups.fairness_metrics import ABROCA, METRICS
@@ -29,20 +30,26 @@ _FAIRNESS = {
     if metric != ABROCA
     for ending, column in {"": "value", **_LIMITS}.items()
 }
-_OF_DECISIONS = (*RATE_GAP_COLUMNS, *_FAIRNESS)
+_OF_DECISIONS = (*RATE_GAP_COLUMNS, *_FAIRNESS, *RATIOS)
 # Columns that are judged by their absolute value.
 _UNSIGNED = "_gap"
 
 
 class AuditGate(Gate[AuditTables]):
-    """A condition on a column of the gaps, absolute for a gap itself, or on a fairness metric."""
+    """A condition on a column of the gaps, a fairness metric or an impact ratio.
+
+    A gap itself is compared without its sign.
+    """
 
     WHAT = "the audit"
 
     def values(self, result: AuditTables) -> pl.DataFrame:
-        """Lay out the gaps, or the fairness metrics of the attributes."""
+        """Lay out the gaps, the fairness metrics of the attributes, or the impact ratios."""
+        # `read_gate` refuses gates on decisions where there are none.
+        if self.name in RATIOS:
+            assert result.impact is not None
+            return judged_categories(result.impact, self.name)
         if self.name in _FAIRNESS:
-            # `read_gate` refuses such a gate without a threshold.
             assert result.fairness is not None
             metric, column = _FAIRNESS[self.name]
             table, value = result.fairness.filter(metric=metric), pl.col(column)
@@ -66,9 +73,10 @@ class AuditGate(Gate[AuditTables]):
 
 
 def read_gate(text: str, *, decides: bool) -> AuditGate:
-    """Read a condition such as ``auc_gap>0.05``; on decisions only if there is a threshold."""
+    """Read a condition such as ``auc_gap>0.05``; on decisions only if there are any."""
     known = [*_AREA_GAPS, *(_OF_DECISIONS if decides else ())]
-    gate = AuditGate.read(text, known, dict.fromkeys(_OF_DECISIONS, " (it needs a threshold)"))
+    why_not = " (it needs decisions: those of a threshold, or recorded ones)"
+    gate = AuditGate.read(text, known, dict.fromkeys(_OF_DECISIONS, why_not))
     if gate.name.endswith(_UNSIGNED) and gate.limit < 0:
         msg = (
             f"`--fail-if` must not have a negative limit for {gate.name}, which is compared "

@@ -7,9 +7,10 @@ import textwrap
 import polars as pl
 
 from polars_wroc.audits.audit_changes import Changes
+from polars_wroc.audits.fitted_table import Screen, check_columns, fitted_table
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.audits.text_table import limits_in_text, text_table
+from polars_wroc.audits.text_table import limits_in_text
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING
 from polars_wroc.stats.multiple_tests import is_significant
 
@@ -17,25 +18,26 @@ _HEADINGS = {"gap": "Gaps to the reference:", "value": "Values:"}
 _FINDINGS = ("new", "gone", "grown", "shrunk")
 
 
-def changes_in_text(changes: Changes, width: int) -> str:
+def changes_in_text(changes: Changes, screen: Screen) -> str:
     """Write what changed in a sentence, and in tables what is significant or a finding."""
     table = changes.table
+    check_columns(table, screen)
     significant = is_significant(pl.col("p_adjusted"), changes.level).fill_null(value=False)
     known = table.filter(pl.col("change").is_not_null())
     counts = f"{known.filter(significant).height:,} of {many(known.height, 'change')}"
     are = "is" if known.height == 1 else "are"
     sentences = [f"{_findings(table)} {counts} {are} significant.", *_of_one_audit(table)]
-    parts = [textwrap.fill(" ".join(sentences), width)]
+    parts = [textwrap.fill(" ".join(sentences), screen.width)]
     shown = known.filter(significant | pl.col("finding").is_not_null())
     parts += [
-        f"{heading}\n{_table(rows, width)}"
+        f"{heading}\n{_table(rows, screen)}"
         for measure, heading in _HEADINGS.items()
         if not (rows := shown.filter(measure=measure)).is_empty()
     ]
     if (more := known.height - shown.height) and shown.height:
         verb = "is" if more == 1 else "are"
         text = f"{many(more, 'other change')} {verb} neither significant nor a finding."
-        parts.append(textwrap.fill(text, width))
+        parts.append(textwrap.fill(text, screen.width))
     return "\n\n".join(parts)
 
 
@@ -65,12 +67,14 @@ def _of_one_audit(table: pl.DataFrame) -> list[str]:
     return sentences
 
 
-def _table(shown: pl.DataFrame, width: int) -> str:
-    keys = segment_keys(shown)
-    columns = shown.select(
-        *(pl.col(key).fill_null(MISSING) for key in keys),
-        *("metric", "before", "after", "change"),
-        limits_in_text(shown, "change_low", "change_high").alias("interval"),
-        *(["finding"] if shown["finding"].count() else []),
+def _table(changes: pl.DataFrame, screen: Screen) -> str:
+    segments = segment_keys(changes)
+    changes = changes.with_columns(pl.col(key).fill_null(MISSING) for key in segments)
+    keys = [*segments, "metric"]
+    short = changes.select(
+        *keys,
+        *("before", "after", "change"),
+        limits_in_text(changes, "change_low", "change_high").alias("interval"),
+        *(["finding"] if changes["finding"].count() else []),
     )
-    return text_table(columns, width, [*keys, "metric"])
+    return fitted_table(changes, short, screen, keys, least=short.width)

@@ -53,13 +53,15 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     return ordered.with_columns(pl.Series("sentence", sentences, pl.String))
 
 
-def first_sentences(findings: pl.DataFrame, most: int) -> list[str]:
-    """Return the sentences of the most serious findings, and how many more there are."""
+def first_sentences(
+    findings: pl.DataFrame, most: int, how: str = "see `findings`, or the JSON"
+) -> list[str]:
+    """Return the sentences of the most serious findings, how many more there are, and where."""
     told = findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared")
     serious = told.filter(pl.col("verdict") != "alike")
     shown = serious["sentence"].head(most).to_list()
     if more := told.height - len(shown):
-        shown.append(f"{many(more, 'more comparison')}: see `findings`, or the JSON.")
+        shown.append(f"{many(more, 'more comparison')}: {how}.")
     return shown
 
 

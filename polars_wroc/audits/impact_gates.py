@@ -12,6 +12,8 @@ _TEXTS = ("reference", "p_method", "below_four_fifths", "excluded")
 NUMBERS = tuple(name for name in IMPACT_COLUMNS if name not in _TEXTS)
 # What the reference has too; other numbers compare categories with it.
 _ITS_OWN = ("n", "weight", "share", "n_selected", "reference_rate", "threshold")
+# The ratios and their limits, on which audits have gates too.
+RATIOS = tuple(name for name in NUMBERS if name.startswith("impact_ratio"))
 
 
 class ImpactGate(Gate[pl.DataFrame]):
@@ -20,13 +22,17 @@ class ImpactGate(Gate[pl.DataFrame]):
     WHAT = "the table"
 
     def values(self, result: pl.DataFrame) -> pl.DataFrame:
-        """Lay out the categories; those that are left out are not judged."""
-        _, segment = AUDIT_KEYS
-        table = result
-        if not self.name.startswith("selection_rate") and self.name not in _ITS_OWN:
-            table = table.filter(pl.col(segment).ne_missing(pl.col("reference")))
-        value = pl.when(pl.col("excluded").is_null()).then(self.name)
-        return table.with_columns(shown=value, value=value)
+        """Lay out the categories."""
+        return judged_categories(result, self.name)
+
+
+def judged_categories(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Lay out the categories with a number; those that are left out are not judged."""
+    _, segment = AUDIT_KEYS
+    if not name.startswith("selection_rate") and name not in _ITS_OWN:
+        table = table.filter(pl.col(segment).ne_missing(pl.col("reference")))
+    value = pl.when(pl.col("excluded").is_null()).then(name)
+    return table.with_columns(shown=value, value=value)
 
 
 def read_impact_gate(text: str) -> ImpactGate:

@@ -14,11 +14,12 @@ from polars import selectors
 
 from polars_wroc.audits.dossier import dossier_of
 from polars_wroc.audits.findings import findings_of, first_sentences
+from polars_wroc.audits.fitted_table import Screen
 from polars_wroc.audits.markdown import in_markdown
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.segment_keys import rows_with
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.terminal import in_text
+from polars_wroc.audits.terminal import SEGMENTS, in_text
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
@@ -98,7 +99,8 @@ class Audit(AuditTables):
 
     def __repr__(self) -> str:
         width = shutil.get_terminal_size().columns
-        return in_text(self, self.findings, width)
+        screen = Screen(width, SEGMENTS, more_rows="see `segments`")
+        return in_text(self, self.findings, screen)
 
     def _repr_html_(self) -> str:
         untested = remarks_of(self).untested
@@ -126,7 +128,7 @@ class Audit(AuditTables):
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
         curves, segments = (rows_with(table, kept) for table in (self.curves, self.segments))
-        return segments_chart(curves, segments, attribute or OVERALL)
+        return segments_chart(curves, segments, attribute or OVERALL, self.parameters.level)
 
     def save(self, path: str | Path) -> None:
         """Write the audit in the format of the path's suffix.

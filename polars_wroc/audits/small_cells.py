@@ -31,8 +31,19 @@ def without_small_cells(audit: Tables, min_cell: int) -> Tables:
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
     of a decision. What is left out of a total that is shown must be at least two segments with
     that many rows in all: the smallest of the others are left out until it is.
+
+    Raises
+    ------
+    ValueError
+        If nothing is left: all rows together have too few of a class or of a decision.
     """
     hidden = hidden_segments(audit.segments, audit.parameters.by, min_cell)
+    if (OVERALL, OVERALL) in hidden:
+        msg = (
+            f"`min_cell` must leave something to show; found fewer than {min_cell} rows of a class "
+            "or of a decision in all"
+        )
+        raise ValueError(msg)
     left_out = pl.DataFrame(hidden, dict.fromkeys(AUDIT_KEYS, pl.String), orient="row")
 
     def kept(table: pl.DataFrame) -> pl.DataFrame:

@@ -7,23 +7,27 @@ import textwrap
 import polars as pl
 
 from polars_wroc.audits.findings import first_sentences
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.fitted_table import Screen, fitted_table
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.text_table import limits_in_text, text_table
+from polars_wroc.audits.text_table import limits_in_text
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.inputs.names import MISSING
 
-# Most segments, and most sentences.
-_SEGMENTS, _SENTENCES = 20, 8
+# Most segments if nothing else is asked for, and most sentences.
+SEGMENTS, _SENTENCES = 20, 8
+
+# What else is shown of the segments where there is room.
+_MORE = ("n_pos", "selection_rate", "tpr", "fpr", "ppv", "npv", "average_precision", "ks")
 
 
-def in_text(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
+def in_text(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     """Write the verdict, a table of the segments, and the most serious findings."""
     verdict = verdict_of(findings, audit.parameters)
-    parts = [textwrap.fill(verdict.text, width), _table(audit, findings, width)]
-    if listed := first_sentences(findings, _SENTENCES):
-        parts.append("\n".join(_item(text, width) for text in listed))
+    parts = [textwrap.fill(verdict.text, screen.width), _table(audit, findings, screen)]
+    how = [screen.more_findings] if screen.more_findings else []
+    if listed := first_sentences(findings, _SENTENCES, *how):
+        parts.append("\n".join(_item(text, screen.width) for text in listed))
     return "\n\n".join(parts)
 
 
@@ -31,7 +35,7 @@ def _item(text: str, width: int) -> str:
     return textwrap.fill(text, width, initial_indent="* ", subsequent_indent="  ")
 
 
-def _table(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
+def _table(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     keys = segment_keys(findings)
     said = pl.col("side").filter(pl.col("verdict") == "different").is_in(["worse", "either"])
     outcome = findings.group_by(keys).agg(
@@ -44,14 +48,13 @@ def _table(audit: AuditTables, findings: pl.DataFrame, width: int) -> str:
         .alias("verdict")
     )
     table = audit.segments.join(outcome, on=keys, how="left", nulls_equal=True)
-    listed = table.head(_SEGMENTS)
-    shown = listed.select(
-        *(pl.col(key).fill_null(MISSING) for key in keys),
+    table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
+    short = table.select(
+        *keys,
         "n",
         "auc",
-        limits_in_text(listed, "ci_low", "ci_high").alias("interval"),
+        limits_in_text(table, "ci_low", "ci_high").alias("interval"),
         "verdict",
+        *(name for name in _MORE if name in table.columns),
     )
-    text = text_table(shown, width, keys)
-    more = table.height - shown.height
-    return f"{text}\n{many(more, 'more segment')}" if more else text
+    return fitted_table(table, short, screen, keys, least=4)

@@ -7,23 +7,26 @@ from unicodedata import category, east_asian_width
 
 import polars as pl
 
-_BETWEEN = "  "
+BETWEEN = "  "
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 # Fewest columns of the screen that a name is cut to.
 _LEAST = 4
+# Smaller numbers would be 0 with three decimals.
+_SMALLEST = 0.0005
 
 
 def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
     """Write a table with a heading; what is in the columns of ``names`` is cut to fit the width.
 
-    Texts are in one line each, numbers have three decimals, and null is empty.
+    Texts are in one line each, numbers have three decimals or, if small, one digit and the power
+    of ten, and null is empty.
     """
-    columns = {name: [name, *map(_cell, table[name])] for name in table.columns}
-    widths = {name: max(map(_width, cells)) for name, cells in columns.items()}
+    columns = _cells(table)
+    widths = widths_of(table)
     _narrow(widths, width, [name for name in names if name in widths])
     numeric = {name for name in widths if table.schema[name].is_numeric()}
     lines = (
-        _BETWEEN.join(
+        BETWEEN.join(
             _padded(_cut(cells[row], widths[name]), widths[name], right=name in numeric)
             for name, cells in columns.items()
         )
@@ -32,10 +35,15 @@ def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def widths_of(table: pl.DataFrame) -> dict[str, int]:
+    """Count the columns of the screen that each column of a table takes."""
+    return {name: max(map(_width, cells)) for name, cells in _cells(table).items()}
+
+
 def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
     """Write confidence limits; null where one is not known."""
     limits = [
-        None if None in ends else f"{_cell(ends[0])} to {_cell(ends[1])}"
+        None if None in ends else f"{ends[0]:.3f} to {ends[1]:.3f}"
         for ends in table.select(low, high).iter_rows()
     ]
     return pl.Series(limits, dtype=pl.String)
@@ -43,7 +51,7 @@ def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
 
 def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
     """Take columns of the screen from the widest names until all fit."""
-    excess = sum(widths.values()) + len(_BETWEEN) * (len(widths) - 1) - width
+    excess = sum(widths.values()) + len(BETWEEN) * (len(widths) - 1) - width
     for _ in range(excess):
         widest = max(names, key=lambda name: widths[name], default=None)
         if widest is None or widths[widest] <= _LEAST:
@@ -51,11 +59,18 @@ def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
         widths[widest] -= 1
 
 
+def _cells(table: pl.DataFrame) -> dict[str, list[str]]:
+    return {name: [_cell(name), *map(_cell, table[name])] for name in table.columns}
+
+
 def _cell(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        # A small p-value is not 0.
+        return f"{value:.0e}" if 0 < abs(value) < _SMALLEST else f"{value:.3f}"
     if isinstance(value, int):
         return f"{value:,}"
     # A name may hold anything, such as a line break or what a terminal takes for a command.

@@ -45,9 +45,11 @@ def count_curves(
     return curves
 
 
-def thinned(table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, evenly along it."""
-    return thin(table.lazy(), keys, max(most, _FEWEST)).collect()
+def thinned(
+    table: pl.DataFrame, keys: list[str], most: int, position: pl.Expr | None = None
+) -> pl.DataFrame:
+    """Keep at most ``most`` points of each curve, evenly along it; see `thin`."""
+    return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
 
 
 def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
@@ -149,10 +151,10 @@ def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     ]
 
 
-def numbered(points: pl.DataFrame) -> pl.DataFrame:
-    """Number the points, and replace infinity by null, since JSON has no infinity."""
+def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
+    """Number the points, and replace infinity by null in a column, since JSON has no infinity."""
     return points.with_columns(
-        pl.when(pl.col("threshold").is_finite()).then("threshold"),
+        pl.when(pl.col(infinite).is_finite()).then(infinite),
         pl.int_range(pl.len()).alias(POINT),
     )
 

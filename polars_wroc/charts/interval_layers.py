@@ -27,7 +27,7 @@ from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
 
 # Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
-_NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
+NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels between the edges of a panel and the nearest marks.
 PADDING = 20
@@ -126,7 +126,7 @@ def with_texts(
         label = pl.format("{} (n = {})", label, pl.lit(pl.Series([f"{n:,}" for n in counts])))
     form = shown.number
     limits = [
-        _NOT_DEFINED
+        NOT_DEFINED
         if value is None
         else _NO_INTERVAL
         if low is None or high is None

@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.cli.parser import UsageError
+from polars_wroc.cli.cut_groups import groups_of
+from polars_wroc.cli.usage import UsageError
 from polars_wroc.inputs import values
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 
@@ -18,13 +19,31 @@ from polars_wroc.inputs.replicate_weights import ReplicateWeights
 _UNITS = ("cluster", "strata", "fpc", "lonely")
 _REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
 _DESIGN = (*_UNITS, *_REPLICATES)
-_COLUMNS = ("label", "score", "weight", "pos_label", *_DESIGN)
+_COLUMNS = ("label", "score", "selected", "weight", "pos_label", *_DESIGN)
+# Commands by the functions whose names are in messages.
+_COMMANDS = {
+    "score_counts": "polars-wroc counts",
+    "merge_counts": "polars-wroc merge",
+    "summary": "auc",
+    "group_gaps": "gaps",
+    "threshold_metrics": "thresholds",
+    "operating_points": "thresholds",
+    "calibration_curve": "calibrate",
+    "calibration_slope": "calibrate",
+    **{f"{kind}_curve": f"curve --kind {kind}" for kind in ("roc", "pr", "det", "gain", "cost")},
+    "decision_curve": "curve --kind decision",
+    "audit": "audit",
+    "auc": "auc",
+}
 # The name of an argument in a message.
-_ARGUMENT = re.compile(r"`(\w+)`")
+_ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
 
 def check_columns(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
+    if options.needs_by and not options.by:
+        msg = f"{options.command} needs at least one --by"
+        raise UsageError(msg)
     given = [name for name in _COLUMNS if getattr(options, name, None)]
     required = [name for name in options.required if name not in given]
     if not options.counts and required:
@@ -38,18 +57,23 @@ def check_columns(options: argparse.Namespace) -> None:
 
 
 def in_options(message: str, options: argparse.Namespace) -> str:
-    """Name arguments in a message as the options that set them."""
-    return _ARGUMENT.sub(lambda found: options.flags.get(found[1], found[0]), message)
+    """Name arguments in a message as the options that set them, and functions as commands."""
+    known = _COMMANDS | {flag: flag for flag in options.flags.values()} | options.flags
+    return _ARGUMENT.sub(lambda found: known.get(found[1], found[0]), message)
 
 
 def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
-    """Name the columns of labels, scores and weights."""
-    return {
+    """Name the columns of labels, scores, weights and, if given, of recorded decisions."""
+    columns = {
         "label": options.label,
         "score": scores_of(options),
         "weight": options.weight,
+        "by": groups_of(options, frame),
         "pos_label": _pos_label(frame, options.label, options.pos_label),
     }
+    if getattr(options, "selected", None) is not None:
+        columns["selected"] = _selected(frame, options.selected)
+    return columns
 
 
 def scores_of(options: argparse.Namespace) -> list[str] | str:
@@ -64,7 +88,15 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
         "score": scores_of(options) if options.score else None,
         "selected": None if options.selected is None else _selected(frame, options.selected),
         "weight": options.weight,
+        "by": groups_of(options, frame),
     }
+
+
+def check_selected(options: argparse.Namespace, n_selected: object) -> None:
+    """Check that the value that --selected gives, if it does, is that of some rows."""
+    if "=" in (options.selected or "") and not n_selected:
+        msg = f"--selected must name the value of rows; found none with {options.selected}"
+        raise ValueError(msg)
 
 
 def uncertainty_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -120,13 +152,24 @@ def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[o
         raise UsageError(msg)
     if kinds or not given:
         return kinds[0] if kinds else "exclude"
-    schema = frame.collect_schema()
-    types = [schema[name] for name in options.by if name in schema]
+    types = group_types(options, frame).values()
     listed = list[object]()
     for text in given:
         read = [values.from_text(text, dtype) for dtype in types]
         listed += [value for value in read if value is not None] or [text]
     return listed
+
+
+def group_types(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, pl.DataType]:
+    """Return the names and types of the groups that there are."""
+    schema = frame.collect_schema()
+    groups = groups_of(options, frame) or []
+    there = [group for group in groups if isinstance(group, pl.Expr) or group in schema]
+    # One by one, since the same column twice is for the functions to refuse.
+    types = dict[str, pl.DataType]()
+    for group in there:
+        types |= frame.select(group).collect_schema()
+    return types
 
 
 def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
@@ -149,11 +192,16 @@ def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
             f"for type {schema[name]}"
         )
         raise ValueError(msg)
-    return cs.by_name(name).as_expr() == values.literal(held)
+    return (cs.by_name(name).as_expr() == values.literal(held)).alias(text)
 
 
-def _pos_label(frame: pl.LazyFrame, label: str, text: str | None) -> object:
+def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
     """Read the text of --pos-label as a value of the label's type."""
+    if label is None:
+        if text is not None:
+            msg = "--pos-label must come with --label; found no --label"
+            raise UsageError(msg)
+        return None
     dtype = frame.collect_schema().get(label)
     if text is None or dtype is None:
         return text

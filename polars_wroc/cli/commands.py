@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -11,16 +12,23 @@ from polars_wroc.audits.audit_gates import read_gate
 from polars_wroc.audits.gates import judged
 from polars_wroc.audits.result import SUFFIXES, Audit
 from polars_wroc.audits.run import audited_files
+from polars_wroc.audits.terminal import SEGMENTS, in_text
 from polars_wroc.cli import arguments, sources
-from polars_wroc.cli.parser import UsageError
+from polars_wroc.cli.curve_kinds import CURVES
+from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.layouts import aucs_in_text
 from polars_wroc.cli.results import (
     check_output,
+    is_chart,
     present,
     print_json,
     say,
     say_written,
     show_table,
+    write_table,
 )
+from polars_wroc.cli.screen import screen_of
+from polars_wroc.cli.usage import UsageError
 from polars_wroc.files import outputs
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.plans.collect import collect, collect_all
@@ -50,18 +58,17 @@ _COMPARED = (
 
 def run_audit(options: argparse.Namespace) -> None:
     """Audit segments; raise if a gate fails."""
-    check_output(options, SUFFIXES)
-    if not options.by:
-        msg = "audit needs at least one --by"
-        raise UsageError(msg)
+    check_output(options, SUFFIXES, printed=True)
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
-    decides = any(value is not None for value in threshold.values())
+    decides = any(value is not None for value in (*threshold.values(), options.selected))
     gates = [read_gate(text, decides=decides) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
-    audit = sources.functions_of(options)("audit")
+    audit = sources.source_of(options).function("audit")
     with at_once(sources.known_rows(options)):
-        result = audit(by=options.by, **threshold, **compared, **arguments.uncertainty_of(options))
+        result = audit(**threshold, **compared, **arguments.uncertainty_of(options))
+    if options.selected is not None:
+        arguments.check_selected(options, result.segments["n_selected"].sum())
     shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
     files = audited_files(options.files, contents=shown)
     run = replace(result.run, command=options.command_line, files=files)
@@ -72,41 +79,58 @@ def run_audit(options: argparse.Namespace) -> None:
 
 def run_auc(options: argparse.Namespace) -> None:
     """Print or write the summary of each group."""
-    check_output(options, outputs.TABLE_SUFFIXES)
-    summary = sources.functions_of(options)("summary")
+    check_output(options, suffixes_of("auc"))
+    summary = sources.source_of(options).function("summary")
     with at_once(sources.known_rows(options)):
-        table = collect(summary(by=options.by or None, **arguments.uncertainty_of(options)))
+        table = collect(summary(**arguments.uncertainty_of(options)))
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
-    show_table(table, options, lambda: _in_markdown(table))
+    show_table("auc", table, options, partial(aucs_in_text, table), level=options.level)
 
 
 def run_curve(options: argparse.Namespace) -> None:
-    """Write ROC curves as a table or a chart."""
-    suffix = check_output(options, (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES))
-    by = {"by": options.by or None}
-    level = {"level": options.level, "weight_type": options.weight_type}
-    design = arguments.design_of(options)
-    if design and (options.band or suffix in outputs.TABLE_SUFFIXES):
-        option = next(iter(design)).replace("_", "-")
-        msg = f"--{option} applies to the AUCs in a chart, not to a table or a --band"
-        raise UsageError(msg)
-    functions = sources.functions_of(options)
-    curves = functions("roc_curve")(**by, **level, max_points=options.max_points, band=options.band)
-    if suffix in outputs.TABLE_SUFFIXES:
+    """Write curves as a table or a chart."""
+    check_output(options, suffixes_of(options.kind))
+    _check_kind(options)
+    function, names, drawn_from_roc = CURVES[options.kind]
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    # The source has the bins of scores.
+    chosen = {name: value for name, value in given.items() if name != "bins"}
+    source = sources.source_of(options)
+    if drawn_from_roc and is_chart(options):
+        curves = source.function("roc_curve")()
+    else:
+        curves = source.function(function)(**chosen)
+    known = chosen | {"facet": next(iter(source.groups), None)}
+    if options.kind != "roc" or not is_chart(options):
         table = collect(curves)
-        check_positives(options.pos_label, found=bool((table["tp"] + table["fn"]).sum()))
-        outputs.save_table(table, options.output)
-        say_written(options)
+        check_positives(options.pos_label, found=_has_positives(table))
+        write_table(options.kind, table, options, **known)
         return
-    # Only a chart should cost the import of Altair.
-    from polars_wroc.charts import roc_chart, save_chart  # noqa: PLC0415
-
-    summary = functions("summary")
-    table, aucs = collect_all([curves, summary(**by, **arguments.uncertainty_of(options))])
+    summary = source.function("summary")(**arguments.uncertainty_of(options))
+    table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
-    facet = options.by[0] if options.by else None
-    save_chart(roc_chart(table, facet=facet, summary=aucs), options.output)
-    say_written(options)
+    write_table("roc", table, options, **known, summary=aucs)
+
+
+def _check_kind(options: argparse.Namespace) -> None:
+    """Check that the options are those of the kind of curve."""
+    own = CURVES[options.kind].options
+    for kind, row in CURVES.items():
+        for name in row.options:
+            # The level and the meaning of weights have a value by default.
+            if name not in (*own, "level", "weight_type") and getattr(options, name) is not None:
+                msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
+                raise UsageError(msg)
+    design = [*arguments.design_of(options)]
+    if design and (options.kind != "roc" or options.band or not is_chart(options)):
+        flag = options.flags[design[0]]
+        msg = f"{flag} applies to the AUCs in a ROC chart, not to a table, a --band or other kinds"
+        raise UsageError(msg)
+
+
+def _has_positives(curves: pl.DataFrame) -> bool:
+    known = pl.col("prevalence") if "prevalence" in curves.columns else pl.col("tp") + pl.col("fn")
+    return bool(curves.select(known.sum()).item())
 
 
 def run_counts(options: argparse.Namespace) -> None:
@@ -135,19 +159,7 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
         return
     if options.output:
         result.save(options.output)
-    say(f"{result}\n", options)
+    text = in_text(result, result.findings, screen_of(options, SEGMENTS))
+    say(f"{text}\n", options)
     if options.output:
         say_written(options)
-
-
-def _in_markdown(table: pl.DataFrame) -> str:
-    with pl.Config(
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=-1,
-        tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True,
-        tbl_formatting="MARKDOWN",
-        float_precision=4,
-    ):
-        return str(table)

@@ -7,15 +7,16 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from polars_wroc.cli import commands, sources, streams
+from polars_wroc.cli import commands, sources, streams, tables
 from polars_wroc.cli.arguments import check_columns, in_options
 from polars_wroc.cli.diff import run_diff
 from polars_wroc.cli.impact import run_impact
 from polars_wroc.cli.interruption import run_stoppable
-from polars_wroc.cli.parser import UsageError, build_parser
+from polars_wroc.cli.parser import build_parser
 from polars_wroc.cli.progress import Progress
 from polars_wroc.cli.results import GateError
 from polars_wroc.cli.spilling import name_spill_folder, remove_spilled
+from polars_wroc.cli.usage import UsageError
 from polars_wroc.files import outputs
 from polars_wroc.files.messages import first_line, without_credentials
 
@@ -60,6 +61,10 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
                 "curve": commands.run_curve,
                 "counts": commands.run_counts,
                 "merge": commands.run_merge,
+                "compare": tables.run_compare,
+                "gaps": tables.run_gaps,
+                "thresholds": tables.run_thresholds,
+                "calibrate": tables.run_calibrate,
                 "impact": run_impact,
                 "diff": run_diff,
             }

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits.fitted_table import Screen
 from polars_wroc.audits.gates import Judgement
 from polars_wroc.cli import streams
+from polars_wroc.cli.drawing import draw
+from polars_wroc.cli.screen import check_printed, screen_of
 from polars_wroc.files import outputs
 
 
@@ -43,22 +47,50 @@ def _problem(judgement: Judgement) -> Exception | None:
     return ValueError(text) if judgement.unknown else None
 
 
-def check_output(options: argparse.Namespace, allowed: Sequence[str]) -> str | None:
-    """Return the suffix of the file that is written, if there is one."""
+def check_output(
+    options: argparse.Namespace, allowed: Sequence[str], *, printed: bool = False
+) -> str | None:
+    """Return the suffix of the file that is written, if there is one.
+
+    A table is ``printed`` although there is.
+    """
+    check_printed(options, printed=options.output is None or (printed and options.output != "-"))
     if options.output in (None, "-"):
         return None
     return outputs.check_target(options.output, allowed, options.files)
 
 
-def show_table(table: pl.DataFrame, options: argparse.Namespace, text: Callable[[], str]) -> None:
-    """Write a table to a file, or print it: as JSON, or as text for readers."""
+def show_table(
+    kind: str,
+    table: pl.DataFrame,
+    options: argparse.Namespace,
+    text: Callable[[Screen], str],
+    **known: Any,
+) -> None:
+    """Write a table to a file, draw it, or print it: as JSON, or as text for readers.
+
+    ``known`` are arguments of its chart.
+    """
     if options.output == "-":
         print_json(table, options)
     elif options.output:
-        outputs.save_table(table, options.output)
-        say_written(options)
+        write_table(kind, table, options, **known)
     else:
-        say(f"{text()}\n", options)
+        say(f"{text(screen_of(options))}\n", options)
+
+
+def write_table(kind: str, table: pl.DataFrame, options: argparse.Namespace, **known: Any) -> None:
+    """Write a table, or its chart, to a file."""
+    if is_chart(options):
+        draw(kind, table, options.output, **known)
+    else:
+        outputs.save_table(table, options.output)
+    say_written(options)
+
+
+def is_chart(options: argparse.Namespace) -> bool:
+    """Whether the file that is written is a chart."""
+    return (options.output or "").lower().endswith(outputs.CHART_SUFFIXES)
 
 
 def print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:

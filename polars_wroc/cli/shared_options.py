@@ -6,17 +6,69 @@ import argparse
 from collections.abc import Sequence
 from typing import get_args
 
+from polars_wroc.cli import screen
 from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
 
+# Arguments of functions that have other names than the options.
+_ALIASES = {
+    "path": "output",
+    "frame": "files",
+    "frames": "files",
+    "kind": "replicate_kind",
+    "rho": "replicate_rho",
+    "df": "replicate_df",
+    "bins": "curve_bins",
+    "facet": "by",
+}
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Name the columns of labels, scores and weights."""
-    parser.add_argument("--label", metavar="L", help="column of the labels")
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Map arguments of functions to the options that set them, which messages then name."""
+    flags = dict[str, str]()
+    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
+        if action.option_strings:
+            flags[action.dest] = action.option_strings[-1]
+        else:
+            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
+    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
+    return {"counts": flags.get("files", "FILE")} | aliases | flags
+
+
+def mark_required(parser: argparse.ArgumentParser) -> None:
+    """Say in the help which options must be given."""
+    required = parser.get_default("required")
+    always = ("by",) if parser.get_default("needs_by") else ()
+    for action in parser._actions:  # noqa: SLF001
+        if action.option_strings and (action.required or action.dest in (*required, *always)):
+            action.help = f"{action.help} (required)"
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Name the files, and whether progress is shown."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="Parquet, Arrow, CSV or NDJSON; glob, folder, URL",
+    )
+    parser.add_argument(
+        "--no-progress",
+        dest="progress",
+        action="store_false",
+        help="do not show time and rows on the terminal during long work",
+    )
+
+
+def add_rows(parser: argparse.ArgumentParser, without_label: str = "") -> None:
+    """Name files, and the columns of labels, scores and weights."""
+    add_files(parser)
+    parser.add_argument("--label", metavar="L", help=f"column of the labels{without_label}")
     add_scores(parser)
     parser.add_argument("--pos-label", metavar="X", help="positive value of the label")
 
@@ -34,12 +86,17 @@ def add_scores(parser: argparse._ActionsContainer) -> None:
 
 def add_counts(parser: argparse.ArgumentParser) -> None:
     """Read counts in place of rows, or bins of scores."""
+    add_counts_alone(parser, "--label and --score")
+    add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
+
+
+def add_counts_alone(parser: argparse._ActionsContainer, columns: str) -> None:
+    """Read counts in place of rows with ``columns``."""
     parser.add_argument(
         "--counts",
         action="store_true",
-        help="the files are counts, not rows: they are added up and need no --label and --score",
+        help=f"the files are counts, not rows: they are added up and need no {columns}",
     )
-    add_bins(parser, "use about N bins of scores: fast, in little memory, with bounds of each AUC")
 
 
 def add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
@@ -50,7 +107,23 @@ def add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
 def add_by(parser: argparse.ArgumentParser, what: str) -> None:
     """Name the groups."""
     parser.add_argument(
-        "--by", action="append", metavar="A", default=[], help=f"{what}; repeatable"
+        "--by",
+        action="append",
+        metavar="A",
+        default=[],
+        help=f"{what}; repeatable. Numbers are cut into ranges by such as age:18,30,50, which has "
+        "<18, 18-29, 30-49 and 50+: each number begins a range. A column of that very name is "
+        "taken as it is",
+    )
+
+
+def add_selected(parser: argparse._ActionsContainer) -> None:
+    """Name the column of recorded decisions."""
+    parser.add_argument(
+        "--selected",
+        metavar="D",
+        help="column of recorded decisions: a Boolean one, or such as decision=hired, the value "
+        "of those who are selected",
     )
 
 
@@ -85,25 +158,35 @@ def add_gates(parser: argparse.ArgumentParser, help_text: str) -> None:
     )
 
 
+def add_margin(parser: argparse.ArgumentParser) -> None:
+    """Choose which gaps are taken for none."""
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="M",
+        help=f"gaps of less than this are taken for none in the verdicts; default {MARGIN:g}",
+    )
+
+
 def add_threshold(parser: argparse.ArgumentParser) -> None:
     """Choose where decisions are measured."""
     group = parser.add_argument_group(
-        "threshold", "where to measure decisions: a threshold, or a rule that chooses it"
+        "decisions", "of a threshold, of a rule that chooses it, or recorded ones"
     )
+    add_selected(group)
     group.add_argument(
         "--threshold", type=float, metavar="T", help="scores of at least T are positive"
     )
+    add_rule(group)
+
+
+def add_rule(group: argparse._ActionsContainer) -> None:
+    """Choose a threshold by a rule."""
     group.add_argument(
         "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
     )
-    group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
-    group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
-    group.add_argument(
-        "--prevalence",
-        type=float,
-        metavar="P",
-        help="prevalence in the population that the cost is for",
-    )
+    add_costs(group)
     group.add_argument(
         "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
     )
@@ -115,8 +198,20 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_uncertainty(parser: argparse.ArgumentParser) -> None:
-    """Choose level, meaning of the weights, and the design of a survey."""
+def add_costs(group: argparse._ActionsContainer) -> None:
+    """Weigh errors by their costs."""
+    group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
+    group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
+    group.add_argument(
+        "--prevalence",
+        type=float,
+        metavar="P",
+        help="prevalence in the population that the cost is for",
+    )
+
+
+def add_level(parser: argparse.ArgumentParser) -> None:
+    """Choose the level of intervals and tests, and the meaning of the weights."""
     parser.add_argument(
         "--level", type=float, default=0.95, metavar="P", help="confidence level; default 0.95"
     )
@@ -127,6 +222,10 @@ def add_uncertainty(parser: argparse.ArgumentParser) -> None:
         help="what a weight is: how much of a population a row represents, or how many rows",
     )
 
+
+def add_uncertainty(parser: argparse.ArgumentParser) -> None:
+    """Choose level, meaning of the weights, and the design of a survey."""
+    add_level(parser)
     parser.add_argument(
         "--cluster",
         metavar="C",
@@ -172,9 +271,10 @@ def add_output(
     suffixes: Sequence[str],
     *,
     prints_json: bool,
+    prints_table: bool = False,
     required: bool = False,
 ) -> None:
-    """Choose the file that is written."""
+    """Choose the file that is written, or what is printed of a table."""
     listed = ", ".join(suffixes)
     parser.add_argument(
         "-o",
@@ -182,4 +282,18 @@ def add_output(
         metavar="FILE",
         required=required or not prints_json,
         help=f"{listed}; - prints JSON" if prints_json else listed,
+    )
+    if not prints_table:
+        return
+    parser.add_argument(
+        "--columns",
+        type=screen.columns_of,
+        metavar="LIST",
+        help="columns that are printed, such as n,auc, or all; default the first that fit",
+    )
+    parser.add_argument(
+        "--rows",
+        type=screen.rows_of,
+        metavar="N",
+        help="most rows that are printed, or all; default what a terminal shows, elsewhere all",
     )

@@ -7,22 +7,30 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import polars as pl
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.cli import arguments
+from polars_wroc.cli.cut_groups import groups_of
 from polars_wroc.cli.progress import Progress
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
+from polars_wroc.curves.calibration_curve import calibration_curve
+from polars_wroc.curves.calibration_slope import calibration_slope
+from polars_wroc.curves.cost_curve import cost_curve
+from polars_wroc.curves.decision_curve import decision_curve
+from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
 from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import sources
 from polars_wroc.files.messages import first_line, without_credentials
+from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import read_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.summary import summary
 from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.namespaces.counts import Counts
@@ -35,27 +43,69 @@ from polars_wroc.plans.spill_guard import (
     budget_is_set,
     rows_within_budget,
 )
+from polars_wroc.thresholds.operating_points import operating_points
+from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
-Name = Literal["audit", "summary", "roc_curve"]
+Name = Literal[
+    "audit",
+    "summary",
+    "compare",
+    "group_gaps",
+    "threshold_metrics",
+    "operating_points",
+    "calibration_curve",
+    "calibration_slope",
+    "roc_curve",
+    "pr_curve",
+    "det_curve",
+    "gain_curve",
+    "cost_curve",
+    "decision_curve",
+]
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "audit": audit,
     "summary": summary,
+    "compare": compare,
+    "group_gaps": group_gaps,
+    "threshold_metrics": threshold_metrics,
+    "operating_points": operating_points,
+    "calibration_curve": calibration_curve,
+    "calibration_slope": calibration_slope,
     "roc_curve": roc_curve,
+    "pr_curve": pr_curve,
+    "det_curve": det_curve,
+    "gain_curve": gain_curve,
+    "cost_curve": cost_curve,
+    "decision_curve": decision_curve,
 }
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
 
 
-def functions_of(options: argparse.Namespace) -> Callable[[Name], Callable[..., Any]]:
-    """Return a function that looks up `audit` etc. by name, applied to what the files hold."""
+class Source(NamedTuple):
+    """What the files of a command hold, for the functions that are applied to it."""
+
+    # Looks up a function by name, with the files' rows or counts and their groups as arguments.
+    function: Callable[[Name], Callable[..., Any]]
+    # The types of the groups.
+    groups: dict[str, pl.DataType]
+
+
+def source_of(options: argparse.Namespace) -> Source:
+    """Read the files of a command, as rows or as counts."""
     if options.counts:
-        return partial(getattr, Counts(merged(options), eager=False))
+        counts = merged(options)
+        by = groups_of(options, counts.groups)
+        methods = Counts(counts, eager=False)
+        groups = arguments.group_types(options, counts.groups)
+        return Source(lambda name: partial(getattr(methods, name), by=by), groups)
     given = _rows(options)
+    groups = arguments.group_types(options, given["frame"])
     if options.bins is not None:
         given["bins"] = options.bins
     elif budget_is_set() and (rows := known_rows(options)) > MOST_ROWS:
-        return lambda name: _without_spilling(name, rows, options, given)
-    return lambda name: partial(_FUNCTIONS[name], **given)
+        return Source(lambda name: _without_spilling(name, rows, options, given), groups)
+    return Source(lambda name: partial(_FUNCTIONS[name], **given), groups)
 
 
 def known_rows(options: argparse.Namespace) -> int:
@@ -82,6 +132,10 @@ def _without_spilling(
     name: Name, rows: int, options: argparse.Namespace, given: dict[str, Any]
 ) -> Callable[..., Any]:
     """Summarise one range of scores after another; refuse functions other than `summary`."""
+    if name == "compare":
+        refuse_spilling(rows, "compare fewer rows")
+    if name not in ("summary", "audit", "roc_curve"):
+        refuse_spilling(rows, "count the rows with `score_counts` --bins, and pass --counts")
     if name != "summary" or arguments.design_of(options):
         refuse_spilling(rows, "pass --bins (`auc` without a design of a survey needs neither)")
     named = {"frames" if key == "frame" else key: value for key, value in given.items()}
@@ -95,7 +149,7 @@ def _without_spilling(
 
 def counted(options: argparse.Namespace) -> pl.LazyFrame:
     """Count rows by score."""
-    counts: pl.LazyFrame = score_counts(**_rows(options), by=options.by or None, bins=options.bins)
+    counts: pl.LazyFrame = score_counts(**_rows(options), bins=options.bins)
     return counts
 
 
@@ -188,10 +242,8 @@ def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> Rows:
     """Check the columns of a command."""
     if "label" in options:
         given = arguments.columns_of(options, frame)
-        return read_rows(frame, **given, by=options.by or None)
-    return read_decisions(
-        frame, **arguments.decisions_of(options, frame), by=options.by, survey=None
-    )
+        return read_rows(frame, **given)
+    return read_decisions(frame, **arguments.decisions_of(options, frame), survey=None)
 
 
 def _total(*names: str) -> pl.Expr:

@@ -108,7 +108,8 @@ def in_all_of(blocks: Blocks, sums: Array) -> InAll:
         for name in names
     )
     # A placement value is a share of the weight of the other class; without one it is not a number.
-    misranked = np.nan_to_num(first * blocks.totals(weight)[:, ::-1], posinf=np.inf)
+    with np.errstate(over="ignore"):
+        misranked = np.nan_to_num(first * blocks.totals(weight)[:, ::-1], posinf=np.inf)
     values = np.hstack([weight, squares, misranked])
     return InAll(blocks.before(values), blocks.totals(values))
 

@@ -184,6 +184,8 @@ class Variance:
             factor = pl.when(several & is_exact(cubes)).then(squares / unbiased)
             level = centre**2 * squares
             spread = self.without_rounding(second - 2 * centre * first + level, second + level)
+            # Without misranked pairs all placement values are 0, whatever rounding left of them.
+            spread = pl.when(centre == 0).then(0.0).otherwise(spread)
             columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * (spread / weight / weight)
             effective = effective_sample_size(weight, squares)

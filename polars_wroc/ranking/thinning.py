@@ -24,16 +24,20 @@ AUC_CHANGE = "auc_change"
 _AREA, _PART, _STARTS, _ENDS = "__area", "__part", "__starts", "__ends"
 
 
-def thin(curve: pl.LazyFrame, keys: Sequence[str], max_points: int) -> pl.LazyFrame:
+def thin(
+    curve: pl.LazyFrame, keys: Sequence[str], max_points: int, position: pl.Expr | None = None
+) -> pl.LazyFrame:
     """Keep at most ``max_points`` points of each ROC curve, and add the change of its AUC.
 
     The curve's length, measured as fpr + tpr, is cut into equal parts, and the first and the
     last point in each are kept. Between the two the area changes by less than half of the
     rectangle that they span, which bounds the change. That of an earlier thinning is added.
+    ``position`` measures the length otherwise; it rises along the curve from 0 or more to 2.
     """
     names = curve.collect_schema().names()
     whole = curve.with_columns(_area(keys).alias(_AREA))
-    position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
+    if position is None:
+        position = pl.col("fpr").fill_null(0.0) + pl.col("tpr").fill_null(0.0)
     kept = _ends_of_parts(whole, keys, position, max_points)
     change = _area(keys) - pl.col(_AREA)
     if AUC_CHANGE in names:

@@ -73,7 +73,8 @@ def rows(names: dict[str, list[str]]) -> pl.DataFrame:
     for name, values in names.items():
         crossed = crossed.join(pl.DataFrame({name: values}), how="cross")
     score = rng.normal(size=crossed.height).round(2)
-    return crossed.with_columns(s=pl.Series(score) + pl.col("y"))
+    scored = crossed.with_columns(s=pl.Series(score) + pl.col("y"))
+    return scored.with_columns(p=1 / (1 + (-pl.col("s")).exp()))
 
 
 @pytest.mark.slow
@@ -111,6 +112,31 @@ def test_columns_and_values_of_any_name_are_drawn(
         assert_said([*colours, *panels, facet], chart)
         assert groups_of(chart, color, facet) == {(a, b) for a in colours for b in panels}
     assert_said([color, *colours], curves[0])
+    calibration, distribution, decision = (
+        table.rename(names, strict=False)
+        for table in (
+            wroc.calibration_curve(data, "y", "p", by=by, bins=3),
+            wroc.score_distribution(data, "p", label="y", by=by, bins=3),
+            wroc.decision_curve(data, "y", "p", by=by, thresholds=[0.2, 0.5, 0.7]),
+        )
+    )
+    more = seen(
+        [
+            wroc.calibration_chart(calibration, color=color, facet=facet),
+            wroc.det_chart(roc, color=color, facet=facet),
+            wroc.gain_chart(roc, color=color, facet=facet),
+            # These have two lines for each curve.
+            wroc.gain_chart(roc, kind="lift", color=color, facet=facet),
+            wroc.distribution_chart(distribution, color=color, facet=facet, threshold=0.5),
+            wroc.decision_chart(decision, color=color, facet=facet),
+        ],
+        tmp_path,
+        chromium,
+    )
+    assert [chart["lines"] for chart in more] == [10, 10, 10, 20, 20, 20]
+    for chart in more:
+        assert_said([color, *colours, *panels, facet], chart)
+        assert groups_of(chart, color, facet) == {(a, b) for a in colours for b in panels}
     assert_said([color, *colours], curves[3])
     assert groups_of(curves[3], color) == {(value,) for value in colours}
     intervals = seen(
@@ -234,6 +260,9 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
         return table.with_columns(pl.col("model").replace(dict(zip(scores, models, strict=True))))
 
     curve = named(wroc.roc_curve(data, "y", scores, by="g"))
+    shares = [(pl.col(name) > 1).mul(0.5).alias(name) for name in scores]
+    data_of_shares = data.with_columns(shares)
+    calibration = named(wroc.calibration_curve(data_of_shares, "y", scores, by="g", bins=2))
     audit = wroc.audit(data, "y", scores, by="g")
     charts = seen(
         [
@@ -241,6 +270,9 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
             wroc.roc_chart(curve, facet="model"),
             wroc.pr_chart(named(wroc.pr_curve(data, "y", scores, by="g")), facet="g"),
             wroc.threshold_chart(curve, facet="g"),
+            wroc.calibration_chart(calibration, facet="g"),
+            wroc.det_chart(curve, facet="g"),
+            wroc.gain_chart(curve, kind="cap", facet="g"),
             wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
             wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, by="g"))),
             wroc.change_chart(named(wroc.audit_changes(audit, audit))),

@@ -32,7 +32,7 @@ def test_auc_prints_the_summary(capsys: pytest.CaptureFixture[str], expected: pl
     assert main(["auc", str(PATIENTS), *COLUMNS, "--by", "sex"]) == 0
     printed = capsys.readouterr().out
     for auc in expected["auc"]:
-        assert f"{auc:.4f}" in printed
+        assert f"{auc:.3f}" in printed
 
 
 @pytest.mark.parametrize("source", ["parquet", "csv", "ndjson", "arrow", "folder", "glob"])
@@ -279,15 +279,15 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
     [
         (["auc"], "the following arguments are required: FILE"),
         (["frob"], "invalid choice: 'frob'"),
-        (["auc", "none.parquet", *COLUMNS], "`files` must exist; found no 'none.parquet'"),
-        (["auc", "rows.xls", *COLUMNS], "`files` must end in one of"),
-        (["auc", str(PATIENTS), "x.csv", *COLUMNS], "`files` must be of one format"),
+        (["auc", "none.parquet", *COLUMNS], "FILE must exist; found no 'none.parquet'"),
+        (["auc", "rows.xls", *COLUMNS], "FILE must end in one of"),
+        (["auc", str(PATIENTS), "x.csv", *COLUMNS], "FILE must be of one format"),
         (["auc", str(PATIENTS), "--label", "no", "--score", "score"], "no column 'no'"),
-        (["auc", str(PATIENTS), "--label", "sex", "--score", "score"], "come with `pos_label`"),
+        (["auc", str(PATIENTS), "--label", "sex", "--score", "score"], "come with --pos-label"),
         (["auc", str(PATIENTS), "--label", "age", "--score", "score"], "column 'age' holds "),
         (["auc", str(PATIENTS), "--label", "progressed", "--score", "sex"], "must be numeric"),
-        (["auc", str(PATIENTS), *COLUMNS, "--pos-label", "x"], "`pos_label` must be a value"),
-        (["auc", str(PATIENTS), *COLUMNS, "--level", "95"], "`level` must lie between"),
+        (["auc", str(PATIENTS), *COLUMNS, "--pos-label", "x"], "--pos-label must be a value"),
+        (["auc", str(PATIENTS), *COLUMNS, "--level", "95"], "--level must lie between"),
         (["audit", str(PATIENTS), *COLUMNS], "audit needs at least one --by"),
         (["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "a.txt"], "must end in one of"),
         (["curve", str(PATIENTS), *COLUMNS, "-o", "c.png", "--max-points", "1"], "be 3 or more"),
@@ -307,7 +307,7 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
                 "--level",
                 "2",
             ],
-            "`level` must lie between 0.001 and 0.9999; found 2.0",
+            "--level must lie between 0.001 and 0.9999; found 2.0",
         ),
         (
             ["auc", str(PATIENTS), *COLUMNS, "--weight-type", "analytic"],
@@ -315,11 +315,11 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ),
         (
             ["auc", str(PATIENTS), *COLUMNS, "--cluster", "no"],
-            "`cluster` must name a column of the frame; found no column 'no'",
+            "--cluster must name a column of the frame; found no column 'no'",
         ),
         (
             ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "no"],
-            "`cluster` must name a column of the frame; found no column 'no'",
+            "--cluster must name a column of the frame; found no column 'no'",
         ),
         (
             [
@@ -375,7 +375,7 @@ def test_bad_weights_found_while_running(
     call = ["auc", str(path), "--label", "y", "--score", "s", "--weight", "w", "-o", str(output)]
     assert main(call) == 2
     assert capsys.readouterr().err == (
-        "polars-wroc: `weight` must be finite and zero or more; column 'w' holds -2.0\n"
+        "polars-wroc: --weight must be finite and zero or more; column 'w' holds -2.0\n"
     )
     assert not output.exists()
 
@@ -397,7 +397,7 @@ def test_input_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtur
     path = tmp_path / "rows.parquet"
     path.write_bytes(PATIENTS.read_bytes())
     assert main(["auc", str(path), *COLUMNS, "-o", str(path)]) == 2
-    assert "`path` must not be a file that is read" in capsys.readouterr().err
+    assert "--output must not be a file that is read" in capsys.readouterr().err
     assert path.read_bytes() == PATIENTS.read_bytes()
 
 
@@ -405,12 +405,12 @@ def test_unreadable_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "empty.csv"
     path.touch()
     assert main(["auc", str(path), *COLUMNS]) == 2
-    assert f"`files` must be readable; found {path}: " in capsys.readouterr().err
+    assert f"FILE must be readable; found {path}: " in capsys.readouterr().err
 
 
 def test_pattern_without_a_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["auc", str(tmp_path / "*.parquet"), *COLUMNS]) == 2
-    assert "`files` must exist; found no " in capsys.readouterr().err
+    assert "FILE must exist; found no " in capsys.readouterr().err
 
 
 def test_input_folder_and_pattern_are_never_overwritten(tmp_path: Path) -> None:
@@ -427,4 +427,4 @@ def test_clusters_of_curves_are_for_charts_without_a_band(
     option: str, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["curve", str(PATIENTS), *COLUMNS, option, "age", *more]) == 2
-    assert f"{option} applies to the AUCs in a chart" in capsys.readouterr().err
+    assert f"{option} applies to the AUCs in a ROC chart" in capsys.readouterr().err

@@ -189,16 +189,18 @@ def test_bins_of_rows_are_asked_for_only_when_given(
         (["auc", "day1.parquet", "--label", "y"], "the following arguments are required: --score"),
         (["counts", "day1.parquet", *COLUMNS], "the following arguments are required: -o/--output"),
         (["merge", "counts1.parquet"], "the following arguments are required: -o/--output"),
-        (["merge", "counts1.parquet", "-o", "x.html"], "`path` must end in one of .parquet, "),
+        (["merge", "counts1.parquet", "-o", "x.html"], "--output must end in one of .parquet, "),
         (["merge", "counts1.parquet", "-o", "counts1.parquet"], "must not be a file that is read"),
-        (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "`bins` must be 16 or more"),
-        (["auc", "day1.parquet", "--counts"], "`counts` must be a table of `score_counts`"),
-        (["auc", "counts1.parquet", "--counts", "--by", "no"], "`by` must name a column"),
+        (["merge", "counts?.parquet", "--bins", "0", "-o", "x.csv"], "--bins must be 16 or more"),
+        (["auc", "day1.parquet", "--counts"], "FILE must be a table of polars-wroc counts"),
+        (["auc", "counts1.parquet", "--counts", "--by", "no"], "--by must name a column"),
         (
             ["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"],
-            "must be a table of `score_counts`; found no 'score' in ",
+            "must be a table of polars-wroc counts; found no 'score' in ",
         ),
         (["merge", "counts1.parquet", "day2.parquet", "-o", "x.parquet"], ", in day2.parquet"),
+        (["counts", "day1.parquet", "--label", "y", "-o", "x.csv"], "are required: --score"),
+        (["counts", "day1.parquet", "--score", "s", "--pos-label", "1", "-o", "x.csv"], "--label"),
     ],
 )
 def test_mistakes_with_counts(
@@ -208,7 +210,7 @@ def test_mistakes_with_counts(
     assert main(call) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert message in err.replace("`files`", "`counts`")
+    assert message in err
     assert err.count("\n") == 1
     assert sorted(folder.iterdir()) == before
 
@@ -222,7 +224,7 @@ def test_counts_of_other_groups_are_named(
     sources = ["counts1.parquet", "counts2.parquet", "counts3.parquet"]
     assert main([command[0], *sources, *command[1:]]) == 2
     assert capsys.readouterr().err == (
-        "polars-wroc: `files` must all have the same groups; found "
+        "polars-wroc: FILE must all have the same groups; found "
         "{'age': 'Int64', 'sex': 'String'} in counts1.parquet and "
         "{'sex': 'String'} in counts2.parquet\n"
     )
@@ -238,3 +240,51 @@ def test_counts_that_are_no_numbers_are_named(capsys: pytest.CaptureFixture[str]
     assert message.endswith(", in counts2.parquet\n")
     assert message.count("\n") == 1
     assert not Path("x.parquet").exists()
+
+
+IMPACT = ["--threshold", "0.6", "--by", "sex", "--by", "age", "--unknown", "20"]
+
+
+def test_impact_ratios_of_counts_without_a_label(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ["--score", "s", "--weight", "w"]
+    for day in (1, 2, 3):
+        call = ["counts", f"day{day}.parquet", *columns, "--by", "sex", "--by", "age"]
+        assert main([*call, "-o", f"plain{day}.csv"]) == 0
+    assert main(["impact", "--counts", "plain?.csv", *IMPACT, "-o", "x.parquet"]) == 0
+    expected = wroc.impact_ratios(
+        rows, "s", by=["sex", "age"], threshold=0.6, weight="w", unknown=[20]
+    )
+    assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
+    capsys.readouterr()
+    # Labels that are there do not matter, but those that are not there are missed.
+    assert main(["impact", "--counts", "counts1.parquet", "--threshold", "0.6", "--by", "sex"]) == 0
+    for call in (
+        ["auc", "--counts", "plain1.csv"],
+        ["audit", "--counts", "plain1.csv", "--by", "sex"],
+    ):
+        assert main(call) == 2
+        assert f"--counts must have labels for {call[0]}; found" in capsys.readouterr().err
+    assert main(["merge", "plain1.csv", "counts2.parquet", "-o", "x.csv"]) == 2
+    assert "found counts with labels and without" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--by sex", "impact needs --threshold with --counts"),
+        ("--by sex --threshold 0.5 --score s", "--score is about columns of rows"),
+        ("--by sex --selected s", "--selected is about columns of rows"),
+        ("--by no --threshold 0.5", "--by must name a column of the frame; found no column 'no'"),
+        ("--by sex --threshold 0.5 --strata age", "--strata is about columns of rows"),
+    ],
+)
+def test_mistakes_with_impact_ratios_of_counts(
+    options: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["impact", "--counts", "counts1.parquet", *options.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1

@@ -219,13 +219,13 @@ NO_NUMBER = {
 @pytest.mark.parametrize(
     ("options", "content", "message"),
     [
-        (["none.json"], None, "`after` must be the JSON of an audit; found no such file at 'none."),
+        (["none.json"], None, "AFTER must be the JSON of an audit; found no such file at 'none."),
         (
             ["other.json"],
             "{",
-            "`after` must be the JSON of an audit; found no JSON at 'other.json'",
+            "AFTER must be the JSON of an audit; found no JSON at 'other.json'",
         ),
-        (["other.json"], "[]", "`after` must be an Audit, the path of its JSON, or the JSON"),
+        (["other.json"], "[]", "AFTER must be an Audit, the path of its JSON, or the JSON"),
         (["other.json"], "{}", "found no settings, segments or gaps in it"),
         (["other.json"], json.dumps(NO_TABLES), "found no settings, segments or gaps in it"),
         (["other.json"], json.dumps(NO_AUC), "found no settings, segments or gaps in it"),

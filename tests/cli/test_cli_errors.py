@@ -64,24 +64,24 @@ def assert_refused(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"--label": "no"}, "`label` must name a column of the frame; found no column 'no'"),
-        ({"--score": "no"}, "`score` must name a column of the frame; found no column 'no'"),
-        ({"--by": "no"}, "`by` must name a column of the frame; found no column 'no'"),
-        ({"--weight": "no"}, "`weight` must name a column of the frame; found no column 'no'"),
-        ({"--cluster": "no"}, "`cluster` must name a column of the frame; found no column 'no'"),
-        ({"--strata": "no"}, "`strata` must name a column of the frame; found no column 'no'"),
-        ({"--fpc": "text"}, "`fpc` must be numeric; found column 'text' of type String"),
-        ({"--lonely": "adjust"}, "`lonely` must be 'null' without `strata`; found 'adjust'"),
-        ({"--score": "text"}, "`score` must be numeric; found column 'text' of type String"),
-        ({"--label": "two"}, "`label` must be Boolean, hold 0 and 1 or -1 and 1, or come with"),
-        ({"--label": "text"}, "come with `pos_label`"),
-        ({"--weight": "negative"}, "`weight` must be finite and zero or more"),
-        ({"--score": "nothing"}, "`frame` must have rows to audit; found none: 80 rows lack"),
-        ({"--label": "nothing"}, "`frame` must have rows to audit; found none: 80 rows lack"),
-        ({"--threshold": "nan"}, "`threshold` must be "),
-        ({"--fail-if": "auc_gapp>0.1"}, "`--fail-if` must name one of auc, auc_reference, "),
-        ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs a threshold)"),
-        ({"--fail-if": "auc_gap"}, "`--fail-if` must be a name, one of > >= < <= and a number"),
+        ({"--label": "no"}, "--label must name a column of the frame; found no column 'no'"),
+        ({"--score": "no"}, "--score must name a column of the frame; found no column 'no'"),
+        ({"--by": "no"}, "--by must name a column of the frame; found no column 'no'"),
+        ({"--weight": "no"}, "--weight must name a column of the frame; found no column 'no'"),
+        ({"--cluster": "no"}, "--cluster must name a column of the frame; found no column 'no'"),
+        ({"--strata": "no"}, "--strata must name a column of the frame; found no column 'no'"),
+        ({"--fpc": "text"}, "--fpc must be numeric; found column 'text' of type String"),
+        ({"--lonely": "adjust"}, "--lonely must be 'null' without --strata; found 'adjust'"),
+        ({"--score": "text"}, "--score must be numeric; found column 'text' of type String"),
+        ({"--label": "two"}, "--label must be Boolean, hold 0 and 1 or -1 and 1, or come with"),
+        ({"--label": "text"}, "come with --pos-label"),
+        ({"--weight": "negative"}, "--weight must be finite and zero or more"),
+        ({"--score": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
+        ({"--label": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
+        ({"--threshold": "nan"}, "--threshold must be "),
+        ({"--fail-if": "auc_gapp>0.1"}, "--fail-if must name one of auc, auc_reference, "),
+        ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs decisions: those of a thr"),
+        ({"--fail-if": "auc_gap"}, "--fail-if must be a name, one of > >= < <= and a number"),
         ({"--fail-if": "auc_gap>high"}, "found 'auc_gap>high'"),
         ({"--weigh": "w"}, "unrecognized arguments: --weigh w"),
     ],
@@ -110,14 +110,14 @@ FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
     "truncated": ("x.parquet", lambda path: path.read_bytes()[:900], "The file must end with"),
     "damaged page": ("x.parquet", lambda path: damaged(path, 0.01, 0.2), ""),
     "damaged footer": ("x.parquet", lambda path: damaged(path, 0.6, 0.8), ""),
-    "empty": ("x.parquet", lambda _: b"", "`files` must be readable; found x.parquet: "),
-    "empty csv": ("x.csv", lambda _: b"", "`files` must be readable; found x.csv: empty CSV"),
-    "header only": ("x.csv", lambda _: b"y,s,g\n", "`files` must hold rows; found none in x.csv"),
+    "empty": ("x.parquet", lambda _: b"", "FILE must be readable; found x.parquet: "),
+    "empty csv": ("x.csv", lambda _: b"", "FILE must be readable; found x.csv: empty CSV"),
+    "header only": ("x.csv", lambda _: b"y,s,g\n", "FILE must hold rows; found none in x.csv"),
     "junk csv": ("x.csv", lambda _: bytes(range(256)) * 4, ""),
     "ragged csv": ("x.csv", lambda _: b"y,s,g\n1,2,a\n1,2,3,4,5\n", "more fields than defined"),
     "late text": ("x.csv", lambda _: b"y,s,g\n" + b"1,2,a\n" * 999 + b"0,high,b\n", "'s'"),
-    "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "`files` must be readable; found x.arrow: "),
-    "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "`files` must be readable; found x.ndjson: "),
+    "junk arrow": ("x.arrow", lambda _: b"junk" * 40, "FILE must be readable; found x.arrow: "),
+    "junk ndjson": ("x.ndjson", lambda _: b"{nope\n", "FILE must be readable; found x.ndjson: "),
     "no ndjson": ("x.ndjson", lambda _: b"", ""),
 }
 
@@ -145,36 +145,36 @@ def save_lines(*lines: str) -> Callable[[pl.DataFrame, Path], object]:
     return lambda _, path: path.write_text("\n".join([*good, *lines]))
 
 
-UNREADABLE = "`files` must be readable; found bad."
+UNREADABLE = "FILE must be readable; found bad."
 ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
     "truncated": ("bad.parquet", save_half, UNREADABLE),
     "empty": ("bad.parquet", lambda _, path: path.touch(), UNREADABLE),
     "column missing": (
         "bad.parquet",
         lambda rows, path: rows.drop("s").write_parquet(path),
-        "`score` must name a column of the frame; found no column 's' among ",
+        "--score must name a column of the frame; found no column 's' among ",
     ),
     "another type": (
         "bad.parquet",
         lambda rows, path: rows.cast({"s": pl.Int64}).write_parquet(path),
-        "`files` must all have the same columns; found 's' of ",
+        "FILE must all have the same columns; found 's' of ",
     ),
     "text": (
         "bad.parquet",
         lambda rows, path: rows.cast({"s": pl.String}).write_parquet(path),
-        "`score` must be numeric; found column 's' of type String, in bad.parquet",
+        "--score must be numeric; found column 's' of type String, in bad.parquet",
     ),
     "bad label": (
         "bad.parquet",
         lambda rows, path: rows.with_columns(y=pl.lit(2, pl.Int64)).write_parquet(path),
-        "come with `pos_label`; column 'y' holds 2.0, in bad.parquet",
+        "come with --pos-label; column 'y' holds 2.0, in bad.parquet",
     ),
     "late text": ("bad.csv", save_lines("0,high,b"), UNREADABLE),
     "ragged": ("bad.csv", save_lines("0,1.5,b,c,d"), UNREADABLE),
     "other header": (
         "bad.csv",
         lambda _, path: path.write_text("y,s\n1,2.5\n"),
-        "`by` must name a column of the frame; found no column 'g' among ['y', 's'], in bad.csv",
+        "--by must name a column of the frame; found no column 'g' among ['y', 's'], in bad.csv",
     ),
 }
 
@@ -219,7 +219,7 @@ def test_a_mistake_in_every_file_is_not_blamed_on_one(
         assert_refused(call, message, folder, capsys)
 
 
-@pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts"], fast=2))
+@pytest.mark.parametrize("command", sweep(["auc", "audit", "curve", "counts", "gaps"], fast=2))
 @pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
 def test_full_disk(
     command: str,
@@ -238,7 +238,7 @@ def test_full_disk(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
-        message = f"`path` must be a file that can be written; found 'x.{suffix}': "
+        message = f"--output must be a file that can be written; found 'x.{suffix}': "
         assert_refused(call, message, folder, capsys)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -250,7 +250,7 @@ def test_folder_that_cannot_be_written(
     (folder / "kept").mkdir()
     # The superuser may write anywhere.
     monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "kept")
-    message = "`path` must be in a folder that can be written; found 'kept'"
+    message = "--output must be in a folder that can be written; found 'kept'"
     call = ["audit", "rows.parquet", *COLUMNS, "-o", "kept/x.html"]
     assert_refused(call, message, folder, capsys)
 
@@ -259,17 +259,17 @@ def test_table_without_rows(
     rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.clear().write_parquet(folder / "x.parquet")
-    message = "`frame` must have rows to audit; found none\n"
+    message = "FILE must have rows to audit; found none\n"
     assert_refused(["audit", "x.parquet", *COLUMNS, *HTML], message, folder, capsys)
 
 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("none/rows.parquet", "`files` must exist; found no 'none/rows.parquet'"),
-        ("none/*.parquet", "`files` must exist; found no 'none/*.parquet'"),
-        ("empty", "`files` must hold Parquet files where it is a folder; found none in 'empty'"),
-        ("rows", "`files` must end in one of .parquet, "),
+        ("none/rows.parquet", "FILE must exist; found no 'none/rows.parquet'"),
+        ("none/*.parquet", "FILE must exist; found no 'none/*.parquet'"),
+        ("empty", "FILE must hold Parquet files where it is a folder; found none in 'empty'"),
+        ("rows", "FILE must end in one of .parquet, "),
     ],
 )
 def test_sources_that_are_not_there(
@@ -282,11 +282,11 @@ def test_sources_that_are_not_there(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("none/report.html", "`path` must be in a folder that exists; found no 'none'"),
-        ("empty", "`path` must end in one of .html, .md, .json, .parquet, .csv; found 'empty'"),
-        ("report.xlsx", "`path` must end in one of .html, .md, .json, .parquet, .csv"),
-        ("rows.parquet", "`path` must not be a file that is read; found 'rows.parquet'"),
-        ("folder.html", "`path` must be a file; found the folder 'folder.html'"),
+        ("none/report.html", "--output must be in a folder that exists; found no 'none'"),
+        ("empty", "--output must end in one of .html, .md, .json, .parquet, .csv; found 'empty'"),
+        ("report.xlsx", "--output must end in one of .html, .md, .json, .parquet, .csv"),
+        ("rows.parquet", "--output must not be a file that is read; found 'rows.parquet'"),
+        ("folder.html", "--output must be a file; found the folder 'folder.html'"),
     ],
 )
 def test_targets_that_cannot_be_written(

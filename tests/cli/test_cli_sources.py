@@ -130,7 +130,7 @@ def test_files_named_with_their_protocol(folder: Path, capsys: pytest.CaptureFix
     address = f"file://{folder}/a%20b[1].parquet"
     assert numbers(capsys, "auc", address, *COLUMNS)[0]["n"] == 40
     call = ["counts", address, *COLUMNS, "-o", "a b[1].parquet"]
-    assert_refused(capsys, call, "`path` must not be a file that is read")
+    assert_refused(capsys, call, "--output must not be a file that is read")
 
 
 TWICE = {
@@ -166,7 +166,7 @@ def test_one_file_is_read_once(
     output = [] if command.startswith("au") else ["-o", "x.csv"]
     by = ["--by", "g"] if command == "audit" else []
     call = [*command.split(), *files, *columns, *by, *output]
-    assert_refused(capsys, call, "`files` must be different files; found '")
+    assert_refused(capsys, call, "FILE must be different files; found '")
     assert not Path("x.csv").exists()
 
 
@@ -197,7 +197,7 @@ ENDLESS: dict[str, Callable[[], None]] = {
 def test_what_has_no_end_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("d").mkdir()
     ENDLESS[name]()
-    said = "`files` must be files or folders; found a pipe or a device, '"
+    said = "FILE must be files or folders; found a pipe or a device, '"
     assert_refused(capsys, ["auc", name, *COLUMNS], said)
     assert_refused(capsys, ["merge", name, "-o", "y.csv"], said)
 
@@ -205,7 +205,7 @@ def test_what_has_no_end_is_refused(name: str, capsys: pytest.CaptureFixture[str
 def test_a_folder_of_several_formats_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     save("d/a.parquet", 40)
     save("d/b.csv", 40)
-    said = "`files` must hold only Parquet files where it is a folder; found .csv files in 'd'"
+    said = "FILE must hold only Parquet files where it is a folder; found .csv files in 'd'"
     assert_refused(capsys, ["auc", "d", *COLUMNS], said)
 
 
@@ -216,31 +216,34 @@ NOT_UTF8 = os.fsdecode(b"a\xff.parquet")
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (["auc", f"{LONG}.parquet", *COLUMNS], "`files` must be readable; found aaa"),
-        (["auc", LONG, *COLUMNS], "`files` must end in one of "),
-        (["merge", f"{LONG}.parquet", "-o", "x.csv"], "`files` must be readable; found aaa"),
-        (["auc", f"{LONG}*.parquet", *COLUMNS], "`files` must be readable; found aaa"),
-        (["auc", f"a\n{LONG}.parquet", *COLUMNS], "`files` must be readable; found a a"),
-        (["auc", "a\nb.parquet", *COLUMNS], r"`files` must exist; found no 'a\nb.parquet'"),
-        (["auc", "a\0b.parquet", *COLUMNS], "`files` must be readable; found a"),
-        (["auc", NOT_UTF8, *COLUMNS], r"`files` must be text in UTF-8; found 'a\udcff.parquet'"),
+        (["auc", f"{LONG}.parquet", *COLUMNS], "FILE must be readable; found aaa"),
+        (["auc", LONG, *COLUMNS], "FILE must end in one of "),
+        (["merge", f"{LONG}.parquet", "-o", "x.csv"], "FILE must be readable; found aaa"),
+        (["auc", f"{LONG}*.parquet", *COLUMNS], "FILE must be readable; found aaa"),
+        (["auc", f"a\n{LONG}.parquet", *COLUMNS], "FILE must be readable; found a a"),
+        (["auc", "a\nb.parquet", *COLUMNS], r"FILE must exist; found no 'a\nb.parquet'"),
+        (["auc", "a\0b.parquet", *COLUMNS], "FILE must be readable; found a"),
+        (["auc", NOT_UTF8, *COLUMNS], r"FILE must be text in UTF-8; found 'a\udcff.parquet'"),
         (
             ["auc", "a*.parquet", *COLUMNS],
-            r"`files` must be text in UTF-8; found 'a\udcff.parquet'",
+            r"FILE must be text in UTF-8; found 'a\udcff.parquet'",
         ),
-        (["auc", "d", *COLUMNS], r"`files` must be text in UTF-8; found 'd/a\udcff.parquet'"),
-        (["auc", "b.parquet", *COLUMNS, "-o", NOT_UTF8], r"`path` must be text in UTF-8; found 'a"),
+        (["auc", "d", *COLUMNS], r"FILE must be text in UTF-8; found 'd/a\udcff.parquet'"),
+        (
+            ["auc", "b.parquet", *COLUMNS, "-o", NOT_UTF8],
+            r"--output must be text in UTF-8; found 'a",
+        ),
         (
             ["auc", "b.parquet", "--label", "\udcff", "--score", "s"],
-            "`label` must be text in UTF-8",
+            "--label must be text in UTF-8",
         ),
         (
             ["auc", "b.parquet", "--label", "y", "--score", "\udcff"],
-            "`score` must be text in UTF-8",
+            "--score must be text in UTF-8",
         ),
-        (["auc", "b.parquet", *COLUMNS, "--by", "\udcff"], "`by` must be text in UTF-8"),
-        (["auc", "b.parquet", *COLUMNS, "--weight", "\udcff"], "`weight` must be text in UTF-8"),
-        (["auc", "b.parquet", *COLUMNS, "--pos-label", "\udcff"], "`pos_label` must be a value"),
+        (["auc", "b.parquet", *COLUMNS, "--by", "\udcff"], "--by must be text in UTF-8"),
+        (["auc", "b.parquet", *COLUMNS, "--weight", "\udcff"], "--weight must be text in UTF-8"),
+        (["auc", "b.parquet", *COLUMNS, "--pos-label", "\udcff"], "--pos-label must be a value"),
         (["auc", "b.parquet", *COLUMNS, "--by", "^g$"], "found the pattern '^g$'"),
         (["auc", "b.parquet", *COLUMNS, "--cluster", "*"], "found the pattern '*'"),
         (["auc", "b.parquet", "--label", "^y.*$", "--score", "s"], "found the pattern '^y.*$'"),
@@ -377,7 +380,7 @@ def test_texts_that_are_no_value_of_the_label(
     pl.DataFrame({"y": pl.Series([None] * 4, dtype=dtype), "s": [0.5] * 4}).write_parquet(
         "a.parquet"
     )
-    said = f"`pos_label` must be a value of the label; found '{text}' for type "
+    said = f"--pos-label must be a value of the label; found '{text}' for type "
     assert_refused(capsys, ["auc", "a.parquet", *COLUMNS, "--pos-label", text], said)
 
 
@@ -396,7 +399,7 @@ def test_a_positive_label_that_no_row_has(
     elif command == "curve" and output in ([], ["-o", "-"]):
         output = ["-o", "x.html"]
     call = [command, "a.parquet", "b.parquet", *COLUMNS, *by, "--pos-label", "7", *output]
-    said = "`pos_label` must be the label of a row with a score and a weight; found none with '7'"
+    said = "--pos-label must be the label of a row with a score and a weight; found none with '7'"
     assert_refused(capsys, call, said)
     assert not [*Path().glob("x.*")]
 

@@ -142,7 +142,9 @@ def test_file_that_cannot_be_written_hides_no_gate(folder: Path) -> None:
     )
     assert done.returncode == 1
     written, failed = done.stderr.splitlines()
-    assert written.startswith("polars-wroc: `path` must be a file that can be written; found 'x.ht")
+    assert written.startswith(
+        "polars-wroc: --output must be a file that can be written; found 'x.ht"
+    )
     assert failed.startswith(FAILED)
     assert (folder / "x.html").read_text() == "of yesterday"
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.html"]
@@ -254,7 +256,7 @@ def test_names_that_are_too_long(
     assert err.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["rows.parquet"]
     if call[:-1] == [*AUC, "-o"]:
-        assert "`path` must not be longer than the file system allows; found a name of " in err
+        assert "--output must not be longer than the file system allows; found a name of " in err
 
 
 @pytest.mark.parametrize("suffix", sweep(["parquet", "csv", "json", "html"], fast=2))
@@ -271,11 +273,11 @@ def make_link(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (os.mkfifo, "`path` must be a file; found 'x.csv', which is a device or a pipe"),
-        (make_link, "`path` must be a file; found a link that leads to itself, 'x.csv'"),
+        (os.mkfifo, "--output must be a file; found 'x.csv', which is a device or a pipe"),
+        (make_link, "--output must be a file; found a link that leads to itself, 'x.csv'"),
         (
             lambda path: path.symlink_to("none/x.csv"),
-            "`path` must be in a folder that exists; found no ",
+            "--output must be in a folder that exists; found no ",
         ),
     ],
 )
@@ -306,7 +308,7 @@ def test_outputs_that_cannot_be_named(
     output: str, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*AUC, "-o", output]) == 2
-    assert capsys.readouterr().err == f"polars-wroc: `path` {rule}; found {output!r}\n"
+    assert capsys.readouterr().err == f"polars-wroc: --output {rule}; found {output!r}\n"
 
 
 @pytest.mark.parametrize("output", ["-", "x.json"])

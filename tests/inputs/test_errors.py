@@ -525,6 +525,9 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("standardized_mean_difference", "intersections"): lambda flag: (
         UNTYPED.standardized_mean_difference(DATA, "s", by=["g", "text"], intersections=flag)
     ),
+    ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
+        wroc.decision_curve(DATA, "y", "s"), standardized=flag
+    ),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag
     ),

@@ -69,6 +69,22 @@ def test_auc_of_many_rows_takes_the_ranges(
 
 
 @pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["gaps", "--by", "g"], "count the rows with polars-wroc counts --bins, and pass --counts"),
+        (["curve", "--kind", "pr", "-o", "x.csv"], "count the rows with polars-wroc counts --bins"),
+        (["compare", "--score", "y"], "compare fewer rows"),
+    ],
+)
+def test_what_can_be_done_instead(
+    words: list[str], instead: str, many: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *others = words
+    assert main([command, many, "--label", "y", "--score", "s", *others]) == 2
+    assert instead in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["audit", "--by", "g"],

@@ -1,0 +1,252 @@
+"""Charts of calibration curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channels_of_curves,
+    in_drawn_order,
+    read_groups,
+    slot_of,
+    tooltip_of,
+)
+from polars_wroc.charts.curve_layers import POINT, arrange, numbered, styles
+from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
+from polars_wroc.charts.labels import MINUS, interval_name
+from polars_wroc.charts.line_labels import labels_of, longest_of
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.stacked_labels import LABEL, LABEL_Y, with_labels
+from polars_wroc.charts.style import PALE, PANEL
+from polars_wroc.inputs import arguments
+from polars_wroc.plans.by_keys import over
+from polars_wroc.ranking.curve import ratio
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+_RATE, _DIFFERENCE = "observed_rate", "difference"
+_LIMITS = (f"{_RATE}_low", f"{_RATE}_high")
+_COLUMNS = ("bin", "score_min", "score_max", "n", "weight", "mean_score", _RATE, *_LIMITS)
+# Columns that are added to the drawn rows: the mean difference of a curve, and the share, the foot
+# and the top of the bar of a bin.
+_BIAS, _SHARE, _FOOT, _TOP = "__bias", "__share", "__foot", "__top"
+_BIAS_LABEL = "mean score minus observed rate"
+# Height of a strip of bars in parts of the panel, and of its highest bar in parts of the strip.
+_STRIP, _HIGHEST = 0.12, 0.85
+# Ends of the axes: the first that the scores and rates do not exceed.
+_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def calibration_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+    level: float | None = None,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
+) -> Chart:
+    """Draw calibration curves with their intervals, the diagonal and the weight of each bin.
+
+    Parameters
+    ----------
+    curves
+        The table of `calibration_curve`; a LazyFrame is collected.
+    color
+        Column whose values get a colour and a dash pattern each; of more than five, the two
+        highest and the two lowest by mean score minus observed rate do, and the others are grey.
+        None takes the first group column other than ``facet``.
+    facet
+        Column whose values get a panel each.
+    columns
+        Number of panels in a row.
+    level
+        Confidence level of the intervals, for the caption only: the table does not contain it.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: mean score minus observed rate, the highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel without its bars.
+    title
+        Text above the chart, wrapped to its width.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        A point for each bin, at its mean score and its observed rate: below the diagonal the
+        scores are too high. Labels are the mean score minus the observed rate of all rows. The
+        bars below, a strip for each curve in colour, are the share of the weight in each bin,
+        from its lowest to its highest score. Axes end at 1, or earlier where scores and rates are
+        low; intervals are cut there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `calibration_curve` or has more than 5,000 rows, a
+        column that is not one of its groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [0, 0, 0, 1, 1], "s": [0.1, 0.3, 0.4, 0.7, 0.9]})
+    >>> chart = wroc.calibration_chart(wroc.calibration_curve(df, "y", "s", bins=2))
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    options = Options(sort, highlight, width, height, title)
+    if level is not None:
+        arguments.level(level)
+    table, keys = read_groups("curves", curves, _COLUMNS)
+    check_rows("curves", table)
+    groups = list(keys.values())
+    bins = _with_numbers(table, groups)
+    ranked = Ranked(pl.col(_BIAS), _BIAS_LABEL)
+    coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)
+    weighted = bool((bins["n"] != bins["weight"]).any())
+    bins = numbered(in_drawn_order(bins, coloured, faceted), "weight")
+    end = _end(bins)
+    strips = 1 if coloured is None else len(coloured.shown)
+    bins = _with_bars(bins, coloured, end)
+    first = over(pl.int_range(pl.len()), groups) == 0
+    texts = _labels(bins, alone=coloured is None)
+    bins = with_labels(bins, coloured, texts, first, options, domain=(0.0, end))
+    added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
+    base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
+    axis = {
+        "grid": True,
+        "values": [end * fifth / 5 for fifth in range(6)],
+        "format": ".3~g",
+        "tickCount": 6,
+    }
+    x = alt.X("mean_score:Q", title="Mean score", axis=axis)
+    x = x.scale(domain=[0, end], nice=False)
+    y = alt.Y(f"{_RATE}:Q", title="Observed rate of positives", axis=axis)
+    y = y.scale(domain=[-_STRIP * strips * end, end], nice=False)
+    longest = longest_of(bins, LABEL)
+    layers = [
+        *_frame(base, end),
+        *_bars(base, coloured),
+        *_curves(base, coloured, keys, x, y),
+        *labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options),
+    ]
+    highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
+    note = sentences(
+        coloured and coloured.note,
+        f"Vertical lines: {interval_name(level)}",
+        f"Labels: {_BIAS_LABEL}",
+        f"Bars: share of the {'weight' if weighted else 'rows'} in each bin, at most "
+        f"{100 * highest:.0f}%"
+        if isinstance(highest, float)
+        else None,
+    )
+    tall = replace(options, height=round((options.height or PANEL) * (1 + _STRIP * strips)))
+    description = (
+        "Calibration curves: observed rate against mean score in bins of the score, with the "
+        "diagonal of perfect calibration and the share of each bin"
+    )
+    return arrange(layers, faceted, columns, description=description, note=note, options=tall)
+
+
+def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the share of each bin, and the mean score minus the observed rate of each curve."""
+    weight = pl.col("weight")
+    total = over(weight.sum(), keys)
+    above = over((weight * (pl.col("mean_score") - pl.col(_RATE))).sum(), keys)
+    known = over(pl.col(_RATE).count() > 0, keys)
+    return table.with_columns(
+        ratio(weight, total).alias(_SHARE), pl.when(known).then(ratio(above, total)).alias(_BIAS)
+    )
+
+
+def _end(bins: pl.DataFrame) -> float:
+    """Return the end of both axes."""
+    largest = bins.select(pl.max_horizontal(pl.col("score_max", _RATE).max())).item()
+    return next(end for end in _ENDS if largest is None or largest <= end)
+
+
+def _with_bars(bins: pl.DataFrame, color: Channel | None, end: float) -> pl.DataFrame:
+    """Place a bar for each bin of a curve in colour, in a strip below the panel."""
+    slot = slot_of(color)
+    shares = bins.select(pl.when(slot.is_not_null()).then(_SHARE)).to_series()
+    highest = shares.max()
+    foot = -_STRIP * end * (slot + 1)
+    bar = _STRIP * _HIGHEST * end * pl.col(_SHARE) / highest
+    return bins.with_columns(
+        pl.when(pl.col(_SHARE).is_not_null()).then(foot).alias(_FOOT),
+        (foot + bar).alias(_TOP),
+    )
+
+
+def _labels(bins: pl.DataFrame, *, alone: bool) -> list[str]:
+    """Write the mean score minus the observed rate of each curve."""
+    numbers = (None if value is None else f"{round(value, 3) + 0.0:+.3f}" for value in bins[_BIAS])
+    what = f"{_BIAS_LABEL} " if alone else ""
+    return [NOT_DEFINED if n is None else what + n.replace("-", MINUS) for n in numbers]
+
+
+def _frame(base: Any, end: float) -> list[Any]:
+    """Draw the diagonal, and the line that parts the panel from the bars."""
+    import altair as alt  # noqa: PLC0415
+
+    diagonal = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
+        alt.XDatum(0), alt.YDatum(0), alt.X2Datum(end), alt.Y2Datum(end)
+    )
+    parting = base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0))
+    return [diagonal, parting]
+
+
+def _bars(base: Any, color: Channel | None) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    filled = styles(color)["color"]
+    return [
+        base.transform_filter(f"isValid(datum.{_TOP})")
+        .mark_rect(opacity=0.5, clip=True, strokeWidth=1, aria=False)
+        .encode(
+            alt.X("score_min:Q"), alt.Y(f"{_FOOT}:Q"), alt.X2("score_max:Q"), alt.Y2(f"{_TOP}:Q"),
+            color=filled, stroke=filled,
+        )
+    ]  # fmt: skip
+
+
+def _curves(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) -> list[Any]:
+    """Draw the curves, their intervals, and points that have a tooltip."""
+    import altair as alt  # noqa: PLC0415
+
+    shown = [
+        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score_min", "score_max")),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("mean_score", _RATE, *_LIMITS)),
+        alt.Tooltip(f"{_SHARE}:Q", title="share", format=".1%"),
+        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("n", "weight")),
+    ]
+    styled = styles(color)
+    low, high = _LIMITS
+    # Grey curves have neither bars nor intervals.
+    coloured = base.transform_filter(f"isValid(datum.{_TOP})")
+    interval = coloured.mark_rule(strokeWidth=1.5, clip=True, aria=False).encode(
+        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=styled["color"]
+    )
+    line = base.mark_line(clip=True).encode(x, y, order=f"{POINT}:Q", **styled)
+    point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False).encode(
+        x, y, color=styled["color"]
+    )
+    hover = base.mark_point(opacity=0, size=60, clip=True, aria=False).encode(x, y, tooltip=shown)
+    return [interval, line, point, hover]

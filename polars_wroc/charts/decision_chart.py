@@ -1,0 +1,267 @@
+"""Charts of decision curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channels_of_curves,
+    in_drawn_order,
+    read_groups,
+    slot_of,
+    tooltip_of,
+)
+from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, numbered, styles
+from polars_wroc.charts.interval_layers import NOT_DEFINED
+from polars_wroc.charts.labels import interval_name
+from polars_wroc.charts.line_labels import labels_of, longest_of
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.stacked_labels import LABEL, LABEL_Y, with_labels
+from polars_wroc.charts.style import MAX_ROWS, PALE
+from polars_wroc.inputs import arguments
+from polars_wroc.plans.by_keys import over
+from polars_wroc.stats.proportions import TOLERANCE
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+_NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
+_COLUMNS = (
+    *("threshold", "selection_rate", "prevalence", _NET, f"{_NET}_low", f"{_NET}_high", _ALL),
+    *(_STANDARDIZED, f"{_STANDARDIZED}_low", f"{_STANDARDIZED}_high"),
+)
+# Columns that are added to the drawn rows: what is drawn, of selecting by the score with its
+# limits and of selecting all, and at how many thresholds the first is higher.
+_VALUE, _LOW, _HIGH, _OF_ALL = "__value", "__low", "__high", "__of_all"
+_BEST, _OF = "__best", "__of"
+_BEST_LABEL = "thresholds at which the score beats selecting all and selecting none"
+# Of the highest value: how far the axis goes beyond it, and at least and at most below 0.
+_ABOVE, _LEAST_BELOW, _MOST_BELOW = 1.08, 0.1, 0.25
+
+
+def decision_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    standardized: bool = False,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+    level: float | None = None,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
+) -> Chart:
+    """Draw decision curves with their intervals, and those of selecting all and selecting none.
+
+    Parameters
+    ----------
+    curves
+        The table of `decision_curve`; a LazyFrame is collected.
+    standardized
+        Whether to draw the net benefit divided by the prevalence, which is at most 1.
+    color
+        Column whose values get a colour and a dash pattern each; of more than five, the two
+        highest and the two lowest by the number in the labels do, and the others are grey. None
+        takes the first group column other than ``facet``.
+    facet
+        Column whose values get a panel each.
+    columns
+        Number of panels in a row.
+    level
+        Confidence level of the intervals, for the caption only: the table does not contain it.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: the number in the labels, the highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        Net benefit against threshold probability. The thin line, of each curve unless all are
+        equal, is that of selecting ("treating") all rows, the dashed line that of none. Labels
+        count the thresholds at which the score has a higher net benefit than both. The axis ends
+        shortly below 0. At most 5,000 rows: of a larger table evenly spaced thresholds are drawn,
+        and a line under the chart says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `decision_curve`, a column that is not one of its
+        groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
+    >>> type(wroc.decision_chart(wroc.decision_curve(df, "y", "s"))).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    options = Options(sort, highlight, width, height, title)
+    arguments.flag("standardized", standardized)
+    if level is not None:
+        arguments.level(level)
+    table, keys = read_groups("curves", curves, _COLUMNS)
+    groups = list(keys.values())
+    points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
+    ranked = Ranked(pl.col(_BEST), "the number in the labels")
+    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
+    points = numbered(in_drawn_order(points, coloured, faceted))
+    # Grey curves have neither an interval nor a line of their own for selecting all.
+    points = points.with_columns(
+        pl.when(slot_of(coloured).is_not_null()).then(pl.col(_LOW, _HIGH, _OF_ALL))
+    )
+    domain = _domain(points)
+    first = over(pl.int_range(pl.len()), groups) == 0
+    texts = _labels(points, alone=coloured is None)
+    points = with_labels(points, coloured, texts, first, options, top=True, domain=domain)
+    added = [POINT, _VALUE, _LOW, _HIGH, _OF_ALL, LABEL, LABEL_Y]
+    base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
+    layers = [
+        *_references(base, coloured, shared=_is_shared(points, faceted)),
+        *_curves(base, coloured, keys, _end(points), domain, _title(standardized=standardized)),
+        *labels_of(
+            *(base, coloured, LABEL, LABEL_Y), longest=longest_of(points, LABEL), options=options
+        ),
+    ]
+    note = sentences(
+        coloured and coloured.note,
+        "Thin: select all. Dashes: select none",
+        f"Shaded: {interval_name(level)}",
+        f"Labels: {_BEST_LABEL}",
+        thinning,
+    )
+    description = (
+        "Decision curves: net benefit against threshold probability, with selecting (treating) "
+        "all and selecting none"
+    )
+    return arrange(layers, faceted, columns, description=description, note=note, options=options)
+
+
+def _title(*, standardized: bool) -> str:
+    return "Standardized net benefit" if standardized else "Net benefit"
+
+
+def _with_values(table: pl.DataFrame, keys: list[str], *, standardized: bool) -> pl.DataFrame:
+    """Add what is drawn, and at how many of its thresholds a curve is above both lines."""
+    drawn = _STANDARDIZED if standardized else _NET
+    of_all = pl.col(_ALL)
+    if standardized:
+        of_all = pl.when(pl.col("prevalence") > 0).then(of_all / pl.col("prevalence"))
+    net = pl.col(_NET)
+    is_best = net > pl.max_horizontal(_ALL, pl.lit(0.0)) + TOLERANCE
+    known = over(net.count(), keys)
+    return table.with_columns(
+        pl.col(drawn).alias(_VALUE),
+        pl.col(f"{drawn}_low").alias(_LOW),
+        pl.col(f"{drawn}_high").alias(_HIGH),
+        of_all.alias(_OF_ALL),
+        pl.when(known > 0).then(over(is_best.sum(), keys)).cast(pl.Float64).alias(_BEST),
+        known.alias(_OF),
+    )
+
+
+def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Keep evenly spaced thresholds of each curve, with both ends, if not all fit."""
+    most = MAX_ROWS // count_curves(table, keys)
+    if table.height <= MAX_ROWS:
+        return table, None
+    row, rows = over(pl.int_range(pl.len()), keys), over(pl.len(), keys)
+    part = row * (most - 1) // rows
+    starts = part != over(part.shift(1), keys)
+    points = table.filter((row == 0) | starts | (row == rows - 1))
+    return points, drawn_of(points, table)
+
+
+def _end(points: pl.DataFrame) -> float:
+    """Return the highest threshold; explicit, since Vega warns about curves without values."""
+    highest = points["threshold"].max()
+    return highest if isinstance(highest, float) and highest > 0 else 1.0
+
+
+def _domain(points: pl.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of net benefits: all that are worth more than those a little below 0."""
+    least = points[_VALUE].min()
+    tops = [points[name].max() for name in (_VALUE, _HIGH, _OF_ALL)]
+    top = max([0.0, *(top for top in tops if isinstance(top, float))]) or 1.0
+    low = -least if isinstance(least, float) else 0.0
+    return -min(max(low, _LEAST_BELOW * top), _MOST_BELOW * top), _ABOVE * top
+
+
+def _labels(points: pl.DataFrame, *, alone: bool) -> list[str]:
+    """Write of each curve at how many thresholds it is best."""
+    what = " thresholds" if alone else ""
+    return [
+        NOT_DEFINED if best is None else f"best at {best:.0f} of {of}{what}"
+        for best, of in points.select(_BEST, _OF).iter_rows()
+    ]
+
+
+def _is_shared(points: pl.DataFrame, facet: Channel | None) -> bool:
+    """Whether selecting all has the same net benefit for all curves of a panel."""
+    panel = ["threshold", *([] if facet is None else [facet.column])]
+    spread = points.group_by(panel).agg(pl.col(_OF_ALL).max() - pl.col(_OF_ALL).min())
+    largest = spread[_OF_ALL].max()
+    return not isinstance(largest, float) or largest < TOLERANCE
+
+
+def _references(base: Any, color: Channel | None, *, shared: bool) -> list[Any]:
+    """Draw the net benefits of selecting all, in ``color`` unless they are equal, and none."""
+    import altair as alt  # noqa: PLC0415
+
+    # Thinner than the curves, with the dashes of its curve.
+    styled = styles(color, width=1)
+    if color is None or shared:
+        detail = {} if color is None else {"detail": alt.Detail(f"{color.column}:N")}
+        styled = styles(None, width=1) | {"color": alt.ColorValue(PALE), **detail}
+    none = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(alt.YDatum(0))
+    of_all = base.mark_line(clip=True, aria=False).encode(
+        alt.X("threshold:Q"), alt.Y(f"{_OF_ALL}:Q"), order=f"{POINT}:Q", **styled
+    )
+    return [none, of_all]
+
+
+def _curves(
+    base: Any,
+    color: Channel | None,
+    keys: Keys,
+    end: float,
+    domain: tuple[float, float],
+    title: str,
+) -> list[Any]:
+    """Draw the curves, their intervals, and invisible points that catch the pointer."""
+    import altair as alt  # noqa: PLC0415
+
+    x = alt.X("threshold:Q", title="Threshold probability").axis(grid=True, format="%")
+    x = x.scale(domain=[0, end], nice=False)
+    y = alt.Y(f"{_VALUE}:Q", title=title).axis(grid=True).scale(domain=domain, nice=False)
+    shown = [
+        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        alt.Tooltip("threshold:Q", format=".4~g"),
+        *(
+            alt.Tooltip(f"{name}:Q", title=name.replace("_", " "), format=".3f")
+            for name in _COLUMNS[1:]
+        ),
+    ]
+    styled = styles(color)
+    interval = base.mark_area(opacity=0.15, clip=True, aria=False).encode(
+        x, alt.Y(f"{_LOW}:Q"), alt.Y2(f"{_HIGH}:Q"), color=styled["color"]
+    )
+    line = base.mark_line(clip=True).encode(x, y, order=f"{POINT}:Q", **styled)
+    hover = base.mark_point(opacity=0, size=60, clip=True, aria=False).encode(x, y, tooltip=shown)
+    return [interval, line, hover]

@@ -1,0 +1,225 @@
+"""Charts of the distributions of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channels_of_curves,
+    in_drawn_order,
+    read_groups,
+    tooltip_of,
+)
+from polars_wroc.charts.curve_layers import POINT, arrange, styles
+from polars_wroc.charts.histograms import (
+    CLASS,
+    CLASS_NAME,
+    COLUMNS,
+    FILLED,
+    MEAN,
+    MIDDLE,
+    STEP_X,
+    STEP_Y,
+    ends_of,
+    have_classes,
+    have_one_width,
+    have_own_ends,
+    steps_of,
+    with_class_names,
+    with_heights,
+    with_means,
+)
+from polars_wroc.charts.interval_layers import check_rows
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.style import INK, PALE, PANEL, haloed
+from polars_wroc.inputs import arguments
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+# How far the axis goes beyond the highest bin, with room for the names of the classes.
+_ROOM = 1.18
+# Pixels from the edges of a panel to the names of the classes.
+_EDGE = 6
+
+
+def distribution_chart(
+    distributions: pl.DataFrame | pl.LazyFrame,
+    *,
+    threshold: float | None = None,
+    color: str | None = None,
+    facet: str | None = None,
+    columns: int = 3,
+    sort: Sort = "rows",
+    highlight: Sequence[object] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
+) -> Chart:
+    """Draw histograms of the scores, of positives above and of negatives below a line.
+
+    Parameters
+    ----------
+    distributions
+        The table of `score_distribution`, with or without ``label``; a LazyFrame is collected.
+    threshold
+        Score from which on rows are selected, drawn as a vertical line.
+    color
+        Column whose values get a colour and a dash pattern each; of more than five, the two
+        highest and the two lowest by mean score do, and the others are grey. None takes the first
+        group column other than ``facet``.
+    facet
+        Column whose values get a panel each.
+    columns
+        Number of panels in a row.
+    sort
+        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
+        categories, ``"name"``, or ``"value"``: mean score, the highest first.
+    highlight
+        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel.
+    title
+        Text above the chart, wrapped to its width.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        Heights are shares of the weight of a class in its group, so that both classes have the
+        same area; where bins differ in width, they are densities. Without a label they are shares
+        of all rows. Mean scores are those of the middles of the bins.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `score_distribution` or has more than 5,000 rows, a
+        column that is not one of its groups, a threshold outside the bins, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> table = wroc.score_distribution(df, "s", label="y", bins=4)
+    >>> type(wroc.distribution_chart(table, threshold=0.5)).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    options = Options(sort, highlight, width, height, title)
+    table, keys = read_groups("distributions", distributions, COLUMNS)
+    check_rows("distributions", table)
+    groups = list(keys.values())
+    if threshold is not None:
+        low, high = ends_of(table)
+        arguments.number("threshold", threshold, low=low, high=high)
+    bins = with_means(table, groups)
+    ranked = Ranked(pl.col(MEAN), "mean score")
+    coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)
+    bins = in_drawn_order(bins, coloured, faceted)
+    value = "share" if have_one_width(bins, faceted) else "density"
+    bins = with_class_names(with_heights(bins, value), coloured, faceted)
+    steps = steps_of(bins, [*groups, "positive"], coloured)
+    own = have_own_ends(bins, faceted)
+    base = alt.Chart(
+        steps.select(*groups, *COLUMNS, POINT, STEP_X, STEP_Y, FILLED, MIDDLE, CLASS, CLASS_NAME)
+    )
+    x = alt.X(f"{STEP_X}:Q", title="Score").axis(grid=True)
+    x = x.scale(zero=False, nice=False) if own else x.scale(domain=ends_of(bins), nice=False)
+    layers = [
+        *_histograms(base, coloured, keys, x, _vertical(bins, value)),
+        *([] if threshold is None else [_line_at(base, threshold)]),
+        *_names(base, options),
+    ]
+    note = sentences(
+        coloured and coloured.note,
+        None
+        if threshold is None
+        else f"Vertical line: threshold {threshold:g}, from which on rows are selected",
+    )
+    classes = ", of positives upwards and of negatives downwards" if have_classes(bins) else ""
+    chart = arrange(
+        *(layers, faceted, columns),
+        description=f"Histograms of the scores{classes}",
+        note=note,
+        options=options,
+        own_axes=own,
+    )
+    return chart.resolve_scale(x="independent") if own else chart
+
+
+def _vertical(bins: pl.DataFrame, value: str) -> Any:
+    """Axis of the heights, which are positive in both directions."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    known = [float(height) for height in bins[STEP_Y].drop_nulls()] or [1.0]
+    low, high = _ROOM * min(0.0, *known), _ROOM * max(0.0, *known)
+    of = "each class" if have_classes(bins) else "all rows"
+    number = "~%" if value == "share" else "~g"
+    y = alt.Y(f"{STEP_Y}:Q", title=f"{value.capitalize()} of {of}", stack=None)
+    y = y.axis(grid=True, labelExpr=f"format(abs(datum.value), '{number}')")
+    return y.scale(domain=[low, high], nice=False)
+
+
+def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) -> list[Any]:
+    """Draw the outline of each histogram, filled if it is in colour, and points with tooltips."""
+    import altair as alt  # noqa: PLC0415
+
+    styled = styles(color)
+    shown = [
+        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        alt.Tooltip(f"{CLASS}:N", title="class"),
+        *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("bin_low", "bin_high")),
+        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("n", "weight")),
+        *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("share", "density", "cumulative")),
+    ]
+    area = base.mark_area(
+        interpolate="step-after", opacity=0.3 if color is None else 0.12, aria=False
+    ).encode(x, alt.Y(f"{FILLED}:Q", stack=None), color=styled["color"], detail=f"{CLASS}:N")
+    line = base.mark_line(interpolate="step-after").encode(
+        x, y, order=f"{POINT}:Q", detail=f"{CLASS}:N", **styled
+    )
+    hover = (
+        base.transform_filter("isValid(datum.n)")
+        .mark_point(opacity=0, size=60, aria=False)
+        .encode(alt.X(f"{MIDDLE}:Q"), y, tooltip=shown)
+    )
+    zero = base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0))
+    return [area, zero, line, hover]
+
+
+def _line_at(base: Any, threshold: float) -> Any:
+    import altair as alt  # noqa: PLC0415
+
+    rule = base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
+    return rule.encode(alt.XDatum(threshold))
+
+
+def _names(base: Any, options: Options) -> list[Any]:
+    """Write the name of each class where few of its scores are: above left and below right."""
+    import altair as alt  # noqa: PLC0415
+
+    right, bottom = (options.width or PANEL) - _EDGE, (options.height or PANEL) - _EDGE
+    return [
+        layer
+        for name, x, y, align, baseline in (
+            ("positive", _EDGE, _EDGE, "left", "top"),
+            ("negative", right, bottom, "right", "bottom"),
+        )
+        for layer in haloed(
+            base.transform_filter(f"isValid(datum.{CLASS_NAME}) && datum.{CLASS} === '{name}'"),
+            {
+                "x": alt.XValue(x),  # type: ignore[no-untyped-call]
+                "y": alt.YValue(y),  # type: ignore[no-untyped-call]
+                "text": alt.Text(f"{CLASS_NAME}:N"),
+            },
+            align=align,
+            baseline=baseline,
+        )
+    ]

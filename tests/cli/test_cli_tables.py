@@ -1,0 +1,374 @@
+"""`compare`, `gaps`, `thresholds`, `calibrate` and kinds of curves: numbers, charts, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from sweeps import sweep
+
+import polars_wroc as wroc
+from polars_wroc import charts
+from polars_wroc.cli import drawing
+from polars_wroc.cli.curve_kinds import CURVES
+from polars_wroc.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("folder")
+COLUMNS = ["--label", "y", "--score", "s", "--weight", "w"]
+GIVEN: dict[str, Any] = {"label": "y", "score": "s", "weight": "w"}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    """Scores that are too high for one of three groups, and ranked badly in it."""
+    random = np.random.default_rng(11)
+    size = 1200
+    group = random.choice(["a", "b", "c"], size, p=[0.5, 0.4, 0.1])
+    truth = random.normal(size=size)
+    label = random.random(size) < 1 / (1 + np.exp(-truth + (group == "b")))
+    noise = np.where(group == "b", 3.0, 0.3)
+    return pl.DataFrame(
+        {
+            "y": label,
+            "s": 1 / (1 + np.exp(-truth - noise * random.normal(size=size))),
+            "t": random.random(size),
+            "w": np.round(random.lognormal(sigma=0.3, size=size), 3),
+            "g": group,
+            "job": random.choice([1, 2], size),
+            "hired": truth > 0.3,
+            "decision": np.where(truth > 0.3, "hired", "sent home"),
+            "site": np.arange(size) % 60,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the rows and their counts in it."""
+    monkeypatch.chdir(tmp_path)
+    rows.write_parquet("rows.parquet")
+    wroc.score_counts(rows, **GIVEN, by="g").write_parquet("counts.parquet")
+    return tmp_path
+
+
+TABLES: dict[str, tuple[str, Any]] = {
+    "compare": (
+        "compare --score t",
+        lambda rows: wroc.compare(rows, "y", ["s", "t"], weight="w"),
+    ),
+    "compare with options": (
+        "compare --score t --by g --method score --adjust bh --cluster site --level 0.9",
+        lambda rows: wroc.compare(
+            rows, "y", ["s", "t"], weight="w", by="g", method="score", adjust="bh",
+            cluster="site", level=0.9,
+        ),
+    ),
+    "gaps": ("gaps --by g", lambda rows: wroc.group_gaps(rows, **GIVEN, by="g")),
+    "gaps to a group": (
+        "gaps --by g --reference a --threshold 0.6 --min-rows 40 --margin 0.1 --adjust none",
+        lambda rows: wroc.group_gaps(
+            rows, **GIVEN, by="g", reference="a", threshold=0.6, min_rows=40, margin=0.1,
+            adjust="none",
+        ),
+    ),
+    "gaps of crossed groups": (
+        "gaps --by g --by job --reference g=a --reference job=2 --selected decision=hired",
+        lambda rows: wroc.group_gaps(
+            rows, **GIVEN, by=["g", "job"], reference=("a", 2), selected="hired"
+        ),
+    ),
+    "gaps within": (
+        "gaps --by g --within job --reference best",
+        lambda rows: wroc.group_gaps(rows, **GIVEN, by="g", within="job", reference="best"),
+    ),
+    "thresholds": (
+        "thresholds --threshold 0.5 --threshold 0.7 --by g",
+        lambda rows: wroc.threshold_metrics(
+            rows, **GIVEN, thresholds=[0.5, 0.7], by="g", level=0.95
+        ),
+    ),
+    "thresholds for another population": (
+        "thresholds --threshold 0.5 --prevalence 0.1 --level 0.9",
+        lambda rows: wroc.threshold_metrics(
+            rows, **GIVEN, thresholds=0.5, prevalence=0.1, level=0.9
+        ),
+    ),
+    "thresholds by a rule": (
+        "thresholds --criterion cost --cost-fn 5 --cost-fp 1 --by g",
+        lambda rows: wroc.operating_points(
+            rows, **GIVEN, criterion="cost", cost_fn=5, cost_fp=1, by="g", level=0.95
+        ),
+    ),
+    "one threshold": (
+        "thresholds --max-fpr 0.1 --by g --common",
+        lambda rows: wroc.operating_points(
+            rows, **GIVEN, max_fpr=0.1, by="g", common=True, level=0.95
+        ),
+    ),
+    "calibrate": (
+        "calibrate --by g --bins 5 --strategy quantile --level 0.9",
+        lambda rows: wroc.calibration_curve(
+            rows, **GIVEN, by="g", bins=5, strategy="quantile", level=0.9
+        ),
+    ),
+    "pr": ("curve --kind pr --by g", lambda rows: wroc.pr_curve(rows, **GIVEN, by="g")),
+    "det": ("curve --kind det", lambda rows: wroc.det_curve(rows, **GIVEN)),
+    "gain": ("curve --kind gain", lambda rows: wroc.gain_curve(rows, **GIVEN)),
+    "cost": (
+        "curve --kind cost --cost-fn 2 --cost-fp 1 --prevalence 0.2",
+        lambda rows: wroc.cost_curve(rows, **GIVEN, cost_fn=2, cost_fp=1, prevalence=0.2),
+    ),
+    "decision": (
+        "curve --kind decision --level 0.8",
+        lambda rows: wroc.decision_curve(rows, **GIVEN, level=0.8),
+    ),
+}  # fmt: skip
+FROM_COUNTS = [
+    name
+    for name in TABLES
+    if not any(word in TABLES[name][0] for word in ("compare", "--selected", "job", "--cluster"))
+]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_those_of_the_functions(name: str, rows: pl.DataFrame) -> None:
+    (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
+    assert main([command, "rows.parquet", *COLUMNS, *words, "-o", "x.parquet"]) == 0
+    assert_frame_equal(pl.read_parquet("x.parquet"), table(rows), rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", FROM_COUNTS)
+def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
+    (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
+    assert main([command, "--counts", "counts.parquet", *words, "-o", "x.parquet"]) == 0
+    assert_frame_equal(pl.read_parquet("x.parquet"), table(rows), rel_tol=1e-6, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("name", sweep([*TABLES], fast=4))
+def test_json_on_standard_output(
+    name: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
+    if command == "curve":
+        return
+    assert main([command, "rows.parquet", *COLUMNS, *words, "-o", "-"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    expected = table(rows)
+    assert len(printed) == expected.height
+    assert list(printed[0]) == expected.columns
+
+
+PRINTED = {
+    "compare --score t": ["model_a", "model_b", "difference", "interval", "p_adjusted"],
+    "gaps --by g": ["g", "n", "auc", "gap", "interval", "verdict"],
+    "gaps --by g --threshold 0.5 --metric fpr": ["g", "n", "fpr", "gap", "interval", "verdict"],
+    "thresholds --by g --min-tpr 0.8": ["g", "threshold", "selection_rate", "tpr", "fpr"],
+    "calibrate --by g": ["g", "n", "O:E", "interval", "slope"],
+    "auc --by g": ["g", "n", "auc", "interval"],
+}
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("call", PRINTED)
+def test_what_is_printed_fits(
+    call: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    command, *words = call.split()
+    for more in ([], ["--columns", "all"]):
+        assert main([command, "rows.parquet", *COLUMNS, *words, *more]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= width
+        if not more:
+            headings = (line.split() for line in lines)
+            assert any(words[: len(PRINTED[call])] == PRINTED[call] for words in headings)
+
+
+def told(call: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the sentences above a table."""
+    command, *words = call.split()
+    assert main([command, "rows.parquet", *COLUMNS, *words]) == 0
+    return " ".join(capsys.readouterr().out.split("\n\n")[0].split())
+
+
+def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = wroc.compare(rows, "y", ["s", "t"], weight="w").row(0, named=True)
+    said = f"1 of 1 pair of AUCs differs: s is above t by {pair['difference']:.3f}."
+    assert told("compare --score t", capsys) == said
+    gaps = wroc.group_gaps(rows, **GIVEN, by="g", threshold=0.5)
+    for metric, name in (("auc", "AUC"), ("npv", "negative predictive value")):
+        different = gaps.filter(pl.col(f"{metric}_gap_verdict") == "different")
+        said = told(f"gaps --by g --threshold 0.5 --metric {metric}", capsys)
+        for group, gap in different.select("g", f"{metric}_gap").rows():
+            assert f"{group} ({gap:+.3f})" in said
+        assert (f"Different from the rest in {name}" in said) == bool(different.height)
+        assert said.count("(") == different.height
+        unclear = gaps.filter(pl.col(f"{metric}_gap_verdict") == "too little data").height
+        assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
+    slopes = wroc.calibration_slope(rows, **GIVEN, by="g")
+    said = told("calibrate --by g", capsys)
+    steep = slopes.filter(pl.col("calibration_slope_high") < 1)["g"].to_list()
+    high = slopes.filter(pl.col("oe_high") < 1)["g"].to_list()
+    assert f"too large (slope below 1): {'; '.join(steep)}." in said
+    assert f"Scores are too high on average: {'; '.join(high)}." in said
+
+
+def test_where_no_threshold_can_be_chosen(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.with_columns(y=pl.col("y") & (pl.col("g") != "c")).write_parquet("rows.parquet")
+    said = told("thresholds --by g --criterion youden", capsys)
+    assert said == "No threshold can be chosen in c: a class that the rule needs is missing."
+
+
+CHARTS = [
+    "auc --by g",
+    "gaps --by g",
+    "gaps --by g --threshold 0.5 --metric tpr",
+    "thresholds --by g --threshold 0.5",
+    "thresholds --criterion youden --by g",
+    "curve --kind roc --by g",
+    "curve --kind pr --by g",
+    "curve --kind cost --cost-fn 3 --cost-fp 1",
+]
+
+
+@pytest.mark.parametrize("suffix", sweep(["svg", "png", "html"]))
+@pytest.mark.parametrize("call", CHARTS)
+def test_charts(call: str, suffix: str) -> None:
+    command, *words = call.split()
+    assert main([command, "rows.parquet", *COLUMNS, *words, "-o", f"x.{suffix}"]) == 0
+    content = Path(f"x.{suffix}").read_bytes()
+    start = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!"}[suffix]
+    assert content.lstrip().startswith(start)
+
+
+def test_a_row_of_the_registry_is_all_that_a_chart_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in drawing._CHARTS.values():
+        assert callable(getattr(charts, row.function))
+    call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "-o", "x.svg"]
+    assert main(call) == 2
+    seen: dict[str, object] = {}
+
+    def draw(table: pl.DataFrame, *, level: float) -> object:
+        seen.update(table=table, level=level)
+        return charts.auc_chart(wroc.summary(pl.read_parquet("rows.parquet"), "y", "s"))
+
+    monkeypatch.setattr(charts, "new_chart", draw, raising=False)
+    row = drawing.ChartKind("new_chart", ("level", "facet"))
+    monkeypatch.setitem(drawing._CHARTS, "compare", row)
+    assert main(call) == 0
+    assert Path("x.svg").exists()
+    assert seen["level"] == 0.95
+
+
+def test_kinds_of_curves_without_a_chart_are_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in CURVES:
+        costs = ["--cost-fn", "1", "--cost-fp", "1"] if kind == "cost" else []
+        call = ["curve", "rows.parquet", *COLUMNS, "--kind", kind, *costs]
+        assert main([*call, "-o", "x.csv"]) == 0
+        code = main([*call, "-o", f"{kind}.svg"])
+        assert (code == 0) == (kind in drawing._CHARTS)
+        assert Path(f"{kind}.svg").exists() == (code == 0)
+    assert "--output must end in one of .parquet, .csv, .json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output", sweep([[], ["-o", "-"], ["-o", "x.csv"]]))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("compare", "--score must hold two or more columns to compare; found ['s']"),
+        ("compare --score no", "--score must name a column of the frame; found no column 'no'"),
+        ("compare --score t --counts", "unrecognized arguments: --counts"),
+        ("gaps", "gaps needs at least one --by"),
+        ("gaps --by g --reference x", "or a group; found no group 'x' in g"),
+        ("gaps --by g --reference job=1", "best, rest_pooled, overall_pooled, or g=VALUE; found"),
+        ("gaps --by job --reference x", "--reference must have a value of 'job'; found 'x' for"),
+        ("gaps --by g --by job --reference g=a", "or g=VALUE and job=VALUE; found g=a"),
+        ("gaps --by g --selected decision=x", "the value of rows; found none with decision=x"),
+        ("gaps --by g --selected hired --threshold 1", "found --threshold"),
+        ("gaps --by g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
+        ("gaps --by g --within g", "--within must not name a column of --by; found 'g' in both"),
+        ("thresholds", "thresholds needs --threshold, or a rule such as --criterion youden"),
+        ("thresholds --threshold nan", "--threshold must be a number; found nan"),
+        ("thresholds --threshold 1 --max-fpr 0.1", "chooses one; found --max-fpr"),
+        ("thresholds --threshold 1 --common", "chooses one; found --common"),
+        ("thresholds --max-fpr 2", "--max-fpr must lie between 0 and 1; found 2.0"),
+        ("calibrate --bins 0", "--bins must be 1 or more; found 0"),
+        ("calibrate --score w", "--score must be a probability, from 0 to 1; found "),
+        ("calibrate --level 0", "--level must lie between 0.001 and 0.9999; found 0.0"),
+        ("calibrate --strategy deciles", "argument --strategy: invalid choice: 'deciles'"),
+        ("auc --columns n,", "must be all, or names of columns such as n,auc; found 'n,'"),
+        ("auc --rows 0", "must be all, or a whole number above 0; found '0'"),
+        ("auc --by g --by g", "--by must not name a column twice; found 'g' twice"),
+    ],
+)
+def test_what_is_refused(
+    call: str,
+    message: str,
+    output: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command, *words = call.split()
+    before = sorted(folder.iterdir())
+    assert main([command, "rows.parquet", *COLUMNS, *words, *output]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert "`" not in err
+    assert err.startswith("polars-wroc: ")
+    assert err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("gaps --by g --metric tpr", "--metric tpr needs --threshold or --selected"),
+        ("auc --columns n,nope", "--columns must be all, or columns out of n, n_pos, "),
+        ("auc --columns n -o x.csv", "--columns applies to what is printed; x.csv has all columns"),
+        ("auc --rows 3 -o -", "--rows applies to what is printed; - has all rows"),
+        ("audit --by g --columns n -o -", "--columns applies to what is printed"),
+        ("gaps --by g --metric auc -o x.csv", "--metric applies to what is printed and to charts"),
+        ("curve --kind pr --band pointwise -o x.csv", "--band applies to --kind roc; found pr"),
+        ("curve --kind gain --bins 64 -o x.csv", "--bins applies to --kind roc; found gain"),
+        ("curve --cost-fn 1 -o x.csv", "--cost-fn applies to --kind cost; found roc"),
+        ("curve --kind cost -o x.svg", "--cost-fn or --cost-fp must be given; found neither"),
+        ("curve --kind pr --cluster site -o x.svg", "--cluster applies to the AUCs in a ROC chart"),
+        (
+            "curve --kind cost --cost-fn 0.2 --by g --by job -o x.svg",
+            "--by must be the only group column",
+        ),
+        ("curve --kind roc", "the following arguments are required: -o/--output"),
+        ("calibrate --score w -o x.csv", "--score must be a probability, from 0 to 1; found "),
+    ],
+)
+def test_options_that_do_not_apply(
+    call: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *words = call.split()
+    before = sorted(folder.iterdir())
+    columns = COLUMNS[:2] + COLUMNS[4:] if "--score" in words else COLUMNS
+    assert main([command, "rows.parquet", *columns, *words]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["compare --score t", "gaps --by g", "thresholds --max-fpr 1"])
+def test_positive_labels_that_no_row_has(
+    command: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows.with_columns(y=pl.lit("no")).write_parquet("rows.parquet")
+    name, *words = command.split()
+    assert main([name, "rows.parquet", *COLUMNS, *words, "--pos-label", "yes"]) == 2
+    assert "--pos-label must be the label of a row" in capsys.readouterr().err
+    # Without negatives nothing is known, but the label is there.
+    assert main([name, "rows.parquet", *COLUMNS, *words, "--pos-label", "no"]) == 0

@@ -1,0 +1,157 @@
+"""`--by age:18,30`: ranges of numbers, named and in order, and names with colons."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+from polars_wroc.cli.cut_groups import groups_of
+from polars_wroc.cli.main import main
+
+AGES = [17, 18, 29, 30, 49, 50, None]
+
+
+def cut(frame: pl.DataFrame, text: str) -> pl.Series:
+    groups = groups_of(Namespace(by=[text]), frame.lazy())
+    assert groups is not None
+    return frame.select(groups).to_series()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("18,30,50", ["<18", "18-29", "18-29", "30-49", "30-49", "50+", None]),
+        ("18,19, 50", ["<18", "18", "19-49", "19-49", "19-49", "50+", None]),
+        ("50", ["<50"] * 5 + ["50+", None]),
+        ("-5,30", ["-5 to 29"] * 3 + ["30+"] * 3 + [None]),
+        ("17.5,30", ["<17.5"] + ["17.5 to <30"] * 2 + ["30+"] * 3 + [None]),
+    ],
+)
+def test_names_of_ranges(text: str, names: list[str | None]) -> None:
+    found = cut(pl.DataFrame({"age": AGES}), f"age:{text}")
+    assert found.to_list() == names
+    assert found.name == "age"
+    assert isinstance(found.dtype, pl.Enum)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt64, pl.Float32, pl.Decimal(10, 2)])
+def test_types_of_numbers(dtype: Any) -> None:
+    found = cut(pl.DataFrame({"age": pl.Series(AGES, dtype=dtype)}), "age:18,300")
+    name = "18-299" if dtype in (pl.Int8, pl.UInt64) else "18 to <300"
+    assert found.to_list() == ["<18", *[name] * 5, None]
+
+
+def test_no_number_is_in_no_range() -> None:
+    found = cut(pl.DataFrame({"x": [float("nan"), float("inf"), -float("inf"), 0.0]}), "x:0,1")
+    assert found.to_list() == [None, "1+", "<0", "0 to <1"]
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), max_size=20),
+    st.lists(st.integers(-999, 999), min_size=1, max_size=5, unique=True),
+)
+def test_each_number_begins_a_range(values: list[float], edges: list[int]) -> None:
+    edges.sort()
+    found = cut(
+        pl.DataFrame({"x": values}, schema={"x": pl.Float64}), f"x:{','.join(map(str, edges))}"
+    )
+    names = found.dtype.categories.to_list()  # type: ignore[attr-defined]
+    ends = [float("-inf"), *edges, float("inf")]
+    expected = [
+        name
+        for value in values
+        for name, (low, high) in zip(names, pairwise(ends), strict=True)
+        if low <= value < high
+    ]
+    assert found.to_list() == expected
+
+
+def test_columns_with_colons() -> None:
+    frame = pl.DataFrame({"a:1,2": [1.5], "a": [1.5], "b:c": [3], "d,e": [1]})
+    assert cut(frame, "a:1,2").to_list() == [1.5]
+    assert cut(frame, "a:1,3").to_list() == ["1 to <3"]
+    assert cut(frame, "b:c").to_list() == [3]
+    assert cut(frame, "b:c:3").to_list() == ["3+"]
+    assert cut(frame, "d,e:0").to_list() == ["0+"]
+
+
+@pytest.mark.parametrize("listed", ["", "x", "30,18", "18,18", "1,nan", "inf", "18,,30", "1e999"])
+def test_what_is_no_list_of_growing_numbers(listed: str) -> None:
+    message = rf"--by must be such as age:18,30,50 with growing numbers; found 'age:{listed}'"
+    with pytest.raises(ValueError, match=message):
+        cut(pl.DataFrame({"age": AGES}), f"age:{listed}")
+
+
+def test_texts_are_not_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"y": [0, 1], "s": [1, 2], "g": ["a", "b"]}).write_parquet(path)
+    for by, said in (
+        ("g:1", "--by g:1 must name a numeric column; found column 'g' of String"),
+        ("no:1", "--by must name a column of the frame; found no column 'no:1'"),
+        ("s:x", "--by must be such as s:18,30,50"),
+    ):
+        assert main(["auc", str(path), "--label", "y", "--score", "s", "--by", by]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pl.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    rows = pl.DataFrame(
+        {
+            "y": [k % 3 == 0 for k in range(400)],
+            "s": [k * 37 % 101 / 100 for k in range(400)],
+            "age": [15 + k * 13 % 60 for k in range(400)],
+            "hired": [k % 7 < 3 for k in range(400)],
+        }
+    )
+    rows.write_parquet("rows.parquet")
+    ages = ["<18" if age < 18 else "18-29" if age < 30 else "30+" for age in rows["age"]]
+    return rows.with_columns(age=pl.Series(ages))
+
+
+BY = ["--by", "age:18,30"]
+COLUMNS = ["--label", "y", "--score", "s", *BY]
+
+
+def test_tables_by_ranges(rows: pl.DataFrame) -> None:
+    assert main(["auc", "rows.parquet", *COLUMNS, "-o", "x.csv"]) == 0
+    expected = wroc.summary(rows, "y", "s", by="age").sort(pl.col("age") != "<18", "age")
+    found = pl.read_csv("x.csv", schema_overrides={"ci_note": pl.String})
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+    call = ["impact", "rows.parquet", "--selected", "hired", *BY, "--reference", "age=30+"]
+    assert main([*call, "-o", "x.csv"]) == 0
+    ratios = wroc.impact_ratios(rows, selected="hired", by="age", reference={"age": "30+"})
+    found = pl.read_csv("x.csv").sort("segment").select("segment", "n", "impact_ratio")
+    assert_frame_equal(found, ratios.sort("segment").select(found.columns), rel_tol=1e-9)
+
+
+def test_counts_by_ranges_and_ranges_of_counts(rows: pl.DataFrame) -> None:
+    assert main(["counts", "rows.parquet", *COLUMNS, "-o", "cut.parquet"]) == 0
+    plain = [*COLUMNS[:-1], "age", "-o", "plain.parquet"]
+    assert main(["counts", "rows.parquet", *plain]) == 0
+    tables = []
+    for file, by in (("cut", ["--by", "age"]), ("plain", BY)):
+        assert main(["auc", "--counts", f"{file}.parquet", *by, "-o", "x.parquet"]) == 0
+        tables.append(pl.read_parquet("x.parquet").cast({"age": pl.String}))
+    assert_frame_equal(*tables)
+    expected = wroc.summary(rows, "y", "s", by="age")
+    assert_frame_equal(tables[0].sort("age"), expected.sort("age"), rel_tol=1e-9)
+
+
+@pytest.mark.usefixtures("rows")
+def test_reports_and_charts_by_ranges() -> None:
+    assert main(["audit", "rows.parquet", *COLUMNS, "-o", "x.html"]) == 0
+    assert "18-29" in Path("x.html").read_text(encoding="utf-8")
+    assert main(["auc", "rows.parquet", *COLUMNS, "-o", "x.svg"]) == 0
+    drawn = Path("x.svg").read_text(encoding="utf-8")
+    assert 0 < drawn.index("&lt;18 (n") < drawn.index("18-29 (n") < drawn.index("30+ (n")
