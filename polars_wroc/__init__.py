@@ -20,11 +20,15 @@ from polars_wroc.charts import (
     decision_chart,
     det_chart,
     distribution_chart,
+    fairness_chart,
     gain_chart,
     gap_chart,
+    matrix_chart,
     pr_chart,
+    rates_chart,
     roc_chart,
     threshold_chart,
+    tradeoff_chart,
 )
 from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts
@@ -120,6 +124,7 @@ __all__ = [
     "equal_error_rate",
     "equalized_thresholds",
     "fairness",
+    "fairness_chart",
     "fpr_at_tpr",
     "from_counts",
     "gain_chart",
@@ -131,6 +136,7 @@ __all__ = [
     "impact_ratios",
     "ks",
     "log_loss",
+    "matrix_chart",
     "merge_counts",
     "operating_point",
     "operating_points",
@@ -140,6 +146,7 @@ __all__ = [
     "pr_auc",
     "pr_chart",
     "pr_curve",
+    "rates_chart",
     "roc_auc",
     "roc_auc_ci",
     "roc_auc_multiclass",
@@ -156,6 +163,7 @@ __all__ = [
     "threshold_chart",
     "threshold_metrics",
     "tpr_at_fpr",
+    "tradeoff_chart",
 ]
 
 

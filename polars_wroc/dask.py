@@ -26,10 +26,10 @@ from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
 from polars_wroc.groups.impact_table import Favourable
-from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.range_passes import RangePasses, ResultT, run

@@ -20,8 +20,9 @@ from polars_wroc.groups.auc_gaps import GapMethod
 from polars_wroc.groups.fairness_table import fairness_of
 from polars_wroc.groups.gaps import GapTests, measure_gaps
 from polars_wroc.groups.references import REPEATED
-from polars_wroc.groups.verdicts import MARGIN, Verdicts
+from polars_wroc.groups.verdicts import Verdicts
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.summary import sum_groups, summary_of

@@ -9,10 +9,10 @@ from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
 from polars_wroc.groups.impact_table import Favourable
-from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.named_columns import named_columns
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, RowSource

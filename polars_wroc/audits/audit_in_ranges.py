@@ -24,10 +24,10 @@ from polars_wroc.counts.score_sums import LOW, check_labels
 from polars_wroc.groups.auc_sums import AucSums
 from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.references import Reference
-from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.named_columns import named_columns
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows

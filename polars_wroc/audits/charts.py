@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
 
-def segments_chart(curves: pl.DataFrame, segments: pl.DataFrame, attribute: str) -> Chart:
-    """Draw the ROC curve of each segment with its AUC."""
+def segments_chart(
+    curves: pl.DataFrame, segments: pl.DataFrame, attribute: str, level: float
+) -> Chart:
+    """Draw the ROC curve of each segment with its AUC and the interval of that level."""
     name = _unlike_columns(attribute, curves, segments)
     shown, summary = (_of_attribute(table, attribute, name) for table in (curves, segments))
-    return roc_chart(shown, facet=_facet(attribute, name), summary=summary)
+    return roc_chart(shown, facet=_facet(attribute, name), summary=summary, level=level)
 
 
 def segments_threshold_chart(

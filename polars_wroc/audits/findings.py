@@ -14,8 +14,9 @@ from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.groups.impact_table import FOUR_FIFTHS, MIN_SHARE
+from polars_wroc.groups.impact_table import MIN_SHARE
 from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import MISSING, MODEL
 

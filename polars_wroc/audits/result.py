@@ -128,7 +128,7 @@ class Audit(AuditTables):
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
         curves, segments = (rows_with(table, kept) for table in (self.curves, self.segments))
-        return segments_chart(curves, segments, attribute or OVERALL)
+        return segments_chart(curves, segments, attribute or OVERALL, self.parameters.level)
 
     def save(self, path: str | Path) -> None:
         """Write the audit in the format of the path's suffix.

@@ -13,12 +13,16 @@ from polars_wroc.charts.cost_chart import cost_chart
 from polars_wroc.charts.decision_chart import decision_chart
 from polars_wroc.charts.det_chart import det_chart
 from polars_wroc.charts.distribution_chart import distribution_chart
+from polars_wroc.charts.fairness_chart import fairness_chart
 from polars_wroc.charts.gain_chart import gain_chart
 from polars_wroc.charts.gap_chart import gap_chart
+from polars_wroc.charts.matrix_chart import matrix_chart
 from polars_wroc.charts.pr_chart import pr_chart
+from polars_wroc.charts.rates_chart import rates_chart
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.style import save_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
+from polars_wroc.charts.tradeoff_chart import tradeoff_chart
 
 __all__ = [
     "auc_chart",
@@ -28,10 +32,14 @@ __all__ = [
     "decision_chart",
     "det_chart",
     "distribution_chart",
+    "fairness_chart",
     "gain_chart",
     "gap_chart",
+    "matrix_chart",
     "pr_chart",
+    "rates_chart",
     "roc_chart",
     "save_chart",
     "threshold_chart",
+    "tradeoff_chart",
 ]

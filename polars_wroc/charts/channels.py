@@ -206,9 +206,13 @@ def name_in_label(color: Channel | None, longest: int = _LONGEST) -> pl.Expr:
     """Prefix of the label of a curve: its name, cut to fit into a panel."""
     if color is None:
         return pl.lit("")
-    name = pl.col(color.column)
+    return pl.format("{}: ", shortened(pl.col(color.column), longest))
+
+
+def shortened(name: pl.Expr, longest: int = _LONGEST) -> pl.Expr:
+    """Cut a name that is longer than this."""
     cut = pl.format("{}\N{HORIZONTAL ELLIPSIS}", name.str.slice(0, longest - 1))
-    return pl.format("{}: ", pl.when(name.str.len_chars() > longest).then(cut).otherwise(name))
+    return pl.when(name.str.len_chars() > longest).then(cut).otherwise(name)
 
 
 def slot_of(color: Channel | None) -> pl.Expr:

@@ -31,14 +31,16 @@ _BETWEEN = 20
 _PLAIN_DASH, _PLAIN_SHAPE = [1, 0], "circle"
 
 
-def count_curves(table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST) -> int:
+def count_curves(
+    table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST, argument: str = "curves"
+) -> int:
     """Count the curves, and refuse none or more than fit into one chart."""
     if table.is_empty():
-        msg = "`curves` must have rows to be drawn; found none"
+        msg = f"`{argument}` must have rows to be drawn; found none"
         raise ValueError(msg)
     curves, most = table.select(keys).n_unique() if keys else 1, MAX_ROWS // fewest
     if curves > most:
-        msg = f"`curves` must hold at most {most} curves to be drawn; found {curves}"
+        msg = f"`{argument}` must hold at most {most} curves to be drawn; found {curves}"
         raise ValueError(msg)
     return curves
 
@@ -90,7 +92,7 @@ def styles(
         **listed,
         **(dict[str, Any]() if points else stroke),
     )
-    shared = {"title": color.title, "legend": key if legend else None}
+    shared: dict[str, Any] = {"title": color.title, "legend": key if legend else None}
     styled = {"color": _styled(alt.Color, color, COLOURS, FAINT, shared)}
     if points:
         return styled | {"shape": _styled(alt.Shape, color, SHAPES, _PLAIN_SHAPE, shared)}
@@ -100,7 +102,7 @@ def styles(
         # Vega-Lite would take the widths for the two ends of a range.
         scale: dict[str, Any] = {"type": "ordinal", "domain": list(color.values)}
         scale["range"] = [_WIDE if value in color.shown else _THIN for value in color.values]
-        styled["strokeWidth"] = alt.StrokeWidth(f"{color.column}:N", legend=None, scale=scale)
+        styled["strokeWidth"] = alt.StrokeWidth(f"{color.column}:O", scale=scale, **shared)
     return styled
 
 
@@ -179,7 +181,10 @@ def arrange(
     # Set when the chart is made, since each later change copies all of its layers.
     size = {"width": options.width or PANEL, "height": options.height or PANEL}
     whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
-    outer: dict[str, Any] = {"description": description, **captioned(options.title, note, whole)}
+    outer: dict[str, Any] = {
+        "description": description,
+        **captioned(options.title, note, max(whole, PANEL)),
+    }
     if facet is None:
         chart: Chart = alt.layer(*layers, **size, **outer)
         return chart

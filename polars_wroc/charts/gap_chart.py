@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, read_groups
+from polars_wroc.charts.channels import Channel
+from polars_wroc.charts.gap_tables import GAP, HIGH, LOW, read_gaps
 from polars_wroc.charts.interval_layers import (
     LIMITS,
     LINE,
@@ -26,7 +27,7 @@ from polars_wroc.charts.interval_layers import (
     with_level,
     with_texts,
 )
-from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.charts.labels import GapMetric
 from polars_wroc.charts.options import PLAIN, Options, Sort
 from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.tested_layers import (
@@ -41,10 +42,6 @@ from polars_wroc.inputs import arguments
 
 if TYPE_CHECKING:
     import altair as alt
-
-_COUNTS = ("n_pos", "n_neg")
-# Columns of the drawn rows, whatever the gap is of: charts of two metrics differ in titles only.
-_GAP, _LOW, _HIGH = "__gap", "__low", "__high"
 
 
 def gap_chart(
@@ -65,7 +62,8 @@ def gap_chart(
     Parameters
     ----------
     gaps
-        The table of `group_gaps`, or the ``gaps`` of an audit; a LazyFrame is collected.
+        The table of `group_gaps`, the ``gaps`` of an audit, or the table of `compare`, whose gaps
+        are differences between two scores; a LazyFrame is collected.
     metric
         Metric of the gaps; all but ``"auc"`` need a table made with a threshold.
     color
@@ -74,14 +72,14 @@ def gap_chart(
         ``model`` if there is one.
     facet
         Column whose values get a panel each; the other group columns define the segments.
-        None takes the ``attribute`` of an audit.
+        None takes the ``attribute`` of an audit, and the pair of scores of a comparison, which is
+        called ``comparison``.
     level
         Confidence level with which the table was made. A gap is significant after adjustment if
         its adjusted p-value is at most ``1 - level``.
     sort
         Order of the segments of a panel: ``"rows"`` of the table, ``"name"``, or ``"value"``: gap,
-        the highest first, the mean of all
-        colours.
+        the highest first, the mean of all colours.
     highlight
         Values of ``color`` to draw in colour, at most five; the others are grey.
     width, height
@@ -100,8 +98,8 @@ def gap_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `group_gaps` or has no gaps of the metric, a column
-        that is not one of its groups, or an unknown option.
+        For a table that does not come from `group_gaps` or `compare`, or has no gaps of the metric,
+        a column that is not one of its groups, or an unknown option.
 
     Examples
     --------
@@ -128,6 +126,7 @@ class ChartSpec:
 
     table: pl.DataFrame
     columns: list[str]
+    counts: tuple[str, ...]
     color: Channel | None
     facet: Channel | None
     segment: dict[str, str]
@@ -145,39 +144,30 @@ def chart_spec(
     """Check the arguments of `gap_chart`, and prepare the rows that it draws."""
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.level(level)
-    gap = f"{metric}_gap"
-    named = {
-        gap: _GAP,
-        f"{gap}_low": _LOW,
-        f"{gap}_high": _HIGH,
-        f"{gap}_p_adjusted": P_ADJUSTED,
-    }
-    table, keys = read_groups("gaps", gaps, (*_COUNTS, *named))
+    read = read_gaps(gaps, metric)
+    table, keys = read.rows, read.keys
     check_rows("gaps", table)
-    table = table.rename(named)
-    coloured, faceted = channels_of_segments(
-        keys, table, color, facet, options, Ranked(pl.col(_GAP), "mean gap")
-    )
-    name = NAMES[metric]
+    if facet is None and color != read.facet:
+        facet = read.facet
+    ranked = Ranked(pl.col(GAP), "mean gap")
+    coloured, faceted = channels_of_segments(keys, table, color, facet, options, ranked)
     shown = Estimate(
-        *(_GAP, _LOW, _HIGH, "+.3f"),
-        with_level(f"Gap in {name}", level),
-        f"Gap in {name} of each segment with its confidence interval and a line at no gap",
-        domain_of(table, (_GAP, _LOW, _HIGH), [0.0]),
+        *(GAP, LOW, HIGH, "+.3f"),
+        with_level(read.title, level),
+        read.description,
+        domain_of(table, (GAP, LOW, HIGH), [0.0]),
         options,
     )
     segment = segment_of(keys, coloured, faceted)
-    table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(_COUNTS), shown)
-    table = table.with_columns(verdict(_GAP, level))
+    table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(read.counts), shown)
+    table = table.with_columns(verdict(GAP, level))
     drawn = [
         *([] if coloured is None else [coloured.column, LINE]),
         ROW,
-        *_COUNTS,
-        *named.values(),
-        LIMITS,
-        VERDICT,
+        *read.counts,
+        *(GAP, LOW, HIGH, P_ADJUSTED, LIMITS, VERDICT),
     ]
-    return ChartSpec(table, drawn, coloured, faceted, segment, shown)
+    return ChartSpec(table, drawn, read.counts, coloured, faceted, segment, shown)
 
 
 def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
@@ -201,11 +191,11 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
         *groups_in(color, drawing.segment),
         *(
             alt.Tooltip(f"{column}:Q", title=title, format=shown.number)
-            for column, title in ((_GAP, "gap"), (_LOW, "low"), (_HIGH, "high"))
+            for column, title in ((GAP, "gap"), (LOW, "low"), (HIGH, "high"))
         ),
         alt.Tooltip(f"{P_ADJUSTED}:Q", title="adjusted p", format=".3~g"),
         alt.Tooltip(f"{VERDICT}:N", title="verdict"),
-        *(alt.Tooltip(f"{name}:Q", format=",") for name in _COUNTS),
+        *(alt.Tooltip(f"{name}:Q", format=",") for name in drawing.counts),
     ]
     y = rows_of(table, color)
     interval, point, texts = layers_of(base, table, color, shown, tooltip)

@@ -134,7 +134,7 @@ def with_texts(
         for value, low, high in table.select(shown.value, shown.low, shown.high).iter_rows()
     ]
     line = pl.lit(0) if color is None else slot_in(color.column, color.values)
-    return _in_order(
+    return segments_in_order(
         table.with_columns(
             label.alias(ROW), pl.Series(LIMITS, limits, pl.String), line.alias(LINE)
         ),
@@ -143,7 +143,7 @@ def with_texts(
     )
 
 
-def _in_order(table: pl.DataFrame, facet: Channel | None, shown: Estimate) -> pl.DataFrame:
+def segments_in_order(table: pl.DataFrame, facet: Channel | None, shown: Estimate) -> pl.DataFrame:
     """Sort the segments of each panel by name or by their mean estimate, if asked to."""
     sort = shown.options.sort
     if sort == "rows":

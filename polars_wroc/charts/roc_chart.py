@@ -34,6 +34,20 @@ from polars_wroc.charts.labels import interval_name
 from polars_wroc.charts.line_labels import labels_of, longest_of, place_of_label, room_for_name
 from polars_wroc.charts.options import Options, Sort, sentences
 from polars_wroc.charts.order import Ranked
+from polars_wroc.charts.roc_marks import (
+    AREA_LABEL,
+    AREA_LABEL_Y,
+    KS,
+    KS_X,
+    KS_Y,
+    SHADE,
+    area_labels,
+    check_pairs,
+    ks_lines,
+    shaded_area,
+    with_ks,
+    with_shade,
+)
 from polars_wroc.charts.style import MAX_ROWS, NO_ROWS, ONE_CLASS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import BAND_COLUMNS, ROC_COLUMNS
@@ -46,8 +60,8 @@ if TYPE_CHECKING:
 # Columns that are added to the drawn rows.
 _LABEL, _LABEL_Y = "__label", "__label_y"
 _INTERVAL = ("ci_low", "ci_high")
-# Letters of the longest label without a name.
-_LETTERS, _SHORT_LABEL = len(": AUC 0.123 (0.123 to 0.123)"), len(": AUC 0.123")
+# Parts of a label after the name.
+_LETTERS, _OF_INTERVAL, _OF_KS = len(": AUC 0.123"), len(" (0.123 to 0.123)"), len(", KS 0.123")
 _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
 
 
@@ -59,6 +73,8 @@ def roc_chart(
     columns: int = 3,
     summary: pl.DataFrame | pl.LazyFrame | None = None,
     level: float | None = None,
+    ks: bool = False,
+    abroca: bool = False,
     sort: Sort = "rows",
     highlight: Sequence[object] | None = None,
     width: int | None = None,
@@ -83,6 +99,10 @@ def roc_chart(
         The table of `summary` for the same groups, to show each AUC with its confidence interval.
     level
         Confidence level of intervals and bands, for the caption only: the tables do not contain it.
+    ks
+        Mark the Kolmogorov-Smirnov statistic of each curve, the largest ``tpr - fpr``.
+    abroca
+        Shade the area between the two curves of each panel (ABROCA), and write its size.
     sort
         Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
         categories, ``"name"``, or ``"value"``: AUC, the highest first.
@@ -103,7 +123,13 @@ def roc_chart(
     ------
     TypeError, ValueError
         For a table that does not come from `roc_curve`, a column that is not one of its groups,
-        a summary of other groups, or an unknown option.
+        a summary of other groups, ``abroca`` with more or fewer than two curves in a panel, or an
+        unknown option.
+
+    Notes
+    -----
+    The KS statistic and ABROCA are those of the points of the table: exact for a whole curve, and
+    nearly so for one made with ``max_points``.
 
     Examples
     --------
@@ -119,41 +145,61 @@ def roc_chart(
     options = Options(sort, highlight, width, height, title)
     if level is not None:
         arguments.level(level)
+    for name, marked in (("ks", ks), ("abroca", abroca)):
+        arguments.flag(name, marked)
     table, keys = read_groups("curves", curves, ROC_COLUMNS)
-    points, thinning = _fit(table, list(keys.values()))
+    groups = list(keys.values())
+    # The area between curves has up to two rows for each of their points.
+    most = MAX_ROWS // 3 if abroca else MAX_ROWS
+    points, thinning = _fit(with_ks(table, groups, marked=ks), groups, most)
     ranked = Ranked(pl.col("auc"), "AUC")
     coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
     points = in_drawn_order(_with_intervals(points, keys, summary), coloured, faceted)
-    points = numbered(_with_labels(points, coloured, options, intervals=summary is not None))
+    letters = _LETTERS + _OF_INTERVAL * (summary is not None) + _OF_KS * ks
+    points = numbered(_with_labels(points, coloured, options, letters, below=int(abroca)))
+    if abroca:
+        pairs = check_pairs(table, coloured, faceted)
+        points = with_shade(points, table, pairs, faceted, options)
     band = [name for name in BAND_COLUMNS if name in points.columns]
     drawn = [*keys.values(), POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y]
+    drawn += [KS_X, KS_Y] if ks else []
+    drawn += [*SHADE, AREA_LABEL, AREA_LABEL_Y] if abroca else []
     base = alt.Chart(points.select(drawn))
+    # The rows of the area between curves have no counts.
+    of_curves = base.transform_filter("isValid(datum.tp)") if abroca else base
     fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(coloured)
     rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
-    line = base.mark_line(clip=True).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled)
+    line = of_curves.mark_line(clip=True).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled)
     # Invisible points catch the pointer along the line.
-    hover = base.mark_point(opacity=0, size=60, aria=False).encode(
+    hover = of_curves.mark_point(opacity=0, size=60, aria=False).encode(
         fpr, tpr, tooltip=tooltip(keys, rates)
     )
-    longest = longest_of(points, _LABEL)
+    longest = max(longest_of(points, label) for label in drawn if label in (_LABEL, AREA_LABEL))
     labels = labels_of(base, coloured, _LABEL, _LABEL_Y, longest=longest, options=options)
-    layers = [chance(base), line, hover, *labels]
+    layers = [chance(base), line, hover]
+    if ks:
+        layers.append(ks_lines(base, styled["color"], _LABEL))
+    if abroca:
+        layers.insert(0, shaded_area(base))
+        labels += area_labels(base, coloured, longest, options)
     if band:
         layers.insert(0, _band(base, fpr, styled["color"]))
+    layers += labels
     description = "ROC curves: true positive rate against false positive rate"
     note = sentences(
         coloured and coloured.note,
         f"In brackets: {interval_name(level)} of the AUC" if summary is not None else None,
         f"Shaded: {interval_name(level, 'band')}" if band else None,
+        "Vertical lines: KS, the largest distance above the diagonal" if ks else None,
         thinning,
     )
     return arrange(layers, faceted, columns, description=description, note=note, options=options)
 
 
-def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+def _fit(table: pl.DataFrame, keys: list[str], most: int) -> tuple[pl.DataFrame, str | None]:
     """Thin the curves if they do not fit into a chart; return a caption about the change."""
     curves = count_curves(table, keys)
-    points = table if table.height <= MAX_ROWS else thinned(table, keys, MAX_ROWS // curves)
+    points = table if table.height <= most else thinned(table, keys, most // curves)
     points = with_auc(points.lazy(), keys).collect()
     moved = moved_by(points[AUC_CHANGE], "area") if AUC_CHANGE in points.columns else ""
     return points, drawn_of(points, table) + moved if moved else None
@@ -203,18 +249,19 @@ def _check_one(rows: int, curve: object) -> None:
 
 
 def _with_labels(
-    points: pl.DataFrame, color: Channel | None, options: Options, *, intervals: bool
+    points: pl.DataFrame, color: Channel | None, options: Options, letters: int, *, below: int
 ) -> pl.DataFrame:
     """Add the AUC of each curve as a label of its first point, drawn below the diagonal.
 
-    Grey curves have neither a label nor a band.
+    ``letters`` are those of a label after the name, ``below`` the lines that are kept free. Grey
+    curves have neither a label nor a band.
     """
     slot = slot_of(color)
     first = is_origin() & slot.is_not_null()
     rows = pl.sum_horizontal(CELLS)
-    label = [_label(*row) for row in points.select("auc", *_INTERVAL, rows).iter_rows()]
-    name = name_in_label(color, room_for_name(options, _LETTERS if intervals else _SHORT_LABEL))
-    place = len(color.shown) - 1 - slot if color else slot
+    label = [_label(*row) for row in points.select("auc", *_INTERVAL, KS, rows).iter_rows()]
+    name = name_in_label(color, room_for_name(options, letters))
+    place = (len(color.shown) - 1 - slot if color else slot) + below
     return points.with_columns(
         pl.when(first).then(pl.format("{}{}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
         pl.when(first).then(place_of_label(place, options)).alias(_LABEL_Y),
@@ -226,8 +273,10 @@ def _with_labels(
     )
 
 
-def _label(auc: float | None, low: float | None, high: float | None, rows: float) -> str:
+def _label(
+    auc: float | None, low: float | None, high: float | None, ks: float | None, rows: float
+) -> str:
     if auc is None:
         return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
     interval = "" if low is None else f" ({low:.3f} to {high:.3f})"
-    return f"AUC {auc:.3f}{interval}"
+    return f"AUC {auc:.3f}{interval}" + ("" if ks is None else f", KS {ks:.3f}")

@@ -22,6 +22,8 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 INK, GREY, PALE = "#333333", "#595959", "#767676"
 # Of a curve among many that is not in colour.
 FAINT = "#B3B3B3"
+# Where estimates are tolerated.
+BAND = "#DCE9F5"
 PANEL = 260
 # Texts in place of a curve.
 ONE_CLASS, NO_ROWS = "one class only", "no rows"

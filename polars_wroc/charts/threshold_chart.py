@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -30,42 +29,28 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
     tpr_axis,
 )
-from polars_wroc.charts.labels import NAMES
 from polars_wroc.charts.options import Options, Sort, sentences
 from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.slider import Slider, chosen, slider_of
-from polars_wroc.charts.style import INK, MAX_ROWS, NO_ROWS, ONE_CLASS, PANEL
+from polars_wroc.charts.slider_numbers import (
+    NAME,
+    SLOT,
+    Place,
+    are_whole,
+    count_format,
+    headings,
+    numbers,
+)
+from polars_wroc.charts.style import MAX_ROWS, PANEL
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import ROC_COLUMNS
-from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.thinning import with_auc
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
 
 # Columns that are added to the drawn rows.
-_FROM, _SLOT, _NAME, _LAST = "__from", "__slot", "__name", "__last"
-_KEY, _VALUE, _PLACE = "__key", "__value", "__place"
-# Numbers under each curve: two columns of four.
-_NUMBERS = {
-    "tp": "true positives",
-    "fp": "false positives",
-    "fn": "false negatives",
-    "tn": "true negatives",
-    "tpr": NAMES["tpr"],
-    "fpr": NAMES["fpr"],
-    "__ppv": f"{NAMES['ppv']} (ppv)",
-    "__selection_rate": NAMES["selection_rate"],
-}
-# The same for weighted rows.
-_WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
-_IN_COLUMN = 4
-# From these on counts are written without fractions, and in millions.
-_UNITS, _MILLIONS = 100_000, 10_000_000
-# Pixels from the panel to the first line, and from one to the next.
-_TOP, _LINE, _GAP = 58, 15, 8
-# Total weight of a curve.
-_TOTAL = " + ".join(f"datum.{name}" for name in CELLS)
+_FROM, _LAST = "__from", "__last"
 
 
 def threshold_chart(
@@ -154,7 +139,7 @@ def threshold_chart(
     slider = slider_of(table["threshold"], threshold)
     points, thinning = _fit(table, groups, slider)
     points = in_drawn_order(points, coloured, faceted)
-    kept = [*groups, POINT, *ROC_COLUMNS, _FROM, _SLOT, _NAME]
+    kept = [*groups, POINT, *ROC_COLUMNS, _FROM, SLOT, NAME]
     base = alt.Chart(_with_slots(points, coloured).select(kept))
     # No legend, since each curve has a heading with its line and its point.
     lines = styles(coloured, legend=False)
@@ -178,13 +163,13 @@ def threshold_chart(
         line,
         hover,
         point,
-        *_headings(at, lines, shapes, place),
+        *headings(at, lines, shapes, place),
     ]
-    whole = _are_whole(points)
-    layers += _numbers(
+    whole = are_whole(points)
+    layers += numbers(
         at,
         place,
-        _count_format(points, whole=whole),
+        count_format(points, whole=whole),
         weighted=not whole if weighted is None else weighted,
     )
     description = (
@@ -226,96 +211,15 @@ def _with_slots(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
     starts = threshold.clip(lower_bound=-sys.float_info.max)
     selected = pl.when(threshold < float("inf")).then(starts).alias(_FROM)
     return numbered(
-        points.with_columns(
-            selected, slot_of(color).alias(_SLOT), name_in_label(color).alias(_NAME)
-        )
+        points.with_columns(selected, slot_of(color).alias(SLOT), name_in_label(color).alias(NAME))
     )
 
 
 def _at_threshold(base: Any) -> Any:
     """Keep the last point of each curve in colour that is not below the threshold."""
     return (
-        base.transform_filter(f"isValid(datum.{_SLOT})")
+        base.transform_filter(f"isValid(datum.{SLOT})")
         .transform_filter(f"!isValid(datum.{_FROM}) || datum.{_FROM} >= threshold")
-        .transform_joinaggregate(groupby=[_SLOT], **{_LAST: f"max({POINT})"})
+        .transform_joinaggregate(groupby=[SLOT], **{_LAST: f"max({POINT})"})
         .transform_filter(f"datum.{POINT} === datum.{_LAST}")
     )
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where numbers are, under a panel of this height in pixels."""
-
-    height: int
-
-    def of_line(self, line: str) -> str:
-        """Height of a line of text in units of the axis."""
-        lines = (_IN_COLUMN + 1) * _LINE + _GAP
-        return f"-({_TOP} + {lines} * datum.{_SLOT} + {_LINE} * ({line})) / {self.height}"
-
-
-def _headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], place: Place) -> list[Any]:
-    """Write a heading above the numbers of each curve: its name and the selected scores."""
-    import altair as alt  # noqa: PLC0415
-
-    placed = at.transform_calculate(
-        **{
-            _PLACE: place.of_line("0"),
-            _KEY: f"datum.{_NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
-            "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
-            f"' or more' : ({_TOTAL} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
-        }
-    )
-    y = alt.Y(f"{_PLACE}:Q")
-    return [
-        placed.mark_rule(aria=False).encode(alt.XDatum(0), y, x2=alt.X2Datum(0.1), **lines),
-        placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
-            alt.XDatum(0.05), y, **shapes
-        ),
-        placed.mark_text(
-            align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK
-        ).encode(alt.XDatum(0.13), y, text=alt.Text(f"{_KEY}:N")),
-    ]
-
-
-def _are_whole(points: pl.DataFrame) -> bool:
-    return bool(points.select(pl.all_horizontal(pl.col(CELLS) % 1 == 0).all()).item())
-
-
-def _count_format(points: pl.DataFrame, *, whole: bool) -> str:
-    """Number format of counts that fits: with fractions, without, or in millions."""
-    largest = points.select(pl.max_horizontal(pl.col(CELLS).max())).item()
-    if largest >= _MILLIONS:
-        return ".5~s"
-    return ",.0f" if whole or largest >= _UNITS else ",.1f"
-
-
-def _numbers(at: Any, place: Place, count: str, *, weighted: bool) -> list[Any]:
-    """Write counts or weights, and rates, under each curve."""
-    import altair as alt  # noqa: PLC0415
-
-    names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
-    number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
-    rows = (
-        at.transform_calculate(
-            __ppv="datum.tp + datum.fp > 0 ? datum.tp / (datum.tp + datum.fp) : null",
-            __selection_rate=f"(datum.tp + datum.fp) / ({_TOTAL})",
-        )
-        .transform_fold(names, as_=[_KEY, _VALUE])
-        .transform_calculate(**{_PLACE: number})
-        .transform_calculate(
-            __y=place.of_line(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
-            __left=f"{column} ? 0.525 : 0",
-            __right=f"{column} ? 1 : 0.485",
-            __text=f"{labels}[datum.{_PLACE}]",
-            __shown=f"!isValid(datum.{_VALUE}) ? '\N{EN DASH}' : "
-            f"format(datum.{_VALUE}, {column} ? '.3f' : '{count}')",
-        )
-    )
-    mark = {"baseline": "middle", "fontSize": 11, "color": INK}
-    return [
-        rows.mark_text(align=align, **mark).encode(
-            alt.X(f"{x}:Q"), alt.Y("__y:Q"), text=alt.Text(f"{text}:N")
-        )
-        for align, x, text in (("left", "__left", "__text"), ("right", "__right", "__shown"))
-    ]

@@ -8,8 +8,8 @@ from typing import get_args
 
 from polars_wroc.cli import screen
 from polars_wroc.groups.impact_table import Favourable
-from polars_wroc.groups.verdicts import MARGIN
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust

@@ -27,8 +27,9 @@ from polars_wroc.groups.rate_gaps import RateGaps
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import DIFFERENCE, REPEATED, Reference
 from polars_wroc.groups.survey_gaps import SurveyGaps, survey_gaps
-from polars_wroc.groups.verdicts import MARGIN, Verdicts
+from polars_wroc.groups.verdicts import Verdicts
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import collect

@@ -24,6 +24,7 @@ from polars_wroc.groups.references import ReferenceGroup, other_name
 from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
+from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import Design
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over, sum_unless_null
@@ -82,7 +83,6 @@ IMPACT_COLUMNS = (
     "excluded",
     "threshold",
 )
-FOUR_FIFTHS = 0.8
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
 

@@ -21,9 +21,6 @@ from polars_wroc.stats.differences import Limits
 from polars_wroc.stats.distributions import student_score, upper_quantile
 from polars_wroc.stats.multiple_tests import is_significant
 
-# Gaps smaller than this are taken for none.
-MARGIN = 0.05
-
 _AUC = ROC_AUC.column
 # Quantiles of one test, two-sided and one-sided, at its share of the error of all tests.
 _QUANTILE, _ONE_SIDED = "__quantile_of_test", "__one_sided_quantile"

@@ -168,6 +168,87 @@ def test_columns_and_values_of_any_name_are_drawn(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 3)))
+def test_charts_of_fairness_draw_columns_and_values_of_any_name(
+    number: int, tmp_path: Path, chromium: Chromium
+) -> None:
+    color, facet, *others = (NAMES * 2)[number : number + 5]
+    colours, panels = [color, facet, *others], [facet, others[0]]
+    data = rows({"g": colours, "h": panels})
+    names = {"g": color, "h": facet}
+    rates, gaps, compared, costs = (
+        table.rename(names, strict=False)
+        for table in (
+            wroc.threshold_metrics(data, "y", "s", by=["g", "h"]),
+            wroc.group_gaps(data, "y", "s", by=["g", "h"]),
+            wroc.compare(data, "y", ["s", -pl.col("s").alias("t")], by="g"),
+            wroc.equalized_thresholds(data, "y", "s", by="g"),
+        )
+    )
+    pairs = wroc.cross_auc(data, "y", "s", by="g")
+    pairs = pairs.rename({f"{side}_g": f"{side}_{color}" for side in ("positive", "negative")})
+    impact = wroc.impact_ratios(data, "s", by="g", threshold=0.5).with_columns(
+        attribute=pl.lit(color)
+    )
+    charts = seen(
+        [
+            wroc.rates_chart(rates, rates="tpr", threshold=0.5, color=color, facet=facet),
+            wroc.fairness_chart(gaps, color=color, facet=facet),
+            wroc.fairness_chart(impact),
+            wroc.gap_chart(compared),
+            wroc.matrix_chart(pairs),
+            wroc.tradeoff_chart(dict.fromkeys(colours, costs), title=color),
+        ],
+        tmp_path,
+        chromium,
+    )
+    lines, bands, ratios, differences, cells, trade = charts
+    assert lines["lines"] == 10
+    assert groups_of(lines, color, facet) == {(a, b) for a in colours for b in panels}
+    assert groups_of(bands, color) == {(value,) for value in colours}
+    for chart in (lines, bands):
+        assert_said([*colours, *panels], chart)
+    for chart in (ratios, differences, cells, trade):
+        assert_said([color, *colours] if chart is not differences else colours, chart)
+    assert len(groups_of(cells, f"{color} of the positives", f"{color} of the negatives")) == 25
+
+
+@pytest.mark.slow
+def test_long_and_empty_names_are_drawn_and_many_are_grey(
+    tmp_path: Path, chromium: Chromium
+) -> None:
+    names = [*NAMES[:9], "", "a very long name " * 12, "'\"`"]
+    data = rows({"g": names, "h": ["", "b"]})
+    by = ["g", "h"]
+    curve, metrics = (
+        make(data, "y", "s", by=by) for make in (wroc.roc_curve, wroc.threshold_metrics)
+    )
+    gaps = wroc.group_gaps(data, "y", "s", by=by)
+    charts = seen(
+        [
+            wroc.roc_chart(curve, facet="h", ks=True, title=names[0]),
+            wroc.pr_chart(wroc.pr_curve(data, "y", "s", by=by), facet="h", sort="value"),
+            wroc.threshold_chart(curve, facet="h", sort="name"),
+            wroc.rates_chart(metrics, rates="fpr", facet="h", threshold=0.5),
+            wroc.roc_chart(curve, color="h", facet="g", abroca=True, highlight=["b"]),
+            wroc.gap_chart(gaps, color="g", highlight=names[-3:]),
+            wroc.fairness_chart(gaps, color="g", facet="h", sort="name"),
+            wroc.matrix_chart(wroc.cross_auc(data, "y", "s", by="g"), sort="value"),
+        ],
+        tmp_path,
+        chromium,
+    )
+    for chart in charts[:4]:
+        assert chart["lines"] == 24
+        assert groups_of(chart, "g", "h") == {(a, b) for a in names for b in ("", "b")}
+        assert "8 others in grey" in " ".join(chart["texts"])
+    assert groups_of(charts[4], "g", "h") == {(a, b) for a in names for b in ("", "b")}
+    for chart in charts[5:7]:
+        assert groups_of(chart, "g") == {(name,) for name in names}
+    assert len(groups_of(charts[7], "g of the positives", "g of the negatives")) == 144
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(0, len(NAMES), 5))
 def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chromium) -> None:
     models = (NAMES * 2)[number : number + 5]

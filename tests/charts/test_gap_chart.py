@@ -183,3 +183,37 @@ def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFr
         wroc.gap_chart(gaps.clear())
     with pytest.raises(ValueError, match=r"^`facet` must be a group column of the table, "):
         wroc.gap_chart(gaps, facet="auc")
+
+
+def test_differences_between_scores_have_a_panel_for_each_pair(rows: pl.DataFrame) -> None:
+    data = rows.with_columns(u=pl.col("s") + pl.col("t"))
+    table = wroc.compare(data, "y", ["s", "t", "u"], by="g")
+    spec = wroc.gap_chart(table).to_dict()
+    pairs = [panel["title"]["text"] for panel in spec["vconcat"]]
+    scores = [("s", "t"), ("s", "u"), ("t", "u")]
+    assert pairs == [f"{a} \N{MINUS SIGN} {b}" for a, b in scores]
+    for panel, (first, second) in zip(spec["vconcat"], scores, strict=True):
+        expected = table.filter(model_a=first, model_b=second)
+        shown = spec["datasets"][panel["data"]["name"]]
+        columns = ("difference", "ci_low", "ci_high", "p_adjusted")
+        for name, column in zip(PARTS.values(), columns, strict=True):
+            assert [row[name] for row in shown] == expected[column].to_list()
+        sizes = expected.select("g", "n").rows()
+        assert [row["__row"] for row in shown] == [f"{g} (n = {n})" for g, n in sizes]
+    assert "Difference in AUC with its 95% confidence interval" in str(spec)
+
+
+def test_differences_without_groups_are_rows(rows: pl.DataFrame) -> None:
+    table = wroc.compare(rows, "y", ["s", "t"])
+    (row,) = wroc.gap_chart(table.lazy()).to_dict()["datasets"].values()
+    assert [each["__row"].partition(" (")[0] for each in row] == ["s \N{MINUS SIGN} t"]
+    with pytest.raises(ValueError, match=r"^`metric` must be 'auc' for the table of `compare`; "):
+        wroc.gap_chart(table, metric="tpr")
+
+
+def test_pairs_of_scores_may_have_colours(rows: pl.DataFrame) -> None:
+    table = wroc.compare(rows.rename({"g": "comparison"}), "y", ["s", "t"], by="comparison")
+    assert "vconcat" in wroc.gap_chart(table).to_dict()
+    table = wroc.compare(rows, "y", ["s", "t"], by="g")
+    found = drawn(wroc.gap_chart(table, color="comparison"))
+    assert found["__row"].str.slice(0, 1).to_list() == list("abcde")

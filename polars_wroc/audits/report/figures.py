@@ -83,7 +83,8 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
 
 def curves_figure(audit: AuditTables, attribute: str, place: int) -> Figure:
     """Draw the ROC curves of an attribute's segments."""
-    chart = segments_chart(audit.curves, audit.segments, attribute)
+    level = audit.parameters.level
+    chart = segments_chart(audit.curves, audit.segments, attribute, level)
     return Figure(
         f"chart-{place}",
         _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),

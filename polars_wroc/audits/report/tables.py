@@ -14,7 +14,7 @@ from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.groups.fairness_metrics import METRICS
-from polars_wroc.groups.impact_table import FOUR_FIFTHS
+from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES

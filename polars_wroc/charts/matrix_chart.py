@@ -1,0 +1,247 @@
+"""Heat map of AUCs between groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channel,
+    in_drawn_order,
+    read_groups,
+    tooltip_of,
+    values_of,
+    with_values,
+)
+from polars_wroc.charts.curve_layers import POINT, arrange
+from polars_wroc.charts.interval_layers import check_rows
+from polars_wroc.charts.labels import interval_name
+from polars_wroc.charts.options import Options, Sort, sentences
+from polars_wroc.charts.order import ordered
+from polars_wroc.charts.style import INK
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.names import MODEL
+
+if TYPE_CHECKING:
+    from polars_wroc.charts.style import Chart
+
+_COLUMNS = ("xauc", "se", "ci_low", "ci_high", "ci_method", "pair_weight")
+# Columns of the drawn rows: labels of the two groups.
+_POSITIVES, _NEGATIVES = "__positives", "__negatives"
+_UNDEFINED = "#D9D9D9"
+# Sides of a cell in pixels, for up to so many groups.
+_SIDES = {8: 46, 16: 36, 32: 28}
+_SMALL_SIDE = 14
+# Fewest pixels of a cell with a number, and with a number in the usual size.
+_LEGIBLE, _ROOMY = 26, 34
+
+
+def matrix_chart(
+    pairs: pl.DataFrame | pl.LazyFrame,
+    *,
+    facet: str | None = None,
+    columns: int = 2,
+    level: float | None = None,
+    sort: Sort = "rows",
+    width: int | None = None,
+    height: int | None = None,
+    title: str | None = None,
+) -> Chart:
+    """Draw the AUC of the positives of each group against the negatives of each as a heat map.
+
+    Parameters
+    ----------
+    pairs
+        The table of `cross_auc`; a LazyFrame is collected.
+    facet
+        Column whose values get a panel each; None takes ``model`` if there is one.
+    columns
+        Number of panels in a row.
+    level
+        Confidence level of the intervals, for the tooltips only: the table does not contain it.
+    sort
+        Order of the groups: ``"rows"`` of the table, ``"name"``, or ``"value"``: the own AUC of a
+        group, the mean of all panels, the highest first.
+    width, height
+        Pixels of a panel; None gives each cell room for a number, for up to 32 groups.
+    title
+        Text above the chart, wrapped to its width.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        A row of cells for the positives of each group and a column for the negatives of each; the
+        darker, the higher the AUC, which is also written in the cell. The diagonal has the own
+        AUC of each group; a grey cell is undefined. At most 5,000 cells, those of 70 groups.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `cross_auc`, a column that is not ``model``, or an
+        unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
+    >>> type(wroc.matrix_chart(wroc.cross_auc(df, "y", "s", by="g"))).__name__
+    'LayerChart'
+    """
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    options = Options(sort, None, width, height, title)
+    if level is not None:
+        arguments.level(level)
+    table, keys = read_groups("pairs", pairs, _COLUMNS)
+    check_rows("pairs", table)
+    positives, negatives, faceted = _axes(keys, table, facet)
+    table = in_drawn_order(_with_labels(table, positives, negatives), None, faceted)
+    names = _in_order(table, sort)
+    options = _sized(options, len(names))
+    kept = [] if faceted is None else [faceted.column]
+    rows = table.with_columns(pl.int_range(pl.len()).alias(POINT))
+    base = alt.Chart(rows.select(*kept, POINT, _POSITIVES, _NEGATIVES, *_COLUMNS))
+    by = ", ".join(name.removeprefix("positive_") for name in positives)
+    layers = _cells(base, names, by, faceted, table["xauc"], level)
+    side = min((options.width or 0), (options.height or 0)) / len(names)
+    if side >= _LEGIBLE:
+        layers.append(_numbers(base, table["xauc"], 11 if side >= _ROOMY else 9))
+    undefined = table["xauc"].null_count() > 0
+    note = sentences(
+        "AUC of the positives of the group on the left against the negatives of the group below",
+        "On the diagonal: the own AUC of a group",
+        "Grey: undefined" if undefined else None,
+    )
+    description = "Heat map: AUC of the positives of each group against the negatives of each group"
+    return arrange(
+        layers,
+        faceted,
+        columns,
+        description=description,
+        note=note,
+        own_axes=True,
+        options=options,
+    )
+
+
+def _axes(
+    keys: Keys, table: pl.DataFrame, facet: str | None
+) -> tuple[dict[str, str], dict[str, str], Channel | None]:
+    """Group columns of the positives and of the negatives, and that of the panels."""
+    # The groups come twice, and the model once.
+    scored = MODEL if len(keys) % 2 else None
+    if facet is not None and facet != scored:
+        msg = f"`facet` must be 'model', if the table has several; found {facet!r}"
+        raise ValueError(msg)
+    groups = [(name, column) for name, column in keys.items() if name != scored]
+    half = len(groups) // 2
+    panels = channel("facet", keys, scored)
+    faceted = None if panels is None else with_values(panels, keys, table)
+    return dict(groups[:half]), dict(groups[half:]), faceted
+
+
+def _with_labels(
+    table: pl.DataFrame, positives: dict[str, str], negatives: dict[str, str]
+) -> pl.DataFrame:
+    return table.with_columns(
+        pl.concat_str(list(columns.values()), separator=", ").alias(label)
+        for label, columns in ((_POSITIVES, positives), (_NEGATIVES, negatives))
+    )
+
+
+def _in_order(table: pl.DataFrame, sort: Sort) -> list[str]:
+    own = table.filter(pl.col(_POSITIVES) == pl.col(_NEGATIVES))
+    numbers = dict(own.group_by(_POSITIVES).agg(pl.col("xauc").mean()).rows())
+    return ordered(values_of(table, _POSITIVES), sort, numbers)
+
+
+def _sized(options: Options, groups: int) -> Options:
+    """Give each cell room for its number, unless the caller sets the size."""
+    side = next((side for most, side in _SIDES.items() if groups <= most), _SMALL_SIDE)
+    whole = max(side * groups, 2 * side)
+    return replace(options, width=options.width or whole, height=options.height or whole)
+
+
+def _cells(
+    base: Any,
+    names: list[str],
+    by: str,
+    facet: Channel | None,
+    values: pl.Series,
+    level: float | None,
+) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    scale = {"domain": names}
+    place = {
+        "x": alt.X(f"{_NEGATIVES}:N", sort=None, scale=scale, **_axis(f"Negatives: {by}", -40)),
+        "y": alt.Y(f"{_POSITIVES}:N", sort=None, scale=scale, **_axis(f"Positives: {by}", 0)),
+    }
+    interval = f"of the {interval_name(level)}"
+    tooltip = [
+        tooltip_of(Channel(_POSITIVES, f"{by} of the positives")),
+        tooltip_of(Channel(_NEGATIVES, f"{by} of the negatives")),
+        *([] if facet is None else [tooltip_of(facet)]),
+        alt.Tooltip("xauc:Q", title="AUC", format=".3f"),
+        alt.Tooltip("ci_low:Q", title=f"low end {interval}", format=".3f"),
+        alt.Tooltip("ci_high:Q", title=f"high end {interval}", format=".3f"),
+        alt.Tooltip("pair_weight:Q", title="share of all pairs", format=".3~g"),
+    ]
+    colours = alt.Color(
+        "xauc:Q",
+        title="AUC",
+        legend={"format": ".2f", "gradientLength": 100},
+        scale={"scheme": "blues", "domain": _ends(values), "nice": False},
+    )
+    known = "isValid(datum.xauc)"
+    cell = base.mark_rect(stroke="white", strokeWidth=1)
+    return [
+        cell.transform_filter(known).encode(**place, color=colours, tooltip=tooltip),
+        cell.transform_filter(f"!{known}").encode(
+            **place,
+            color=alt.value(_UNDEFINED),
+            tooltip=tooltip,
+        ),
+    ]
+
+
+def _axis(title: str, angle: int) -> dict[str, Any]:
+    """Title of an axis, as it is shown and as it is in descriptions, which are expressions."""
+    named = Channel("", title)
+    axis = {"title": named.heading, "labelLimit": 160, "labelAngle": angle}
+    return {"title": named.title, "axis": axis | {"ticks": False, "domain": False}}
+
+
+def _ends(values: pl.Series) -> list[float]:
+    """Range of the colours; the same colour for all if they hardly differ."""
+    low, high = values.min(), values.max()
+    if not isinstance(low, float) or not isinstance(high, float):
+        return [0.0, 1.0]
+    return [low, high] if high - low > 0.01 else [low - 0.05, high + 0.05]  # noqa: PLR2004
+
+
+def _numbers(base: Any, values: pl.Series, size: int) -> Any:
+    """Write the AUC into each cell, white on dark ones."""
+    import altair as alt  # noqa: PLC0415
+
+    low, high = _ends(values)
+    middle = low + 0.55 * (high - low)
+    return (
+        base.transform_filter("isValid(datum.xauc)")
+        .mark_text(fontSize=size, aria=False)
+        .encode(
+            alt.X(f"{_NEGATIVES}:N"),
+            alt.Y(f"{_POSITIVES}:N"),
+            text=alt.Text("xauc:Q", format=".2f"),
+            color=alt.condition(
+                f"datum.xauc > {middle:.7g}",
+                alt.value("white"),
+                alt.value(INK),
+            ),
+        )
+    )

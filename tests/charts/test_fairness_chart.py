@@ -1,0 +1,137 @@
+"""The chart of differences between groups against a band of tolerance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from drawings import drawn, shown_texts
+
+import polars_wroc as wroc
+
+GAPS = ["__gap", "__low", "__high"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    """Group c is selected less, and ranked worse; e is small."""
+    rng = np.random.default_rng(8)
+    groups = np.repeat(list("abcde"), [9_000, 9_000, 9_000, 900, 30])
+    positive = rng.random(groups.size) < 0.4
+    score = rng.normal(size=groups.size) + positive - 0.8 * (groups == "c") * positive
+    sex = rng.choice(["f", "m"], groups.size)
+    return pl.DataFrame({"g": groups, "sex": sex, "y": positive, "s": score, "t": -score})
+
+
+def spans(chart: Any) -> tuple[Any, Any, Any]:
+    """Ends of the band, and the line of no difference."""
+    spec = chart.to_dict()
+    panel = spec.get("vconcat", [spec])[0]
+    band, line, *_ = panel["layer"]
+    assert band["mark"]["type"] == "rect"
+    x2 = band["encoding"]["x2"]
+    return (
+        band["encoding"]["x"]["datum"],
+        x2.get("datum", x2.get("value")),
+        line["encoding"]["x"]["datum"],
+    )
+
+
+def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, min_share=0)
+    chart = wroc.fairness_chart(table)
+    found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
+    names = ["impact_ratio", "impact_ratio_joint_low", "impact_ratio_joint_high"]
+    for column, name in zip(GAPS, names, strict=True):
+        assert found[column].to_list() == table[name].to_list()
+    low, end, none = spans(chart)
+    assert (low, none) == (pytest.approx(0.8), 1.0)
+    assert end == 560
+    said = dict(zip(table["segment"], found["__verdict"], strict=True))
+    for name, ratio, least, most in table.select("segment", *names).iter_rows():
+        if ratio == 1 and least is None:
+            assert said[name] == "reference"
+        elif most < 0.8:
+            assert said[name] == "outside the band"
+        else:
+            assert said[name] == ("within the band" if least >= 0.8 else "undecided")
+    assert set(said.values()) == {"reference", "within the band", "outside the band", "undecided"}
+    surely = dict(table.select("segment", "below_four_fifths").iter_rows())
+    assert {n for n, s in surely.items() if s == "surely"} == {
+        n for n, s in said.items() if s == "outside the band"
+    }
+
+
+def drawn_of(chart: Any) -> list[dict[str, Any]]:
+    return [row for part in chart.to_dict()["datasets"].values() for row in part]
+
+
+@pytest.mark.parametrize("metric", ["auc", "tpr"])
+@pytest.mark.parametrize("margin", [None, 0.1])
+def test_gaps_have_their_limits_and_the_margin(
+    rows: pl.DataFrame, metric: Any, margin: Any
+) -> None:
+    table = wroc.group_gaps(rows, "y", "s", by="g", threshold=0.5)
+    chart = wroc.fairness_chart(table, metric=metric, margin=margin, level=0.95)
+    found = pl.DataFrame(drawn(chart), infer_schema_length=None)
+    for column, part in zip(GAPS, ("", "_low", "_high"), strict=True):
+        assert found[column].to_list() == table[f"{metric}_gap{part}"].to_list()
+    most = margin or 0.05
+    assert spans(chart) == (-most, most, 0.0)
+    for _, low, high, said in found.select(*GAPS, "__verdict").iter_rows():
+        within, beyond = -most <= low and high <= most, high < -most or low > most
+        expected = "within the band" if within else "outside the band" if beyond else "undecided"
+        assert said == expected
+    assert "95% confidence interval" in str(chart.to_dict())
+
+
+def test_largest_differences_have_joint_limits_and_name_the_groups(
+    rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    table = wroc.fairness(rows, "y", ["s", "t"], by="sex", threshold=0.5)
+    chart = wroc.fairness_chart(table)
+    drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
+    differences = table.filter(pl.col("metric").str.ends_with("_difference"))
+    for column, name in zip(GAPS, ("value", "joint_low", "joint_high"), strict=True):
+        assert drawn_rows[column].to_list() == differences[name].to_list()
+    assert spans(chart) == (0.0, 0.05, 0.0)
+    texts = shown_texts(chart, tmp_path)
+    assert {"demographic parity", "equalized odds", "AUC"} <= set(texts)
+    assert any(text.endswith((": f against m", ": m against f")) for text in texts)
+    assert "Shaded: differences of at most 0.05. Line: no difference" in texts
+
+
+def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, reference="c")
+    low, high, none = spans(wroc.fairness_chart(table, margin=0.1))
+    assert (low, high, none) == (pytest.approx(0.9), pytest.approx(1 / 0.9), 1.0)
+
+
+def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(
+        rows, ["s", "t"], by=["g", "sex"], threshold=0.5, intersections=False
+    )
+    spec = wroc.fairness_chart(table).to_dict()
+    assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
+    audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5)
+    spec = wroc.fairness_chart(audit.gaps, metric="fpr").to_dict()
+    assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
+
+
+def test_what_is_refused(rows: pl.DataFrame) -> None:
+    gaps = wroc.group_gaps(rows, "y", "s", by="sex")
+    impact = wroc.impact_ratios(rows, "s", by="sex", threshold=0.5)
+    with pytest.raises(ValueError, match=r"^`metric` must be None for .*`impact_ratios`"):
+        wroc.fairness_chart(impact, metric="tpr")
+    for margin in (0, 1, 5):
+        with pytest.raises(ValueError, match=r"^`margin` must lie strictly between 0 and 1; found"):
+            wroc.fairness_chart(gaps, margin=margin)
+    with pytest.raises(ValueError, match=r"must have the columns .*; found no \['tpr_gap'"):
+        wroc.fairness_chart(gaps, metric="tpr")
+    with pytest.raises(TypeError, match=r"must be a table of this package; found list$"):
+        wroc.fairness_chart([])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^`table` must have 1 to 5,000 rows .*found 0"):
+        wroc.fairness_chart(impact.clear())

@@ -1,0 +1,111 @@
+"""The heat map of AUCs between groups: its cells, numbers and order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from drawings import drawn, scored, shown_texts, tooltip_fields
+from sklearn.metrics import roc_auc_score
+
+import polars_wroc as wroc
+
+
+def test_each_cell_is_the_auc_of_its_two_groups() -> None:
+    data = scored(500, groups=3)
+    rows = drawn(wroc.matrix_chart(wroc.cross_auc(data, "y", "s", by="g")))
+    assert len(rows) == 9
+    for row in rows:
+        pair = data.filter(
+            (pl.col("y") & (pl.col("g").cast(pl.String) == row["__positives"]))
+            | (~pl.col("y") & (pl.col("g").cast(pl.String) == row["__negatives"]))
+        )
+        assert row["xauc"] == pytest.approx(roc_auc_score(pair["y"], pair["s"]), abs=1e-12)
+
+
+def test_numbers_are_written_and_undefined_cells_are_grey(tmp_path: Path) -> None:
+    data = scored(300, groups=2).with_columns(y=pl.col("y") | (pl.col("g") == 1))
+    table = wroc.cross_auc(data, "y", "s", by="g")
+    chart = wroc.matrix_chart(table)
+    texts = shown_texts(chart, tmp_path)
+    known = [f"{value:.2f}" for value in table["xauc"] if value is not None]
+    assert len(known) == 2
+    assert all(text in texts for text in known)
+    assert "Grey: undefined" in " ".join(texts)
+    grey = chart.to_dict()["layer"][1]
+    assert grey["transform"] == [{"filter": "!isValid(datum.xauc)"}]
+    assert "Grey" not in str(
+        wroc.matrix_chart(wroc.cross_auc(scored(99, 2), "y", "s", by="g")).to_dict()
+    )
+
+
+def test_white_numbers_stand_on_dark_cells() -> None:
+    *_, numbers = wroc.matrix_chart(wroc.cross_auc(scored(300, 3), "y", "s", by="g")).to_dict()[
+        "layer"
+    ]
+    colour = numbers["encoding"]["color"]
+    assert colour["condition"]["value"] == "white"
+    assert colour["condition"]["test"].startswith("datum.xauc > ")
+
+
+def test_groups_are_sorted_by_their_own_auc() -> None:
+    data = scored(900, groups=3).with_columns(s=pl.col("y") * pl.col("g") / 9 + pl.col("s"))
+    table = wroc.cross_auc(data, "y", "s", by="g")
+    for sort, expected in (("rows", ["0", "1", "2"]), ("value", ["2", "1", "0"])):
+        layer = wroc.matrix_chart(table, sort=sort).to_dict()["layer"][0]  # type: ignore[arg-type]
+        for axis in ("x", "y"):
+            assert layer["encoding"][axis]["scale"]["domain"] == expected
+
+
+def test_scores_have_a_panel_each(tmp_path: Path) -> None:
+    data = scored(200, groups=2).with_columns(t=pl.col("s") ** 2, h=pl.col("g") % 2)
+    table = wroc.cross_auc(data, "y", ["s", "t"], by=["g", "h"])
+    chart = wroc.matrix_chart(table, level=0.9)
+    assert chart.to_dict()["facet"]["header"]["title"] == "model"
+    assert {"Positives: g, h", "Negatives: g, h"} <= set(shown_texts(chart, tmp_path))
+    layers = chart.to_dict()["spec"]["layer"]
+    assert {"__positives", "__negatives", "xauc", "ci_low", "pair_weight"} <= tooltip_fields(layers)
+    assert "low end of the 90% confidence interval" in str(layers)
+
+
+@pytest.mark.parametrize(("groups", "numbered"), [(30, True), (50, False)])
+def test_many_groups_fit(groups: int, numbered: bool) -> None:
+    pairs = [(a, b) for a in range(groups) for b in range(groups)]
+    table = (
+        pl.DataFrame(pairs, schema=["positive_g", "negative_g"], orient="row")
+        .with_columns(
+            xauc=pl.Series(np.linspace(0, 1, len(pairs))),
+            **{name: pl.lit(0.5) for name in ("se", "ci_low", "ci_high", "pair_weight")},
+            ci_method=pl.lit("score"),
+        )
+        .select(
+            "positive_g",
+            "negative_g",
+            "xauc",
+            "se",
+            "ci_low",
+            "ci_high",
+            "ci_method",
+            "pair_weight",
+        )
+    )
+    marks = [layer["mark"]["type"] for layer in wroc.matrix_chart(table).to_dict()["layer"]]
+    assert ("text" in marks) is numbered
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.clear(), "`pairs` must have 1 to 5,000 rows to be drawn; found 0"),
+        (lambda t: t.drop("xauc"), r"`pairs` must have the columns .*; found no \['xauc'\]"),
+    ],
+)
+def test_tables_that_are_refused(change: Any, message: str) -> None:
+    table = wroc.cross_auc(scored(99, groups=2), "y", "s", by="g")
+    with pytest.raises(ValueError, match=rf"^{message}$"):
+        wroc.matrix_chart(change(table))
+    with pytest.raises(ValueError, match=r"^`facet` must be 'model', if the table has several"):
+        wroc.matrix_chart(table, facet="positive_g")
