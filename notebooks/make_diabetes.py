@@ -10,7 +10,7 @@ regression", Annals of Statistics 32, 407-499):
     as female and 2 as male, because the patients coded 2 have the lower HDL cholesterol and
     the higher blood pressure. Treat the names as a convention of this example.
 ``age``, ``age_band``
-    Years, and "under 40", "40 to 54" or "55 and over".
+    Years, and "under 40", "40 to 54" or "55 and over", in this order (an Enum).
 ``progressed``
     Whether the disease progression after one year is above the median.
 ``score``, ``score_b``
@@ -36,6 +36,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+AGE_BANDS = pl.Enum(["under 40", "40 to 54", "55 and over"])
 TARGET_SHARES = pl.DataFrame(
     [
         ("female", "under 40", 0.180),
@@ -45,7 +46,7 @@ TARGET_SHARES = pl.DataFrame(
         ("male", "40 to 54", 0.130),
         ("male", "55 and over", 0.175),
     ],
-    schema=["sex", "age_band", "share"],
+    schema={"sex": pl.String, "age_band": AGE_BANDS, "share": pl.Float64},
     orient="row",
 )
 
@@ -87,7 +88,7 @@ def _sex() -> pl.Expr:
 def _age_band() -> pl.Expr:
     young, middle = pl.col("age") < 40, pl.col("age") < 55  # noqa: PLR2004
     band = pl.when(young).then(pl.lit("under 40")).when(middle).then(pl.lit("40 to 54"))
-    return band.otherwise(pl.lit("55 and over")).alias("age_band")
+    return band.otherwise(pl.lit("55 and over")).cast(AGE_BANDS).alias("age_band")
 
 
 def _above_median() -> pl.Expr:
