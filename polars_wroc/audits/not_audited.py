@@ -15,10 +15,11 @@ _HALF = 0.5
 
 def not_audited(audit: AuditTables) -> list[str]:
     """Say what was not audited, a sentence each."""
-    return [*_undecided(audit), *_left_out(audit), *remarks_of(audit).untested]
+    return [*undecided(audit), *_left_out(audit), *remarks_of(audit).untested]
 
 
-def _undecided(audit: AuditTables) -> list[str]:
+def undecided(audit: AuditTables) -> list[str]:
+    """Say that there are no decisions, if so, which comes before all else."""
     if "threshold" in audit.segments.columns:
         return []
     selected = _selected_at_half(audit)

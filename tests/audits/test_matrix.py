@@ -16,6 +16,7 @@ from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.found import findings_on_page
 from polars_wroc.audits.report.selection import OVERLAID, with_curves
+from polars_wroc.audits.report.unbroken import unbroken
 
 
 def rows(segments: int = 3, each: int = 400) -> pl.DataFrame:
@@ -174,6 +175,20 @@ def test_what_was_not_audited_is_said() -> None:
     (alone,) = not_audited(wroc.audit(logits, "y", "s", by="g"))
     assert alone == "Decisions were not audited: no threshold was given."
     assert not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "unbreakable"),
+    [
+        ("24 points fewer (17 to 32).", "24_points fewer (17_to_32)."),
+        ("0.703 (0.617 to 0.777) in (197 rows)", "0.703 (0.617_to_0.777) in (197_rows)"),
+        ("Significant (p < 0.001)", "Significant (p_<_0.001)"),
+        ("from 14 pairs fewer to 4 more", "from 14_pairs fewer to 4 more"),
+        ("up to 4 too low", "up to 4 too low"),
+    ],
+)
+def test_pairs_of_numbers_stay_together(text: str, unbreakable: str) -> None:
+    assert unbroken(text).replace("\N{NO-BREAK SPACE}", "_") == unbreakable
 
 
 def test_curves_in_one_panel_are_those_at_the_ends() -> None:

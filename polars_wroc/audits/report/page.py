@@ -14,7 +14,7 @@ import jinja2
 
 from polars_wroc.audits.findings import comparable_gaps, findings_of
 from polars_wroc.audits.matrix import SYMBOLS, matrix_of
-from polars_wroc.audits.not_audited import not_audited
+from polars_wroc.audits.not_audited import not_audited, undecided
 from polars_wroc.audits.phrases import ADJUSTED, first_few, reference_of
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
@@ -34,6 +34,7 @@ from polars_wroc.audits.report.packing import packed
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.steady import steady
 from polars_wroc.audits.report.tables import ABOVE
+from polars_wroc.audits.report.unbroken import unbroken
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
@@ -62,6 +63,7 @@ def render(audit: AuditTables) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks = blocks_of(matrix)
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
@@ -76,7 +78,8 @@ def render(audit: AuditTables) -> str:
         symbols=SYMBOLS,
         references=sorted({reference_of(settings, attribute) for attribute in settings.by}),
         margin=size(settings.margin),
-        not_audited=not_audited(audit),
+        undecided=undecided(audit),
+        not_audited=not_audited(audit)[len(undecided(audit)) :],
         gates=audit.gates,
         findings=findings_on_page(findings, shown_in(blocks, findings), settings),
         remarks=remarks_of(audit),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from chromium import DRAWN, Chromium
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.tables import JudgedGate
 
 SIZES = "[...document.querySelectorAll('.wide')].map(e => e.scrollWidth - e.clientWidth)"
 # Opens what is folded.
@@ -178,6 +181,58 @@ def test_first_screen_says_what_was_found(
     overall = audit.segments.filter(attribute="overall")
     assert f"{overall['n_pos'][0] / 3_000:.1%}" in shown
     assert f"s {overall['threshold'][0]:.4g}; t " in shown
+
+
+def test_numbers_of_the_matrix_lead_to_folded_findings(page: Path, chromium: Chromium) -> None:
+    chromium.open(page, until=DRAWN)
+    # Whole names, and numbers with signs: nothing is said by a colour alone.
+    rows = chromium.evaluate(
+        "[...document.querySelectorAll('.matrix tbody tr')].map(row => [row.cells[0].title,"
+        "[...row.querySelectorAll('td')].slice(1).map("
+        "one => one.textContent.trim().split(/\\s+/).join(' '))])"
+    )
+    assert len(rows) == 2 * (6 + 6)
+    assert rows[0][0] == "g c"
+    assert any(text.endswith("\N{BLACK DOWN-POINTING TRIANGLE} worse") for text in rows[0][1])
+    links = "[...document.querySelectorAll('.matrix a')]"
+    lost = "a => !document.getElementById(a.hash.slice(1))"
+    assert chromium.evaluate(f"{links}.length") > 50
+    assert chromium.evaluate(f"{links}.filter({lost}).length") == 0
+    folded = f"{links}.findLast(a => document.querySelector('details:not([open]) ' + a.hash))"
+    target = chromium.evaluate(f"{folded}.hash")
+    chromium.evaluate(f"{folded}.click()")
+    chromium.wait(f"document.querySelector('{target}').closest('details').open")
+    seen = f"document.querySelector('{target}').getBoundingClientRect()"
+    chromium.wait(f"{seen}.top >= 0 && {seen}.bottom <= innerHeight")
+
+
+def test_contents_stay_in_view_and_are_a_menu_on_a_phone(page: Path, chromium: Chromium) -> None:
+    menu = "document.querySelector('.contents details')"
+    for width, folded in ((1200, False), (390, True)):
+        chromium.open(page, width=width, until=DRAWN)
+        assert chromium.evaluate(f"{menu}.open") is not folded
+        chromium.evaluate("scrollTo(0, 2000)")
+        assert chromium.evaluate(f"{menu}.getBoundingClientRect().top") >= 0
+        assert chromium.evaluate(f"{menu}.getBoundingClientRect().bottom") < 100
+    chromium.evaluate(f"{menu}.querySelector('summary').click()")
+    chromium.evaluate(f"{menu}.querySelector('a[href=\"#findings\"]').click()")
+    chromium.wait(f"!{menu}.open && location.hash === '#findings'")
+
+
+def test_page_shows_gates_and_what_was_not_decided(people: pl.DataFrame, tmp_path: Path) -> None:
+    result = wroc.audit(people, "y", "t", by="g")
+    gates = [
+        JudgedGate("auc_gap<-0.1", met=True, where=["-0.2 in g, c"], not_judged=["g, d"]),
+        JudgedGate("auc<0.5", met=False, where=[], not_judged=[]),
+    ]
+    path = tmp_path / "report.html"
+    replace(result, gates=gates).save(path)
+    text = path.read_text(encoding="utf-8")
+    for gate in gates:
+        assert f">{html.escape(gate.sentence)}</li>" in text
+    assert "auc_gap<-0.1: met: -0.2 in g, c; not judged in g, d" in gates[0].sentence
+    undecided = '<p class="undecided"><span>Decisions were not audited: no threshold was given.<'
+    assert text.count(undecided) == 1
 
 
 def test_page_runs_no_script_but_its_own(small_page: Path, chromium: Chromium) -> None:
