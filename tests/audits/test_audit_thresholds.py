@@ -186,7 +186,7 @@ def test_page_says_which_threshold_and_why(
     assert "Decisions are measured at the " in text
     assert WORDS[name] in text
     assert optimism(result) in text
-    assert len(re.findall("<caption[^>]*><span>Decisions at the threshold, ", page)) == 2
+    assert len(re.findall("<caption[^>]*><span[^>]*>Decisions at the threshold, ", page)) == 2
     for one in result.segments.rows(named=True):
         limits = [
             f"{one[rate]:.3f} ({one[f'{rate}_low']:.3f} to {one[f'{rate}_high']:.3f})"
