@@ -138,7 +138,7 @@ def _columns(settings: AuditSettings) -> list[Column]:
     words = Words.of(settings)
     headings = {
         "selection_rate": ("Selection rate", "selected"),
-        IMPACT_RATIO: ("Four-fifths ratio", "4/5"),
+        IMPACT_RATIO: ("Impact ratio", "4/5"),
         "tpr": (f"Selected of those {words.positive}", "tpr"),
         "fpr": (f"Selected of those {words.negative}", "fpr"),
         "auc": ("Ranking", "AUC"),

@@ -319,10 +319,10 @@ def test_command_prints_decisions(
     [
         (["--threshold", "high"], "argument --threshold: invalid float value: 'high'"),
         (["--criterion", "best"], "argument --criterion: invalid choice: 'best'"),
-        (["--threshold", "0.5", "--min-tpr", "0.9"], "`threshold` must not come with a rule"),
-        (["--max-fpr", "1.5"], "`max_fpr` must lie between 0 and 1; found 1.5"),
-        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "`cost_fn` must be "),
-        (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "`prevalence` must lie"),
+        (["--threshold", "0.5", "--min-tpr", "0.9"], "--threshold must not come with a rule"),
+        (["--max-fpr", "1.5"], "--max-fpr must lie between 0 and 1; found 1.5"),
+        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "--cost-fn must be "),
+        (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "--prevalence must lie"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(

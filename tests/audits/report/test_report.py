@@ -67,6 +67,7 @@ def test_segments_are_the_summary_of_each_attribute(result: wroc.Audit) -> None:
             weight="weight",
             by=attribute,
         ).rename({attribute: "segment"})
+        expected = expected.with_columns(pl.col("segment").cast(pl.String))
         found = result.segments.filter(attribute=attribute).drop("attribute", "small")
         assert_frame_equal(found, expected, abs_tol=1e-12)
 
