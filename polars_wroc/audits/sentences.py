@@ -92,7 +92,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
 
 
 def _by_score(finding: Mapping[str, Any]) -> str:
-    return f"By the score {finding[MODEL]}: " if MODEL in finding else ""
+    return f"Model {finding[MODEL]}: " if MODEL in finding else ""
 
 
 def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:

@@ -51,7 +51,9 @@ CONTRAST = """(() => {
     words: least('p, li, h1, h2, h3, dt, dd, th, td, small, caption, figcaption, summary', 'color'),
     buttons: least('button, output, label, code', 'color'),
     chart: least('svg text[fill]:not([stroke])', 'fill'),
-    lines: least('.role-mark.mark-line path, .role-mark.mark-rule line', 'stroke'),
+    // Halos under the samples of lines have the colour of the page.
+    lines: least('.role-mark.mark-line path, '
+      + '.role-mark.mark-rule line:not([stroke-width="8"])', 'stroke'),
     page: light(getComputedStyle(document.body).backgroundColor),
   };
 })()"""
@@ -170,8 +172,8 @@ def test_first_screen_says_what_was_found(
     )
     for expected in (
         "3,000",
-        "G c by the score s is worse off: true positive rate 27% against 77% of the rest, AUC 0.61",
-        "By the score s: Of one y and one not y, the score puts the y first in ",
+        "G c (model s) is worse off: of those y 27% are selected, against 77% in the rest; AUC 0.6",
+        "Model s: Of one y and one not y, the score puts the y first in ",
         "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
         "rows of one class only, so that there is no AUC: g e.",
         "false positive rate of at most 0.2",
