@@ -1,4 +1,4 @@
-"""The findings as a matrix: a row for each segment, the worst off first, a cell for each metric."""
+"""The findings as a matrix: a row for each segment, most serious first, a cell for each metric."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The segments of single attributes and those of crossed ones, each the worst off first."""
+    """The segments of single attributes and those of crossed ones, each the most serious first."""
 
     columns: list[Column]
     single: list[Row]

@@ -126,7 +126,7 @@ def _outcome(finding: Mapping[str, Any]) -> Outcome:
 
 
 def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
-    """Say whether it is by chance, and beside it whether it matters."""
+    """Say whether a finding is significant, and whether it is at least the margin."""
     verdict, p_value = finding["verdict"], finding["p_adjusted"]
     if verdict in ("alike", "not compared"):
         return ""
