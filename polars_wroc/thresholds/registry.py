@@ -145,7 +145,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         worse_if_selection_is_good="lower",
         worse_if_rejection_is_good="higher",
         comparison="Selected are {value} of {segment} and {other} of {rest}",
-        brief="{value} are selected, against {other}{of_rest}",
+        brief="of all {value} are selected, against {other}{of_rest}",
     ),
     RateMetric(
         name="accuracy",
