@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,13 @@ class Docstrings(griffe.Extension):
             *(f"polars_wroc.dask.{name}" for name in _public_names("dask.py")),
         }
 
-    def on_object(self, *, obj: griffe.Object, loader: Any, **_: Any) -> None:  # noqa: ARG002
+    def on_object(self, *, obj: griffe.Object, loader: Any, **_: Any) -> None:
         """Rewrite the docstring of an object that has just been read."""
-        if obj.docstring is None:
+        if obj.docstring is None or not obj.path.startswith("polars_wroc."):
             return
         obj.docstring.value = self._markdown(obj.docstring.value, obj)
         if isinstance(obj, griffe.Function):
+            _with_values(obj, loader.modules_collection)
             _separate(obj)
 
     def _markdown(self, text: str, obj: griffe.Object) -> str:
@@ -61,6 +63,15 @@ class Docstrings(griffe.Extension):
 
         text = _NAME.sub(link, _LINK.sub(r"[\1](\2)", text))
         return _REFERENCE.sub(r"\1- \\[\2\\] ", _CITED.sub(r"\\[\1\\]", text))
+
+
+def _with_values(function: griffe.Function, modules: griffe.ModulesCollection) -> None:
+    """Show defaults that are constants, such as ``MARGIN``, as their values."""
+    for argument in function.parameters:
+        if isinstance(argument.default, griffe.ExprName) and argument.default.name.isupper():
+            # Names that are assigned together are not known; no public argument has one.
+            with suppress(KeyError):
+                argument.default = str(modules[argument.default.canonical_path].value)
 
 
 def _separate(function: griffe.Function) -> None:
