@@ -12,7 +12,7 @@ import re
 import textwrap
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,14 +88,14 @@ _PAGES = {
 def pages() -> dict[Path, str]:
     """Describe each page: its path, and its text."""
     names = _names_of_pages()
-    return {
+    reference = {
         **{_reference(name): _page(page, names[name]) for name, page in _PAGES.items()},
         _reference("dask"): _dask(),
         _reference("namespaces"): _namespaces(),
         _reference("cli"): _commands(),
         _reference("json"): _with_fields(_reference("json").read_text(encoding="utf-8")),
-        DOCS / "llms.txt": _index_for_models(),
     }
+    return reference | {DOCS / "llms.txt": _index_for_models(reference)}
 
 
 def _reference(name: str) -> Path:
@@ -151,10 +151,13 @@ def _methods(kind: type) -> list[str]:
     return [name for name, value in vars(kind).items() if callable(value) and name[0] != "_"]
 
 
+_DASK = "To install it: `pip install 'polars-wroc[dask]'`."
+
+
 def _dask() -> str:
     module = (inspect.getdoc(dask) or "").split("\n\n", 1)[1].replace("``", "`")
     names = "\n\n".join(f"::: polars_wroc.dask.{name}" for name in dask.__all__)
-    return f"# Dask\n\n`pip install 'polars-wroc[dask]'`\n\n{module}\n\n{names}\n"
+    return f"# Dask\n\n{module}\n\n{_DASK}\n\n{names}\n"
 
 
 def _namespaces() -> str:
@@ -289,7 +292,7 @@ def navigation() -> list[tuple[str, str, str]]:
     return found
 
 
-def _index_for_models() -> str:
+def _index_for_models(generated: Mapping[Path, str]) -> str:
     """List the pages for language models (llmstxt.org), each with its first sentence."""
     with (ROOT / "zensical.toml").open("rb") as file:
         about = tomllib.load(file)["project"]["site_description"]
@@ -298,9 +301,10 @@ def _index_for_models() -> str:
         if part and part != section:
             section = part
             lines += ["", f"## {part}", ""]
-        text = _first_sentence((DOCS / path).read_text(encoding="utf-8"))
+        page = generated.get(DOCS / path) or (DOCS / path).read_text(encoding="utf-8")
+        text = _first_sentence(page)
         # Reports of simulations begin with the command that made them.
-        what = "" if path.startswith("benchmarks/") else f": {text}"
+        what = f": {text}" if text and not path.startswith("benchmarks/") else ""
         lines.append(f"- [{title}]({_html(path)}){what}")
     return "\n".join(lines) + "\n"
 
@@ -314,7 +318,7 @@ _NOT_TEXT = ("#", ">", "|", "```", "<", "!", "- ")
 
 def _first_sentence(page: str) -> str:
     paragraphs = (" ".join(part.split()) for part in page.split("\n\n"))
-    text = next(part for part in paragraphs if not part.startswith(_NOT_TEXT))
+    text = next((part for part in paragraphs if not part.startswith(_NOT_TEXT)), "")
     plain = re.sub(r"\[([^]]+)\](\([^)]*\)|\[[^]]*\])", r"\1", text)
     return re.split(r"(?<=\.)\s", plain, maxsplit=1)[0]
 
