@@ -8,24 +8,21 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import re
 import textwrap
-import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 from public_surface import COMMANDS
+from site_navigation import DOCS, ROOT, index_for_models
 
 import polars_wroc as wroc
 from polars_wroc import dask
 from polars_wroc.cli.parser import build_parser
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 _PROPERTIES = (property, cached_property)
 SCHEMA = ROOT / "polars_wroc" / "audits" / "audit-1.0.schema.json"
 
@@ -95,7 +92,7 @@ def pages() -> dict[Path, str]:
         _reference("cli"): _commands(),
         _reference("json"): _with_fields(_reference("json").read_text(encoding="utf-8")),
     }
-    return reference | {DOCS / "llms.txt": _index_for_models(reference)}
+    return reference | {DOCS / "llms.txt": index_for_models(reference)}
 
 
 def _reference(name: str) -> Path:
@@ -276,51 +273,6 @@ def _type(field: dict[str, Any]) -> str:
         return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
     kinds = field["type"]
     return " or ".join([kinds] if isinstance(kinds, str) else kinds)
-
-
-def navigation() -> list[tuple[str, str, str]]:
-    """List each page of the site: section, title and path."""
-    with (ROOT / "zensical.toml").open("rb") as file:
-        entries = tomllib.load(file)["project"]["nav"]
-    found = []
-    for entry in entries:
-        ((title, value),) = entry.items()
-        if isinstance(value, str):
-            found.append(("", title, value))
-        else:
-            found.extend((title, name, path) for page in value for name, path in page.items())
-    return found
-
-
-def _index_for_models(generated: Mapping[Path, str]) -> str:
-    """List the pages for language models (llmstxt.org), each with its first sentence."""
-    with (ROOT / "zensical.toml").open("rb") as file:
-        about = tomllib.load(file)["project"]["site_description"]
-    lines, section = ["# polars-wroc", "", f"> {about}.", "", "## Start", ""], ""
-    for part, title, path in navigation():
-        if part and part != section:
-            section = part
-            lines += ["", f"## {part}", ""]
-        page = generated.get(DOCS / path) or (DOCS / path).read_text(encoding="utf-8")
-        text = _first_sentence(page)
-        # Reports of simulations begin with the command that made them.
-        what = f": {text}" if text and not path.startswith("benchmarks/") else ""
-        lines.append(f"- [{title}]({_html(path)}){what}")
-    return "\n".join(lines) + "\n"
-
-
-def _html(path: str) -> str:
-    return re.sub(r"(README)?\.md$", lambda match: "index.html" if match[1] else ".html", path)
-
-
-_NOT_TEXT = ("#", ">", "|", "```", "<", "!", "- ")
-
-
-def _first_sentence(page: str) -> str:
-    paragraphs = (" ".join(part.split()) for part in page.split("\n\n"))
-    text = next((part for part in paragraphs if not part.startswith(_NOT_TEXT)), "")
-    plain = re.sub(r"\[([^]]+)\](\([^)]*\)|\[[^]]*\])", r"\1", text)
-    return re.split(r"(?<=\.)\s", plain, maxsplit=1)[0]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from public_surface import COMMANDS
-from reference_pages import DOCS, ROOT, navigation, pages
+from reference_pages import pages
+from site_navigation import DOCS, ROOT, navigation
 
 import polars_wroc as wroc
 from polars_wroc import dask
