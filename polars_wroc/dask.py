@@ -48,9 +48,9 @@ from polars_wroc.thresholds.rules import Criterion
 try:
     from dask.sizeof import sizeof
     from distributed import Client, Future
-except ImportError as error:
+except ImportError as _error:
     _MSG = "polars_wroc.dask needs distributed: pip install 'polars-wroc[dask]'"
-    raise ImportError(_MSG) from error
+    raise ImportError(_MSG) from _error
 
 
 Part: TypeAlias = pl.DataFrame | pl.LazyFrame | str | Path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import polars as pl
 
 from polars_wroc.audits.gates import Gate
@@ -41,7 +43,7 @@ class AuditGate(Gate[AuditTables]):
     A gap itself is compared without its sign.
     """
 
-    WHAT = "the audit"
+    WHAT: ClassVar[str] = "the audit"
 
     def values(self, result: AuditTables) -> pl.DataFrame:
         """Lay out the gaps, the fairness metrics of the attributes, or the impact ratios."""

@@ -21,7 +21,7 @@ def is_of_calibration(finding: Mapping[str, Any]) -> bool:
 def calibration_sentence(finding: Mapping[str, Any], margin: float) -> str:
     """Write a finding on calibration as a sentence or two."""
     segment = f"{finding['attribute']} {name_of(finding['segment'])}"
-    model = f"By the score {finding[MODEL]}, " if MODEL in finding else ""
+    model = f"Model {finding[MODEL]}, " if MODEL in finding else ""
     of_slope = finding["metric"] == SLOPE
     text = _of_slope(finding, margin) if of_slope else _in_the_large(finding, margin)
     sentence = f"{model}{segment}: {text}"

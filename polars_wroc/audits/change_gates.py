@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import polars as pl
 
 from polars_wroc.audits.audit_changes import Changes
@@ -21,7 +23,7 @@ _NUMBERS = {
 class ChangeGate(Gate[Changes]):
     """A condition on the change of a metric, or on the growth of its gap."""
 
-    WHAT = "the changes"
+    WHAT: ClassVar[str] = "the changes"
 
     def values(self, result: Changes) -> pl.DataFrame:
         """Lay out the segments; small ones, and those of one audit only, are not judged."""

@@ -9,10 +9,13 @@ import polars as pl
 from polars_wroc.charts.drawable import UNSEEN
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
-from polars_wroc.inputs.names import AUDIT_KEYS, OVERALL, ROC_COLUMNS
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
 
 if TYPE_CHECKING:
     from polars_wroc.charts.style import Chart
+
+# The curve of all rows among those of segments.
+ALL_ROWS = "all rows"
 
 
 def segments_chart(
@@ -22,6 +25,33 @@ def segments_chart(
     name = _unlike_columns(attribute, curves, segments)
     shown, summary = (_of_attribute(table, attribute, name) for table in (curves, segments))
     return roc_chart(shown, facet=_facet(attribute, name), summary=summary, level=level)
+
+
+def overlaid_chart(
+    curves: pl.DataFrame, segments: pl.DataFrame, attribute: str, level: float, *, with_all: bool
+) -> Chart:
+    """Draw the ROC curves of at most five segments in one panel, or one for each score.
+
+    One of the five is that of all rows, if it is asked for.
+    """
+    name = _unlike_columns(attribute, curves, segments)
+    shown, summary = (
+        _of_attribute(_and_all(table, attribute) if with_all else table, attribute, name)
+        for table in (curves, segments)
+    )
+    facet = MODEL if MODEL in segments.columns else None
+    return roc_chart(shown, color=name, facet=facet, summary=summary, level=level)
+
+
+def _and_all(table: pl.DataFrame, attribute: str) -> pl.DataFrame:
+    """Add all rows as a segment of the attribute, the last one."""
+    label = ALL_ROWS
+    while label in table.filter(attribute=attribute)["segment"]:
+        label += UNSEEN
+    whole = table.filter(attribute=OVERALL).with_columns(
+        pl.lit(attribute).alias("attribute"), pl.lit(label).alias("segment")
+    )
+    return pl.concat([table.filter(attribute=attribute), whole])
 
 
 def segments_threshold_chart(
@@ -52,16 +82,10 @@ def segments_threshold_chart(
     )
 
 
-def largest_segments(
-    segments: pl.DataFrame, most: int, first: pl.DataFrame | None = None
-) -> pl.DataFrame:
-    """Name at most so many segments of each attribute: those in ``first``, then the largest."""
+def largest_segments(segments: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Name at most so many segments of each attribute, those with the most rows."""
     named = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(pl.col("n").max())
-    chosen = segments.clear() if first is None else first
-    chosen = chosen.select(AUDIT_KEYS).unique().with_columns(preferred=1)
-    named = named.join(chosen, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left")
-    preferred = pl.col("preferred").fill_null(0)
-    ranked = named.sort(preferred, "n", descending=True, maintain_order=True)
+    ranked = named.sort("n", descending=True, maintain_order=True)
     return ranked.group_by("attribute", maintain_order=True).head(most).select(AUDIT_KEYS)
 
 

@@ -11,7 +11,7 @@ from polars_wroc.audits.calibration_findings import SIZE, calibration_findings
 from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of_calibration
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.audits.sentences import IMPACT_RATIO, Words, sentence_of
+from polars_wroc.audits.sentences import IMPACT_RATIO, ONE_CLASS, Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.groups.impact_table import MIN_SHARE
@@ -19,6 +19,7 @@ from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import MISSING, MODEL
+from polars_wroc.metrics.registry import ROC_AUC
 
 Verdict: TypeAlias = Literal["different", "too little data", "alike", "not compared"]
 Side: TypeAlias = Literal["worse", "better", "either"]
@@ -32,6 +33,9 @@ _BEHIND: dict[SampleSize, pl.Expr] = {
     "rejected": pl.col("n") - pl.col("n_selected"),
 }
 _REFERENCE, _IS_SEGMENT, _MIRROR = "__reference", "__reference_is_segment", "__mirror"
+# Where one class lacks, these are 0 or 1 whatever the decisions.
+_OF_BOTH_CLASSES = ("ppv", "npv")
+_ONE_CLASS = "__one_class"
 
 
 def findings_of(audit: AuditTables) -> pl.DataFrame:
@@ -86,11 +90,26 @@ def _with_references(audit: AuditTables) -> pl.DataFrame:
     some = pl.col("n") > 0
     of_two = some.sum().over(partition) == 2  # noqa: PLR2004
     second = of_two & (some.cum_sum().over(partition) == 2)  # noqa: PLR2004
-    return gaps.with_columns(
+    referred = gaps.with_columns(
         pl.when(is_named).then(named).otherwise(by_kind).alias(_REFERENCE),
         (is_named | pl.lit(reference.kind == "best")).alias(_IS_SEGMENT),
         (second & some & ~is_named & pl.lit(reference.is_mutual)).alias(_MIRROR),
     )
+    smaller_classes = _rows_behind(ROC_AUC, referred, without_own=_is_without_own(audit))
+    lacking = pl.min_horizontal(*smaller_classes.values()) == 0
+    both = referred.with_columns(lacking.fill_null(value=True).alias(_ONE_CLASS))
+    compared = pl.col(f"^({'|'.join(_OF_BOTH_CLASSES)})_(reference|gap|ratio).*$")
+    return both.with_columns(pl.when(~pl.col(_ONE_CLASS)).then(compared))
+
+
+def comparable_gaps(audit: AuditTables) -> pl.DataFrame:
+    """Leave out the gaps that are none: in precision, where one class lacks."""
+    return _with_references(audit).select(audit.gaps.columns)
+
+
+def _is_without_own(audit: AuditTables) -> bool:
+    """Whether the rows of a segment are not in what it is compared with."""
+    return not audit.parameters.reference.kind.startswith("overall")
 
 
 def _rows_behind(metric: Metric, table: pl.DataFrame, *, without_own: bool) -> dict[str, pl.Expr]:
@@ -123,7 +142,6 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
     known = pl.all_horizontal(pl.col(name, f"{name}_reference").is_not_null()) & ~_is_reference()
     unknown = pl.when(known).then(pl.lit("too little data")).otherwise(pl.lit("not compared"))
     verdict = pl.coalesce(f"{name}_gap_verdict", unknown)
-    without_own = not settings.reference.kind.startswith("overall")
     enough = audit.enough_rows.where([f"{name}_gap"])
     judged = table.join(enough, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return judged.select(
@@ -138,7 +156,7 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
         **ratios,
         p_value=pl.col(f"{name}_gap_p_value"),
         p_adjusted=pl.col(f"{name}_gap_p_adjusted"),
-        **_rows_behind(metric, table, without_own=without_own),
+        **_rows_behind(metric, table, without_own=_is_without_own(audit)),
         material=gap.abs() >= settings.margin,
         side=_side(gap, metric, settings),
         verdict=verdict,
@@ -222,8 +240,11 @@ def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
 
 def _reason(name: str, verdict: pl.Expr, settings: AuditSettings) -> pl.Expr:
     """Say why there is no verdict; null where there is one, or the interval says enough."""
+    one_class = pl.when(pl.col(_ONE_CLASS) & pl.lit(name in _OF_BOTH_CLASSES))
     undefined = (
-        pl.when(_is_reference()).then(pl.lit("the reference")).otherwise(pl.lit("undefined"))
+        pl.when(_is_reference())
+        .then(pl.lit("the reference"))
+        .otherwise(one_class.then(pl.lit(ONE_CLASS)).otherwise(pl.lit("undefined")))
     )
     too_few = ~pl.col("enough") & (verdict == "too little data")
     few = pl.when(too_few).then(pl.lit(f"fewer than {settings.min_rows} rows"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import polars as pl
 
 from polars_wroc.audits.gates import Gate
@@ -19,7 +21,7 @@ RATIOS = tuple(name for name in NUMBERS if name.startswith("impact_ratio"))
 class ImpactGate(Gate[pl.DataFrame]):
     """A condition on a number of the table of `impact_ratios`."""
 
-    WHAT = "the table"
+    WHAT: ClassVar[str] = "the table"
 
     def values(self, result: pl.DataFrame) -> pl.DataFrame:
         """Lay out the categories."""

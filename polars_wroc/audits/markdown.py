@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.findings import first_sentences
+from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.phrases import ADJUSTED, many, reference_of
-from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.tables import AuditTables, JudgedGate
+from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.inputs.names import MODEL, OVERALL
 
@@ -57,8 +57,8 @@ def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
     parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS)))
     parts += _section("Segments", _segments(audit))
     parts += _section("Impact ratios", _impact(audit))
-    parts += _section("Gates", _listed(map(_gate, audit.gates)))
-    parts += _section("Not audited", _listed(_not_audited(audit)))
+    parts += _section("Gates", _listed(gate.sentence for gate in audit.gates))
+    parts += _section("Not audited", _listed(not_audited(audit)))
     parts += _section("Method", _method(audit))
     parts += _section("Run", _listed(_run(audit)))
     parts += ["Name, date and signature of who is responsible for the audit: ____________________"]
@@ -122,18 +122,6 @@ def _cell(row: dict[str, Any], name: str) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _not_audited(audit: AuditTables) -> list[str]:
-    decided = "threshold" in audit.segments.columns
-    undecided = [] if decided else ["Decisions: no threshold was given"]
-    return [*undecided, *remarks_of(audit).untested]
-
-
-def _gate(gate: JudgedGate) -> str:
-    outcome = f"met: {'; '.join(gate.where)}" if gate.met else "not met"
-    unknown = f"; not judged in {'; '.join(gate.not_judged)}" if gate.not_judged else ""
-    return f"{gate.condition}: {outcome}{unknown}"
 
 
 def _method(audit: AuditTables) -> str:

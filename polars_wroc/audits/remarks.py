@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, required_values, sized
 from polars_wroc.audits.segment_keys import name_of, rows_with, segment_keys
+from polars_wroc.audits.sentences import Words
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
@@ -121,7 +122,7 @@ def score_remarks(audit: AuditTables) -> list[str]:
 
     The range is that of the segments with enough rows in both classes.
     """
-    sentences = []
+    sentences, words = [], Words.of(audit.parameters)
     for of_model in of_models(audit.segments):
         overall = of_model.row(0, named=True)
         name = f"The score{quoted(overall.get(MODEL))}"
@@ -130,8 +131,9 @@ def score_remarks(audit: AuditTables) -> list[str]:
             continue
         share = f"{overall['auc']:.1%}{' of the weight' * (audit.parameters.weight is not None)}"
         sentences.append(
-            f"{name} has an overall AUC of {_auc(overall)}: it ranks {share} of the pairs of a "
-            "positive and a negative row correctly, where a tie counts half."
+            f"{name} has an overall AUC of {_auc(overall)}: of one {words.positive} and one "
+            f"{words.negative} it puts the {words.positive} first in {share} of the pairs, where "
+            "a tie counts half."
         )
         if overall["inverted"]:
             sentences.append(
@@ -257,8 +259,8 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
     share = "share" if settings.weight is None else "weighted share"
     of_all = (
         f"Read as a probability, the score{quoted(overall.get(MODEL))} is "
-        f"{overall['mean_score']:.3f} on average, and the {share} of positives is "
-        f"{overall['observed_rate']:.3f}: {_difference(overall)}."
+        f"{overall['mean_score']:.3f} on average, and the {share} of those "
+        f"{Words.of(settings).positive} is {overall['observed_rate']:.3f}: {_difference(overall)}."
     )
     # A row with a frequency weight counts that many times.
     count = "weight" if settings.weight_type == "frequency" else "n"

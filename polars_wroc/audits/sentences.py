@@ -17,6 +17,8 @@ _OTHERS = {"rest": "the rest", "overall": "all rows"}
 _SMALL = 0.02
 _PAIRS = "auc"
 IMPACT_RATIO = "impact_ratio"
+# Why precisions are not compared.
+ONE_CLASS = "one class only"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
     if finding["verdict"] == "not compared":
         if finding["reason"] == "the reference":
             return f"{capitalised(segment)} is the reference of the {metric.label}."
+        if finding["reason"] == ONE_CLASS:
+            return (
+                f"The {metric.label} of {segment} is not compared, as its rows or those of "
+                f"{words.reference(finding)} are of one class only."
+            )
         return f"The {metric.label} of {segment}, or of {words.reference(finding)}, is undefined."
     both = metric.comparison.format(
         positive=words.positive,
@@ -85,7 +92,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
 
 
 def _by_score(finding: Mapping[str, Any]) -> str:
-    return f"By the score {finding[MODEL]}: " if MODEL in finding else ""
+    return f"Model {finding[MODEL]}: " if MODEL in finding else ""
 
 
 def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:

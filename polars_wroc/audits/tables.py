@@ -34,6 +34,13 @@ class JudgedGate:
     where: Sequence[str]
     not_judged: Sequence[str]
 
+    @property
+    def sentence(self) -> str:
+        """Say whether the condition is met, where, and where it could not be judged."""
+        outcome = f"met: {'; '.join(self.where)}" if self.met else "not met"
+        unknown = f"; not judged in {'; '.join(self.not_judged)}" if self.not_judged else ""
+        return f"{self.condition}: {outcome}{unknown}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the gate as values for JSON."""
         return asdict(self)

@@ -86,7 +86,7 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
     name = _name(shown[0])
-    sentences = [f"{capitalised(name)} {what}: {', '.join(parts)}."]
+    sentences = [f"{capitalised(name)} {what}: {'; '.join(parts)}."]
     others = [_name(one) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1
@@ -98,7 +98,7 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
 
 
 def _name(finding: Mapping[str, Any]) -> str:
-    model = f" by the score {finding[MODEL]}" if MODEL in finding else ""
+    model = f" (model {finding[MODEL]})" if MODEL in finding else ""
     return f"{finding['attribute']} {name_of(finding['segment'])}{model}"
 
 
@@ -111,9 +111,14 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
     if is_of_calibration(finding):
         return in_short(finding)
     metric = GAP_METRICS[finding["metric"]]
-    of_reference = f" of {words.reference(finding)}" if with_reference else ""
     value, other = (
         f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
         for column in ("value", "reference_value")
     )
-    return f"{metric.label} {value} against {other}{of_reference}"
+    return metric.brief.format(
+        positive=words.positive,
+        negative=words.negative,
+        value=value,
+        other=other,
+        of_rest=f" in {words.reference(finding)}" if with_reference else "",
+    )

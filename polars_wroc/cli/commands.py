@@ -109,7 +109,7 @@ def run_curve(options: argparse.Namespace) -> None:
     summary = source.function("summary")(**arguments.uncertainty_of(options))
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
-    write_table("roc", table, options, **known, summary=aucs)
+    write_table("roc", table, options, **known | {"summary": aucs, "level": options.level})
 
 
 def _check_kind(options: argparse.Namespace) -> None:

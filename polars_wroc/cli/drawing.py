@@ -21,7 +21,7 @@ _CHARTS = {
     "auc": ChartKind("auc_chart", ("level",)),
     "gaps": ChartKind("gap_chart", ("metric", "level")),
     "diff": ChartKind("change_chart", ("metric", "measure", "level")),
-    "roc": ChartKind("roc_chart", ("facet", "summary")),
+    "roc": ChartKind("roc_chart", ("facet", "summary", "level")),
     "pr": ChartKind("pr_chart", ("facet",)),
     "det": ChartKind("det_chart", ("facet",)),
     "gain": ChartKind("gain_chart", ("facet",)),

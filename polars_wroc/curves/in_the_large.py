@@ -31,7 +31,7 @@ IN_THE_LARGE_SE = "__in_the_large_se"
 # The same if each score is the probability of its row; and the effective number of rows.
 PROMISED_SE, EFFECTIVE_ROWS = "__promised_se", "__effective_rows"
 
-_POSITIVES, POSITIVES_SQUARES, _NEGATIVES, NEGATIVES_SQUARES, _ = CALIBRATION_SUMS
+_POSITIVES, POSITIVES_SQUARES, _NEGATIVES, NEGATIVES_SQUARES = CALIBRATION_SUMS[:4]
 # Sums of squared weights: times the score in each class, times its square in both.
 _OF_SCORES = SQUARES_OF_POSITIVES, _SQUARES_OF_NEGATIVES, SQUARES_OF_SCORES = (
     "__squares_of_positive_scores",

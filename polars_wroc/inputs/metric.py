@@ -30,6 +30,8 @@ class Metric:
     worse_if_rejection_is_good: Worse = "either"
     # The metric in a segment and in its reference, as a sentence; empty if there are no gaps.
     comparison: str = ""
+    # The same in a few words, after the name of the segment.
+    brief: str = ""
 
     @property
     def column(self) -> str:

@@ -87,7 +87,8 @@ class PoolTable:
         self._cells, self._score_type = cells, score_type
         self._pages: int
         # For each group, its rows without a weight, and the marks of its negatives.
-        self.missing, self.marks = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+        self.missing: Array = np.zeros(1, np.int64)
+        self.marks: Array = np.zeros(1, np.uint8)
         self._make(_PAGE_BITS, _FIRST_PAGES)
 
     def add(self, batch: Batch, groups: int) -> None:

@@ -88,6 +88,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             worse_if_rejection_is_good="lower",
             comparison="Of one {positive} and one {negative}, the score puts the {positive} first "
             "in {value} of 100 pairs in {segment}, {other} in {rest}",
+            brief="AUC {value} against {other}{of_rest}",
         ),
         CurveMetric(
             name="gini",

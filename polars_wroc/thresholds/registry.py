@@ -76,6 +76,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_selection_is_good="lower",
         comparison="Of those {positive}, {selector} {value} in {segment}, {other} in {rest}",
+        brief="of those {positive} {value} are selected, against {other}{of_rest}",
     ),
     RateMetric(
         name="fpr",
@@ -90,6 +91,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_rejection_is_good="higher",
         comparison="Of those {negative}, {selector} {value} in {segment}, {other} in {rest}",
+        brief="of those {negative} {value} are selected, against {other}{of_rest}",
     ),
     ThresholdMetric(
         name="tnr",
@@ -116,6 +118,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_rejection_is_good="lower",
         comparison="Of those selected, {value} are {positive} in {segment}, {other} in {rest}",
+        brief="of those selected {value} are {positive}, against {other}{of_rest}",
     ),
     RateMetric(
         name="npv",
@@ -126,6 +129,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         others=("fn",),
         has_gap=True,
         comparison="Of those not selected, {value} are {negative} in {segment}, {other} in {rest}",
+        brief="of those not selected {value} are {negative}, against {other}{of_rest}",
     ),
     RateMetric(
         name="selection_rate",
@@ -141,6 +145,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         worse_if_selection_is_good="lower",
         worse_if_rejection_is_good="higher",
         comparison="Selected are {value} of {segment} and {other} of {rest}",
+        brief="{value} are selected, against {other}{of_rest}",
     ),
     RateMetric(
         name="accuracy",

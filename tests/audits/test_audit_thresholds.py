@@ -186,7 +186,7 @@ def test_page_says_which_threshold_and_why(
     assert "Decisions are measured at the " in text
     assert WORDS[name] in text
     assert optimism(result) in text
-    assert len(re.findall("<caption[^>]*><span>Decisions at the threshold, ", page)) == 2
+    assert len(re.findall("<caption[^>]*><span[^>]*>Decisions at the threshold, ", page)) == 2
     for one in result.segments.rows(named=True):
         limits = [
             f"{one[rate]:.3f} ({one[f'{rate}_low']:.3f} to {one[f'{rate}_high']:.3f})"
@@ -319,10 +319,10 @@ def test_command_prints_decisions(
     [
         (["--threshold", "high"], "argument --threshold: invalid float value: 'high'"),
         (["--criterion", "best"], "argument --criterion: invalid choice: 'best'"),
-        (["--threshold", "0.5", "--min-tpr", "0.9"], "`threshold` must not come with a rule"),
-        (["--max-fpr", "1.5"], "`max_fpr` must lie between 0 and 1; found 1.5"),
-        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "`cost_fn` must be "),
-        (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "`prevalence` must lie"),
+        (["--threshold", "0.5", "--min-tpr", "0.9"], "--threshold must not come with a rule"),
+        (["--max-fpr", "1.5"], "--max-fpr must lie between 0 and 1; found 1.5"),
+        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "--cost-fn must be "),
+        (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "--prevalence must lie"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(

@@ -303,7 +303,7 @@ LITTLE = {"verdict": "too little data"}
         (
             finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
             (
-                "By the score s, race black: the score promises 78% on average, 68% came true. Too "
+                "Model s, race black: the score promises 78% on average, 68% came true. Too "
                 "little data to tell: from 1 point too low to 17 points too high."
             ),
         ),

@@ -115,14 +115,15 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     assert text.startswith("# Loans \\# 1\n\nof 2026\n\n**")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    assert headings == ["## Findings", "## Segments", "## Impact ratios", "## Method", "## Run"]
+    parts = ["Findings", "Segments", "Impact ratios", "Not audited", "Method", "Run"]
+    assert headings == [f"## {part}" for part in parts]
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 2 + audit.segments.height + 2 + 3
     assert {line.replace("\\|", "").count("|") for line in table} == {8, 9}
     # Nothing is taken for markup.
     assert "\\<b\\>" in text
     assert "<b>" not in text
-    assert "5 rows without s" in text
+    assert "- 5 rows have no s, and were left out." in text
     assert text.endswith("____________________\n")
 
 
@@ -132,7 +133,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     part = text[text.index("## Not audited") : text.index("## Method")]
-    assert "- Decisions: no threshold was given" in part
+    assert "- Decisions were not audited: no threshold was given." in part
     assert "g few" in part
 
 

@@ -313,7 +313,7 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("tpr", value=0.5, reference_value=0.6, gap=-0.1, gap_low=-0.19)
             | {"gap_high": -0.01, "verdict": "too little data", "model": "s"},
             (
-                "By the score s: Of those approved, the score selects 50% in race black, 60% in "
+                "Model s: Of those approved, the score selects 50% in race black, 60% in "
                 "the rest. Too little data to tell, as it is one of many comparisons: 1 to 19 "
                 "points fewer."
             ),
@@ -349,7 +349,8 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     first = worse.row(0, named=True)
     value, other = (f"{100 * first[name]:.0f}%" for name in ("value", "reference_value"))
     assert first["metric"] == "tpr"
-    assert f"true positive rate {value} against {other} of the rest, AUC 0." in audit.verdict
+    expected = f"of those y {value} are selected, against {other} in the rest; AUC 0."
+    assert expected in audit.verdict
     assert "; g \N{MULTIPLICATION SIGN} h b, " in audit.verdict
     ranking = wroc.audit(rows, "y", "s", by="g").verdict
     assert ranking.startswith("Of the ranking only: g b is worse off: AUC ")
@@ -412,8 +413,7 @@ def test_findings_of_several_scores(rows: pl.DataFrame) -> None:
     found = audit.findings
     assert found["model"].value_counts().sort("model").rows() == [("s", 3), ("t", 3)]
     assert all(
-        row["sentence"].startswith(f"By the score {row['model']}: ")
-        for row in found.rows(named=True)
+        row["sentence"].startswith(f"Model {row['model']}: ") for row in found.rows(named=True)
     )
-    assert "g b by the score s" in audit.verdict
+    assert "g b (model s)" in audit.verdict
     assert not any(math.isnan(value) for value in found["gap"])

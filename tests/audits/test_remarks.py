@@ -202,9 +202,9 @@ def test_chart_of_many_segments_has_the_largest() -> None:
 def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.DataFrame) -> None:
     rows = pl.concat([data, data.filter(pl.col("g") != "b")])
     result = wroc.audit(rows, "y", "s", by="g")
-    found = pl.when(segment="b").then(0.01).otherwise(0.9).alias("auc_gap_p_adjusted")
-    result = replace(result, gaps=result.gaps.with_columns(found))
-    kept = with_segments(result, 1)
+    different = pl.when(segment="b").then(pl.lit("different")).otherwise(pl.lit("too little data"))
+    result = replace(result, gaps=result.gaps.with_columns(auc_gap_verdict=different))
+    kept = with_segments(result, 1, result.findings)
     assert kept.segments["segment"].to_list() == ["overall", "b"]
     assert kept.gaps["segment"].to_list() == ["b"]
     assert set(kept.curves["segment"]) == {"overall", "b"}

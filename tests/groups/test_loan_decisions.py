@@ -126,6 +126,18 @@ def test_aedt_audit(loans: pl.DataFrame, by: list[str], threshold: Any) -> None:
     assert tested["z"].to_list() == pytest.approx(tested["z_score"].to_list())
 
 
+def test_numbers_of_solas(loans: pl.DataFrame) -> None:
+    """Those that solas-ai 0.6.0 prints, which needs an older pandas; it multiplies SMDs by 100."""
+    table = wroc.impact_ratios(loans, "score", by="race", threshold=0.85)
+    assert row(table, "black", ("impact_ratio", "shortfall")) == pytest.approx(
+        [0.689155, 49.615705]
+    )
+    assert row(table, "hispanic", ("impact_ratio",)) == pytest.approx([0.845048], abs=1e-6)
+    means = wroc.standardized_mean_difference(loans, "score", by="race", reference="white")
+    found = [row(means, race, ("smd",))[0] for race in ("black", "hispanic")]
+    assert found == pytest.approx([-0.81878832, -0.32601715])
+
+
 def test_standardized_differences(loans: pl.DataFrame) -> None:
     table = wroc.standardized_mean_difference(loans, "score", by="race", reference="white")
     found = row(table, "black", ("smd", "smd_low", "smd_high"))

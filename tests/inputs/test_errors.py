@@ -528,6 +528,10 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
     ),
+    ("roc_chart", "ks"): lambda flag: UNTYPED.roc_chart(wroc.roc_curve(DATA, "y", "s"), ks=flag),
+    ("roc_chart", "abroca"): lambda flag: UNTYPED.roc_chart(
+        wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
+    ),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag
     ),

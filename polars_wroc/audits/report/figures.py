@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.charts import segments_chart, segments_threshold_chart
+from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
 from polars_wroc.audits.phrases import reference_of
 from polars_wroc.audits.report.packing import rounded, rounded_rows
+from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts import auc_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
@@ -29,6 +30,14 @@ _INKS = {
 }
 # Properties of a spec that are colours or say where colours come from.
 _COLOURED = ("color", "fill", "stroke", "background")
+# Long names are cut before the number of rows, which the table has with the whole name.
+_LONGEST = 34
+_CUT = (
+    f"lastindexof(datum.label, ' (n = ') > {_LONGEST} ? slice(datum.label, 0, {_LONGEST - 1}) + "
+    "'\N{HORIZONTAL ELLIPSIS}' + slice(datum.label, lastindexof(datum.label, ' (n = ')) : "
+    "datum.label"
+)
+_WIDEST = 420
 
 
 @dataclass(frozen=True)
@@ -81,16 +90,25 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     ]
 
 
-def curves_figure(audit: AuditTables, attribute: str, place: int) -> Figure:
-    """Draw the ROC curves of an attribute's segments."""
-    level = audit.parameters.level
-    chart = segments_chart(audit.curves, audit.segments, attribute, level)
+def curves_figure(audit: AuditTables, attribute: str, place: int, *, some: bool = False) -> Figure:
+    """Draw the ROC curves of an attribute's segments, or ``some`` of them and that of all rows."""
+    level, whose = audit.parameters.level, ""
+    if attribute == OVERALL:
+        chart = segments_chart(audit.curves, audit.segments, attribute, level)
+    else:
+        chart = overlaid_chart(audit.curves, audit.segments, attribute, level, with_all=some)
+        shown = audit.segments.filter(attribute=attribute)["segment"].unique(maintain_order=True)
+        if some:
+            named = " and ".join(name_of(name) for name in shown)
+            whose = (
+                f" of {named}, the segments with the least and the greatest AUC, and of all rows"
+            )
     return Figure(
         f"chart-{place}",
         _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
-        "ROC curves: the true positive rate against the false positive rate, as the threshold "
-        "falls. The thin straight line is the curve of a random score. Point at a curve for "
-        "thresholds and counts.",
+        f"ROC curves{whose}: the true positive rate against the false positive rate, as the "
+        "threshold falls. The thin straight line is the curve of a random score. Point at a curve "
+        "for thresholds and counts.",
     )
 
 
@@ -135,7 +153,7 @@ def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
     # Altair names rows by a hash, which differs in the last digit of any number.
     names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
     data = {names[name]: rounded_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
-    spec = _named(spec, names)
+    spec = _cut(_named(spec, names))
     # A spec names the URL of its schema, which a page without a network does not need.
     spec = _in_inks(spec)
     spec.pop("$schema", None)
@@ -156,6 +174,16 @@ def _named(spec: Any, names: dict[str, str]) -> Any:
         else _named(part, names)
         for name, part in spec.items()
     }
+
+
+def _cut(spec: Any) -> Any:
+    """Cut the labels of segments, which are those with a limit."""
+    if isinstance(spec, list):
+        return [_cut(part) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    cut = {"labelExpr": _CUT, "labelLimit": _WIDEST} if "labelLimit" in spec else {}
+    return {name: _cut(part) for name, part in spec.items()} | cut
 
 
 def _in_inks(spec: Any) -> Any:

@@ -6,16 +6,18 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 import altair as alt
 import jinja2
-import polars as pl
 
-from polars_wroc.audits.findings import findings_of, first_sentences
-from polars_wroc.audits.phrases import ADJUSTED, first_few
+from polars_wroc.audits.findings import comparable_gaps, findings_of
+from polars_wroc.audits.matrix import SYMBOLS, matrix_of
+from polars_wroc.audits.not_audited import not_audited, undecided
+from polars_wroc.audits.phrases import ADJUSTED, first_few, reference_of
 from polars_wroc.audits.remarks import remarks_of
+from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.facts import (
     decision,
     design,
@@ -26,49 +28,18 @@ from polars_wroc.audits.report.facts import (
     methods,
     optimism,
 )
-from polars_wroc.audits.report.figures import (
-    Figure,
-    auc_figure,
-    curves_figure,
-    gap_figures,
-    slider_figures,
-)
+from polars_wroc.audits.report.found import findings_on_page
+from polars_wroc.audits.report.headline import next_steps, title_line
 from polars_wroc.audits.report.packing import packed
-from polars_wroc.audits.report.selection import (
-    PANEL_SEGMENTS,
-    TABLE_SEGMENTS,
-    with_models,
-    with_points,
-    with_segments,
-)
+from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.steady import steady
-from polars_wroc.audits.report.tables import ABOVE, Table, tables_of
+from polars_wroc.audits.report.tables import ABOVE
+from polars_wroc.audits.report.unbroken import unbroken
+from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
-from polars_wroc.inputs.names import MODEL, OVERALL
-from polars_wroc.ranking.thinning import AUC_CHANGE
+from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.stats.proportions import TOLERANCE
-
-# Most rows of the chart of all AUCs.
-_FEW_ROWS = 60
-# Most findings in sentences.
-_FINDINGS = 12
-
-
-class Section(NamedTuple):
-    """The part of the page about an attribute; ``left_out`` describes what is not shown."""
-
-    attribute: str
-    tables: list[Table]
-    gaps: list[Figure]
-    curves: Figure
-    sliders: list[Figure]
-    left_out: list[str]
-
-    @property
-    def figures(self) -> list[Figure]:
-        """All charts, in the order of the page."""
-        return [*self.gaps, self.curves, *self.sliders]
 
 
 def render(audit: AuditTables) -> str:
@@ -80,26 +51,11 @@ def render(audit: AuditTables) -> str:
         When vl-convert-python is not installed, with the command that installs it.
     """
     audit = steady(audit)
-    listed = with_segments(audit, TABLE_SEGMENTS)
-    charted = with_models(listed)
-    drawn, points = with_points(with_segments(charted, PANEL_SEGMENTS))
-    moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
-    slider = _slider_caption(points, moved=moved > TOLERANCE)
-    attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
-    sections = [
-        Section(
-            attribute,
-            tables_of(audit, listed, attribute),
-            gap_figures(charted, attribute, place),
-            curves_figure(drawn, attribute, place),
-            slider_figures(drawn, attribute, place, slider),
-            _left_out(audit, listed, drawn, attribute),
-        )
-        for place, attribute in enumerate(attributes, 1)
-    ]
-    few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
-    overview = auc_figure(with_segments(charted, few), whole=audit)
-    figures = [overview, *(figure for one in sections for figure in one.figures)]
+    audit = replace(audit, gaps=comparable_gaps(audit))
+    settings, findings = audit.parameters, findings_of(audit)
+    matrix = matrix_of(audit, findings)
+    sections = sections_of(audit, findings)
+    figures = [sections.overview, *(figure for one in sections.parts for figure in one.figures)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("polars_wroc.audits.report"),
         autoescape=True,
@@ -107,24 +63,36 @@ def render(audit: AuditTables) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    settings, findings = audit.parameters, findings_of(audit)
+    environment.filters["unbroken"] = unbroken
+    places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
+    blocks = blocks_of(matrix)
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
     return environment.get_template("report.html").render(
         settings=settings,
         facts=facts(audit),
+        title_line=title_line(audit),
         verdict=verdict_of(findings, settings),
-        findings=first_sentences(findings, _FINDINGS),
+        next_steps=next_steps(findings, places),
+        matrix_table=matrix,
+        blocks=blocks,
+        symbols=SYMBOLS,
+        references=sorted({reference_of(settings, attribute) for attribute in settings.by}),
+        margin=size(settings.margin),
+        undecided=undecided(audit),
+        not_audited=not_audited(audit)[len(undecided(audit)) :],
+        gates=audit.gates,
+        findings=findings_on_page(findings, shown_in(blocks, findings), settings),
         remarks=remarks_of(audit),
         adjusted=ADJUSTED[settings.adjust],
         decision=decision(settings),
         optimism=optimism(audit),
         files=first_few([file.name for file in audit.run.files]),
         today=audit.run.date.date(),
-        overview=overview,
-        sections=sections,
+        overview=sections.overview,
+        sections=sections.parts,
         specs=packed({figure.name: figure.spec for figure in figures}),
-        points=points,
-        moved=moved if moved > TOLERANCE else None,
+        points=sections.points,
+        moved=sections.moved if sections.moved > TOLERANCE else None,
         glossary=glossary(audit),
         methods=methods(audit),
         intervals=intervals(audit),
@@ -135,52 +103,8 @@ def render(audit: AuditTables) -> str:
     )
 
 
-def _scores(audit: AuditTables) -> int:
-    return audit.segments[MODEL].n_unique() if MODEL in audit.segments.columns else 1
-
-
-def _slider_caption(points: int, *, moved: bool) -> str:
-    thinned = (
-        f" On a curve of more than {points} points they are those of the next higher "
-        "threshold that is drawn; the tables use all rows."
-    )
-    return (
-        "Move the slider: the points and the numbers are those of the rows whose score is at least "
-        f"the threshold.{thinned if moved else ''}"
-    )
-
-
-def _left_out(
-    audit: AuditTables, listed: AuditTables, drawn: AuditTables, attribute: str
-) -> list[str]:
-    """Describe what of a large audit is not on the page."""
-
-    def count(table: pl.DataFrame, name: str) -> int:
-        return table.filter(attribute=attribute)[name].n_unique()
-
-    segments, sentences = count(audit.segments, "segment"), []
-    if (shown := count(listed.segments, "segment")) < segments:
-        sentences.append(
-            f"The tables show {shown} of {segments:,} segments: those with significant "
-            "gaps, then those with the most rows. The audit as JSON has all tables in full, as CSV "
-            "or Parquet the metrics of all segments."
-        )
-    if (shown := count(drawn.segments, "segment")) < segments:
-        sentences.append(
-            f"The charts of curves show {shown} of {segments:,} segments, chosen in the same way."
-        )
-    if MODEL in audit.segments.columns:
-        models = _scores(audit)
-        if (shown := _scores(drawn)) < models:
-            sentences.append(
-                f"The charts show the first {shown} of {models} scores, as a chart has no more "
-                "colours; the tables have all."
-            )
-    return sentences if attribute != OVERALL else sentences[-1:]
-
-
 def _script(environment: jinja2.Environment) -> str:
-    return environment.get_template("report.js").render(above=ABOVE)
+    return environment.get_template("report.js").render(above=ABOVE, wide=WIDTH)
 
 
 def _bundle() -> str:

@@ -7,15 +7,16 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.phrases import reference_of
+from polars_wroc.audits.phrases import capitalised, reference_of
 from polars_wroc.audits.segment_keys import name_of
+from polars_wroc.audits.sentences import Words
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.groups.fairness_metrics import METRICS
 from polars_wroc.inputs.margins import FOUR_FIFTHS
-from polars_wroc.metrics.registry import SUMMARY_METRICS
+from polars_wroc.metrics.registry import ROC_AUC, SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
@@ -26,6 +27,8 @@ ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",
     "model": "Score",
+    # First, as a phone shows few columns.
+    ROC_AUC.column: ROC_AUC.heading,
     "n": "Rows",
     "n_pos": "Positive",
     "n_neg": "Negative",
@@ -116,7 +119,16 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
         return rows if weighted else rows.drop(_WEIGHTS, strict=False)
 
     segments = of_attribute(shown.segments)
-    tables = [_table(segments, f"Ranking, AUC with {intervals}", _MEASURES, {"auc": "ci"})]
+    title = f"Gaps to {reference_of(audit.parameters, attribute)}, with {intervals}"
+    limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
+    gaps = _with_significant(of_attribute(shown.gaps), audit)
+    tables = [_table(gaps, title, _GAPS, limits)]
+    most = f"that is {audit.parameters.favourable} most often"
+    title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
+    limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
+    tables.append(_table(of_attribute(shown.impact), title, _IMPACT, limits))
+    measures = _MEASURES | _class_headings(audit)
+    tables.append(_table(segments, f"Ranking, AUC with {intervals}", measures, {"auc": "ci"}))
     if "threshold" in segments.columns:
         rates = {name: name for name in _DECISIONS if f"{name}_low" in segments.columns}
         title = f"Decisions at the threshold, with {intervals}"
@@ -127,16 +139,17 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     title = f"Calibration, mean score and observed rate, with {intervals}"
     limits = {name: name for name in ("observed_rate", IN_THE_LARGE, SLOPE)} | {"oe_ratio": "oe"}
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
-    title = f"Gaps to {reference_of(audit.parameters, attribute)}, with {intervals}"
-    limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
-    tables.append(_table(_with_significant(of_attribute(shown.gaps), audit), title, _GAPS, limits))
-    most = f"that is {audit.parameters.favourable} most often"
-    title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
-    limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
-    tables.append(_table(of_attribute(shown.impact), title, _IMPACT, limits))
     title = f"Fairness metrics between the segments, with {intervals}"
     tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
     return [table for table in tables if table.rows]
+
+
+def _class_headings(audit: AuditTables) -> dict[str, str]:
+    """Head the columns of the classes by the label's own name."""
+    words = Words.of(audit.parameters)
+    names = {"pos": capitalised(words.positive), "neg": capitalised(words.negative)}
+    counts = {f"n_{side}": name for side, name in names.items()}
+    return counts | {f"w_{side}": f"{name}, weight" for side, name in names.items()}
 
 
 def _with_significant(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
@@ -175,7 +188,7 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     notes = [] if limits is None else _limits(row, limits, signed=signed)
     p_value = row.get(f"{name}_p_adjusted")
     if name.endswith("_gap"):
-        notes.append("not tested" if p_value is None else f"p {_p_value(p_value)}")
+        notes.append("not tested" if p_value is None else f"p {p_value_text(p_value)}")
     marked = bool(row.get(f"{name}_marked"))
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
         joint_high = row["joint_high"]
@@ -194,7 +207,7 @@ def _in_words(name: str, row: dict[str, Any]) -> str | None:
     if name == "joint_low":
         return _limits(row, "joint", signed=False)[0]
     if name == "p_value":
-        return _p_value(value)
+        return p_value_text(value)
     if isinstance(value, int):
         return f"{value:,}"
     return value if isinstance(value, str) else None
@@ -235,5 +248,6 @@ def threshold_text(value: float | None) -> str:
     return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
 
 
-def _p_value(value: float) -> str:
+def p_value_text(value: float) -> str:
+    """Write a p-value with three decimals."""
     return f"< {LEAST_P}" if value < LEAST_P else f"{value:.3f}"

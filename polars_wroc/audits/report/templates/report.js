@@ -37,17 +37,57 @@
   };
   const scrolls = () => all(".chart").forEach(chart =>
     chart.scrollWidth > chart.clientWidth ? chart.setAttribute("tabindex", "0") : chart.removeAttribute("tabindex"));
+  // On a phone a segment has its name and its interval above its line, and legends are below.
+  const small = matchMedia("(max-width: 40rem)");
+  const wide = {{ wide }}, above = 20;
+  const narrowLayer = (layer, width, lines) => {
+    const { mark, encoding } = layer, x = encoding.x || {};
+    if (mark.type === "text" && x.value >= wide) {
+      // Not what the shape of a point says too, and of several scores no numbers: tables have them.
+      const right = { [wide + 14]: 86, [wide + 62]: 0 }[x.value];
+      if (right === undefined || lines > 1) return [];
+      layer = { ...layer, mark: { ...mark, align: "right", dy: -above + 2 },
+                encoding: { ...encoding, x: { value: width - right } } };
+    }
+    if (x.value > 4 && x.value < wide && mark.type === "point") x.value = width - 4;
+    const { y } = encoding;
+    if (!y || y.field !== "__row") return [layer];
+    const band = lines > 1 ? 14 * lines : above, inner = above / (above + band);
+    const axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelBaseline: "middle",
+                   labelOffset: -band / 2 - above / 2 + 2, labelLimit: width - (lines > 1 ? 0 : 130) };
+    const scale = { ...y.scale, paddingInner: inner, paddingOuter: inner };
+    return [{ ...layer, encoding: { ...layer.encoding, y: { ...y, axis, scale } } }];
+  };
+  const narrow = (spec, width) => {
+    if (spec.facet) return { ...spec, columns: 1 };
+    if (!spec.vconcat) return spec;
+    return { ...spec, vconcat: spec.vconcat.map(panel => {
+      const lines = panel.height.step === 14 ? panel.layer.reduce((most, { encoding }) =>
+        Math.max(most, encoding.yOffset?.scale?.domain?.length || 1), 1) : 1;
+      const height = { step: lines > 1 ? 14 : 2 * above };
+      return { ...panel, width, height, layer: panel.layer.flatMap(layer => narrowLayer(layer, width, lines)) };
+    }) };
+  };
+
   const draw = async () => {
-    const charts = unpack(document.getElementById("specs").textContent);
+    const charts = await unpack(document.getElementById("specs").textContent).catch(error => error);
+    const fitted = small.matches
+      ? { ...config, legend: { ...text, orient: "bottom", direction: "vertical" } } : config;
     // Those in the open first.
     for (const chart of [...all(".chart:not(details:not([open]) *)"), ...all("details:not([open]) .chart")]) {
       // A chart that fails must not cost the others.
       try {
-        const spec = (await charts)[chart.id];
-        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config };
+        if (charts instanceof Error) throw charts;
+        const spec = small.matches ? narrow(charts[chart.id], document.querySelector("main").clientWidth - 12) : charts[chart.id];
+        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config: fitted };
         await new Promise(done => setTimeout(done));
         const { view } = await vegaEmbed(chart, spec, options);
         label(chart, view);
+        // Groups without marks have a role, but nothing to say.
+        chart.querySelectorAll("[role=graphics-symbol]:not([aria-label])").forEach(group => {
+          group.removeAttribute("role");
+          group.removeAttribute("aria-roledescription");
+        });
       } catch (error) {
         console.error(error);
         const sentence = document.createElement("p");
@@ -60,14 +100,31 @@
     all("details").forEach(details => details.addEventListener("toggle", scrolls));
     document.documentElement.dataset.drawn = "yes";
   };
+  small.addEventListener("change", () => draw().catch(console.error));
+
+  // The menu is folded where there is little room.
+  const menu = document.querySelector(".contents details");
+  const fold = () => { menu.open = !small.matches; };
+  small.addEventListener("change", fold);
+  menu.addEventListener("click", ({ target }) => { if (target.closest("a") && small.matches) menu.open = false; });
+  fold();
+
+  // What a link leads to is unfolded.
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    if (target) target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
 
   // Tables sort by the number or the text that a cell begins with; what is neither comes last,
   // but for the largest threshold, which is written in words.
-  const above = {{ above | tojson }};
+  const aboveAll = {{ above | tojson }};
   const key = (row, column, isText) => {
     const shown = row.cells[column].firstChild.textContent.trim();
     if (isText) return shown;
-    if (shown === above) return Infinity;
+    if (shown === aboveAll) return Infinity;
     // A small p-value begins with a sign, an interval with its lower limit.
     const number = Number.parseFloat(shown.replace("< ", "").replaceAll(",", "").replace("\u2212", "-"));
     return Number.isNaN(number) ? null : number;
@@ -85,23 +142,29 @@
       a === null || b === null ? (a === null) - (b === null) : side * compare(a, b));
     table.tBodies[0].append(...keyed.map(([row]) => row));
   };
-  for (const table of all("table")) {
+  for (const table of all("table:not(.fixed)")) {
     const rows = [...table.tBodies[0].rows];
     if (rows.length < 2) continue;
     for (const heading of table.querySelectorAll("thead th")) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = heading.textContent;
-      heading.replaceChildren(button);
+      // A browser does not repeat buttons on each sheet of paper.
+      const paper = document.createElement("span");
+      paper.className = "paper";
+      paper.textContent = heading.textContent;
+      heading.replaceChildren(button, paper);
       heading.setAttribute("aria-sort", "none");
       button.addEventListener("click", () => sort(table, heading, rows));
     }
   }
 
-  // Paper cannot be opened.
+  // Paper shows what is open; all of it, if that is asked for here or by ?print=all.
+  const whole = document.getElementById("print-folded");
+  whole.checked = new URLSearchParams(location.search).get("print") === "all";
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = all("details:not([open])");
+    closed = whole.checked ? all("main details:not([open])") : [];
     closed.forEach(details => { details.open = true; });
   });
   addEventListener("afterprint", () => closed.forEach(details => { details.open = false; }));

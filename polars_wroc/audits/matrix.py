@@ -1,0 +1,222 @@
+"""The findings as a matrix: a row for each segment, most serious first, a cell for each metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_wroc.audits.phrases import many
+from polars_wroc.audits.segment_keys import segment_keys
+from polars_wroc.audits.sentences import IMPACT_RATIO, Words, decimals_of
+from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.charts.labels import MINUS, NAMES
+from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.curves.in_the_large import IN_THE_LARGE
+from polars_wroc.inputs.margins import FOUR_FIFTHS
+from polars_wroc.inputs.names import MODEL
+
+# What a cell says, from the verdict and the side of its finding.
+Outcome: TypeAlias = Literal["worse", "better", "either", "alike", "little", "none"]
+
+SYMBOLS: dict[Outcome, str] = {
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "either": "\N{BLACK DIAMOND}",
+    "alike": "\N{ALMOST EQUAL TO}",
+    "little": "\N{MIDDLE DOT}",
+    "none": "",
+}
+_METRICS = ("selection_rate", IMPACT_RATIO, "tpr", "fpr", "auc", IN_THE_LARGE)
+# Metrics without a column, named only where they differ.
+_FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
+# Gaps of more than so many margins have the same colour.
+_MOST = 4
+_DASH = "\N{EN DASH}"
+# Columns of the findings that a cell is made from, by the names that they get.
+_PARTS = ("metric", "verdict", "side", "gap", "ratio", "reason", "n_behind", "size", "told")
+
+
+class Column(NamedTuple):
+    """A metric in plain words, and its short name."""
+
+    metric: str
+    heading: str
+    short: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A finding: its number, what it says, its size in margins from 1 to 4, and its rank.
+
+    The ``rank`` is that of the finding with the sentence: of two segments that are compared with
+    each other, that of the first.
+    """
+
+    number: str
+    outcome: Outcome
+    size: int
+    rank: int
+    # The direction in words, and why there is no outcome.
+    note: str = ""
+    reason: str = ""
+
+    @property
+    def symbol(self) -> str:
+        """A sign, so that a colour is never alone."""
+        return SYMBOLS[self.outcome]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A segment with its cells, in the order of the columns; None where nothing is known."""
+
+    attribute: str
+    segment: str | None
+    model: str | None
+    n: int
+    cells: list[Cell | None]
+    # Further metrics that differ.
+    further: list[tuple[str, Cell]]
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The segments of single attributes and those of crossed ones, each the most serious first."""
+
+    columns: list[Column]
+    single: list[Row]
+    crossed: list[Row]
+
+    @property
+    def has_further(self) -> bool:
+        """Whether a metric without a column differs somewhere."""
+        return any(row.further for row in (*self.single, *self.crossed))
+
+
+def by_severity(findings: pl.DataFrame) -> pl.DataFrame:
+    """List the segments, with the attribute and the score, in the order of their first findings."""
+    return findings.group_by(segment_keys(findings), maintain_order=True).agg(pl.col("rank").min())
+
+
+def matrix_of(audit: AuditTables, findings: pl.DataFrame) -> Matrix:
+    """Lay out the findings of all segments."""
+    settings = audit.parameters
+    present = set(findings["metric"].unique())
+    columns = [column for column in _columns(settings) if column.metric in present]
+    keys = segment_keys(findings)
+    counts = audit.segments.select(*keys, "n")
+    measured = findings.with_columns(size=_in_margins(settings.margin), told=_told(findings))
+    rows = (
+        measured.group_by(keys, maintain_order=True)
+        .agg(pl.struct(_PARTS).alias("findings"))
+        # Impact ratios also have a row for unknown combinations, which are no segment.
+        .join(counts, on=keys, how="inner", nulls_equal=True, maintain_order="left")
+    )
+    laid_out = [_row(row, columns) for row in rows.iter_rows(named=True)]
+    return Matrix(
+        columns,
+        [row for row in laid_out if row.attribute in settings.by],
+        [row for row in laid_out if row.attribute not in settings.by],
+    )
+
+
+def summed_up(rows: Iterable[Row]) -> str:
+    """Say how many more rows there are, and how many of them differ."""
+    listed = [*rows]
+    differ = sum(row.differs for row in listed)
+    said = f"{differ:,} of them different" if differ else "none different"
+    return f"{many(len(listed), 'more segment')}, {said}"
+
+
+def _columns(settings: AuditSettings) -> list[Column]:
+    words = Words.of(settings)
+    headings = {
+        "selection_rate": ("Selection rate", "selected"),
+        IMPACT_RATIO: ("Impact ratio", "4/5"),
+        "tpr": (f"Selected of those {words.positive}", "tpr"),
+        "fpr": (f"Selected of those {words.negative}", "fpr"),
+        "auc": ("Ranking", "AUC"),
+        IN_THE_LARGE: ("Score against outcome", "outcome"),
+    }
+    return [Column(metric, *headings[metric]) for metric in _METRICS]
+
+
+def _in_margins(margin: float) -> pl.Expr:
+    """Measure a finding in margins; of an impact ratio four fifths is one."""
+    fifths = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs()
+    gap = pl.col("gap").abs() / margin
+    return pl.when(metric=IMPACT_RATIO).then(fifths).otherwise(gap)
+
+
+def _told(findings: pl.DataFrame) -> pl.Expr:
+    """Rank of the finding with the sentence, which of a mirrored one is the other's."""
+    same = [name for name in ("attribute", MODEL, "metric") if name in findings.columns]
+    # Findings that are compared come before others.
+    other = pl.col("rank").filter(~pl.col("mirror")).min().over(same)
+    return pl.when("mirror").then(pl.coalesce(other, "rank")).otherwise("rank")
+
+
+def _row(row: Mapping[str, Any], columns: list[Column]) -> Row:
+    of_metric = {finding["metric"]: finding for finding in row["findings"]}
+    cells = [_cell(of_metric.get(column.metric)) for column in columns]
+    further = [
+        (name, _with_number(finding))
+        for metric, name in _FURTHER.items()
+        if (finding := of_metric.get(metric)) and finding["verdict"] == "different"
+    ]
+    return Row(
+        row["attribute"],
+        row["segment"],
+        row.get(MODEL),
+        row["n"],
+        cells,
+        further,
+        any(finding["verdict"] == "different" for finding in row["findings"]),
+    )
+
+
+def _cell(finding: Mapping[str, Any] | None) -> Cell | None:
+    if finding is None:
+        return None
+    if finding["verdict"] == "not compared":
+        itself = finding["reason"] == "the reference"
+        number = ("1.00" if finding["metric"] == IMPACT_RATIO else "0") if itself else _DASH
+        return Cell(number, "none", 0, finding["told"], reason=finding["reason"] or "")
+    if (finding["reason"] or "").startswith("fewer than"):
+        number = f"({finding['n_behind']:,})"
+        return Cell(number, "little", 0, finding["told"], reason=finding["reason"])
+    return _with_number(finding)
+
+
+def _with_number(finding: Mapping[str, Any]) -> Cell:
+    outcome: Outcome = finding["side"]
+    if finding["verdict"] != "different":
+        outcome = "alike" if finding["verdict"] == "alike" else "little"
+    size = finding["size"]
+    level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
+    note = ""
+    if finding["metric"] == IN_THE_LARGE and outcome == "either":
+        note = "too high" if finding["gap"] > 0 else "too low"
+    different = finding["verdict"] == "different"
+    return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"], note)
+
+
+def _number(finding: Mapping[str, Any]) -> str:
+    """Write a ratio as it is, a slope as its distance from 1, and other gaps in points."""
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{finding['ratio']:.2f}"
+    gap = finding["gap"]
+    if gap is None:
+        return _DASH
+    if finding["metric"] == SLOPE:
+        return f"{1 + gap:.2f}"
+    # Adding 0 removes the sign of zero.
+    points = round(100 * gap, decimals_of(gap)) + 0.0
+    sign = "+" if points > 0 else ""
+    return f"{sign}{points:.{decimals_of(gap)}f}".replace("-", MINUS)

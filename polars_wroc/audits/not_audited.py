@@ -1,0 +1,57 @@
+"""What was not audited: decisions without a threshold, rows without values, small segments."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from polars_wroc.audits.phrases import many
+from polars_wroc.audits.remarks import remarks_of
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.inputs.names import MODEL, OVERALL
+
+# A threshold that a reader may have had in mind, where the score is a probability.
+_HALF = 0.5
+
+
+def not_audited(audit: AuditTables) -> list[str]:
+    """Say what was not audited, a sentence each."""
+    return [*undecided(audit), *_left_out(audit), *remarks_of(audit).untested]
+
+
+def undecided(audit: AuditTables) -> list[str]:
+    """Say that there are no decisions, if so, which comes before all else."""
+    if "threshold" in audit.segments.columns:
+        return []
+    selected = _selected_at_half(audit)
+    would = f" At 0.5 the score selects {_percent(selected)}." if selected is not None else ""
+    return [f"Decisions were not audited: no threshold was given.{would}"]
+
+
+def _percent(share: float) -> str:
+    if 0 < round(share, 2) < 1:
+        return f"about {share:.0%}"
+    return "hardly any" if share < _HALF else "nearly all"
+
+
+def _selected_at_half(audit: AuditTables) -> float | None:
+    """Share of the rows, or of their weight, that a probability selects at a half."""
+    if audit.calibration is None or MODEL in audit.segments.columns:
+        return None
+    points = audit.curves.filter(pl.col("attribute") == OVERALL, pl.col("threshold") >= _HALF)
+    total = audit.segments.filter(attribute=OVERALL).select(pl.col("w_pos") + pl.col("w_neg"))
+    selected = points.select((pl.col("tp") + pl.col("fp")).max()).item()
+    return selected / total.item() if selected is not None and total.item() else None
+
+
+def _left_out(audit: AuditTables) -> list[str]:
+    """Count the rows that lack a value; those without an attribute are a segment."""
+    settings = audit.parameters
+    sentences = []
+    for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
+        have = "has" if rows == 1 else "have"
+        if name in settings.by:
+            sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
+        else:
+            were = "was" if rows == 1 else "were"
+            sentences.append(f"{many(rows, 'row')} {have} no {name}, and {were} left out.")
+    return sentences

@@ -1,0 +1,73 @@
+"""The first lines of a page: what was audited, and what to look at next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from polars_wroc.audits.phrases import many
+from polars_wroc.audits.report.tables import ABOVE, DASH, threshold_text
+from polars_wroc.audits.segment_keys import name_of
+from polars_wroc.audits.sentences import Words
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.inputs.names import MODEL, OVERALL
+
+# Smaller shares are written with a decimal.
+_RARE = 0.05
+
+
+class Link(NamedTuple):
+    """A text and where it leads on the page."""
+
+    text: str
+    target: str
+
+
+def title_line(audit: AuditTables) -> list[str]:
+    """Say in a line how many rows of which label were audited, and which decisions."""
+    settings = audit.parameters
+    overall = audit.segments.filter(attribute=OVERALL)
+    one = overall.row(0, named=True)
+    parts = [many(max(overall["n"].to_list()), "row")]
+    weight = one["w_pos"] + one["w_neg"]
+    if weight:
+        of_weight = " of the weight" if settings.weight else ""
+        share = one["w_pos"] / weight
+        percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
+        parts.append(f"{percent}{of_weight} {Words.of(settings).positive}")
+    return [*parts, _decisions(audit, overall)]
+
+
+def _decisions(audit: AuditTables, overall: pl.DataFrame) -> str:
+    if audit.parameters.selected is not None:
+        return f"decisions as recorded in {audit.parameters.selected}"
+    if "threshold" not in overall.columns:
+        return "ranking only, no decisions"
+    thresholds = [threshold_text(value) for value in overall["threshold"]]
+    if thresholds == [DASH]:
+        return "no decisions, as the rows are all of one class"
+    if len(set(thresholds)) == 1:
+        cut = thresholds[0]
+        return f"selected: a score {cut}" if cut == ABOVE else f"selected: a score of {cut} or more"
+    each = "; ".join(f"{m} {t}" for m, t in zip(overall[MODEL], thresholds, strict=True))
+    return f"decisions at the thresholds {each}"
+
+
+def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
+    """Link what a reader should look at after the first screen."""
+    told = findings.filter(~pl.col("mirror"))
+    different = told.filter(verdict="different")
+    links = []
+    if not different.is_empty():
+        first = different.row(0, named=True)
+        attribute, segment = first["attribute"], name_of(first["segment"])
+        links += [
+            Link(f"what was found on {attribute} {segment}", f"finding-{first['rank']}"),
+            Link(f"curves and tables by {attribute}", f"section-{places[attribute]}"),
+        ]
+    little = told.filter(verdict="too little data").height
+    if little:
+        have = "comparison that has" if little == 1 else "comparisons that have"
+        links.append(Link(f"the {little:,} {have} too little data", "findings"))
+    return links

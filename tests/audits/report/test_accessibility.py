@@ -1,0 +1,46 @@
+"""The report breaks no rule of axe-core, folded or open, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import axe_core_python
+import polars as pl
+import pytest
+from chromium import DRAWN, Chromium
+from sweeps import sweep
+
+import polars_wroc as wroc
+
+AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
+VIOLATIONS = """axe.run(document, {resultTypes: ['violations']}).then(found =>
+  found.violations.map(one => [one.id, one.help, one.nodes.map(node => node.html)]))"""
+UNFOLD = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+
+
+@pytest.fixture(scope="module")
+def page(loans: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    audit = wroc.audit(
+        loans, "approved", "score", by=["race", "sex"], threshold=0.85, intersections=True
+    )
+    audit.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "unfolded"),
+    sweep(
+        [(1280, "light", False), (390, "dark", True), (1280, "dark", True), (390, "light", False)]
+    ),
+)
+def test_no_rule_is_broken(
+    page: Path, chromium: Chromium, width: int, scheme: Literal["light", "dark"], *, unfolded: bool
+) -> None:
+    chromium.open(page, width=width, scheme=scheme, until=DRAWN)
+    if unfolded:
+        chromium.evaluate(UNFOLD)
+    chromium.call("Runtime.evaluate", expression=AXE.read_text(encoding="utf-8"))
+    assert chromium.evaluate("axe.version")
+    assert chromium.evaluate(VIOLATIONS) == []

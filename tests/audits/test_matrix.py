@@ -1,0 +1,200 @@
+"""The findings as a matrix, and what was not audited."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+from polars_wroc.audits.findings import comparable_gaps
+from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, by_severity, matrix_of, summed_up
+from polars_wroc.audits.not_audited import not_audited
+from polars_wroc.audits.report.blocks import blocks_of, shown_in
+from polars_wroc.audits.report.found import findings_on_page
+from polars_wroc.audits.report.selection import OVERLAID, with_curves
+from polars_wroc.audits.report.unbroken import unbroken
+
+
+def rows(segments: int = 3, each: int = 400) -> pl.DataFrame:
+    """Segment a is selected less, and its scores promise too little."""
+    rng = np.random.default_rng(3)
+    n = segments * each
+    group = np.repeat(np.arange(segments), each)
+    positive = rng.random(n) < 0.5
+    logit = 2 * (positive - 0.5) + rng.normal(size=n) - 1.5 * (group == 0)
+    return pl.DataFrame(
+        {
+            "g": [chr(97 + number) if segments < 27 else f"{number:02}" for number in group],
+            "h": rng.choice(["u", "v"], n),
+            "y": positive,
+            "s": 1 / (1 + np.exp(-logit)),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def audit() -> wroc.Audit:
+    few = rows().head(20).with_columns(g=pl.lit(None))
+    return wroc.audit(
+        pl.concat([rows(), few]), "y", "s", by=["g", "h"], threshold=0.5, intersections=True
+    )
+
+
+@pytest.fixture(scope="module")
+def matrix(audit: wroc.Audit) -> Matrix:
+    return matrix_of(audit, audit.findings)
+
+
+def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
+    assert [column.short for column in matrix.columns] == [
+        *("selected", "4/5", "tpr", "fpr", "AUC", "outcome")
+    ]
+    assert matrix.columns[2].heading == "Selected of those y"
+    ranked = {row["rank"]: row for row in audit.findings.iter_rows(named=True)}
+    listed = [*matrix.single, *matrix.crossed]
+    # All rows together are compared with nothing.
+    assert len(listed) == audit.segments.height - 1
+    for row, (place, column) in itertools.product(listed, enumerate(matrix.columns)):
+        cell = row.cells[place]
+        if cell is None:
+            # A combination with an unknown part has no impact ratio.
+            assert column.metric == "impact_ratio"
+            assert "(missing)" in str(row.segment)
+            continue
+        found = ranked[cell.rank]
+        assert (found["attribute"], found["metric"]) == (row.attribute, column.metric)
+        assert not found["mirror"]
+        # Of two segments the finding is that of the first.
+        if found["segment"] != row.segment:
+            assert row.attribute == "h"
+            continue
+        if cell.outcome in ("worse", "better", "either"):
+            assert (found["verdict"], found["side"]) == ("different", cell.outcome)
+            gap = abs(found["gap"] or 0.0)
+            if column.metric != "impact_ratio":
+                assert cell.size == min(max(int(np.ceil(gap / 0.05)), 1), 4)
+        else:
+            assert cell.size == 0
+            assert found["verdict"] == {
+                "alike": "alike",
+                "little": "too little data",
+                "none": "not compared",
+            }.get(cell.outcome)
+
+
+def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
+    worst = matrix.single[0]
+    assert (worst.attribute, worst.segment, worst.n) == ("g", "a", 400)
+    selected, ratio, *_, promised = worst.cells
+    assert selected is not None
+    assert ratio is not None
+    assert promised is not None
+    assert selected.number.startswith("\N{MINUS SIGN}")
+    assert (selected.symbol, ratio.symbol) == (SYMBOLS["worse"], SYMBOLS["worse"])
+    assert 0 < float(ratio.number) < 0.8
+    assert (promised.note, promised.symbol) == ("too low", SYMBOLS["either"])
+    (missing,) = (row for row in matrix.single if row.segment is None)
+    known = [cell for cell in missing.cells if cell is not None]
+    assert known[0].number == "(20)"
+    assert known[0].reason == "fewer than 30 rows"
+    assert {cell.outcome for cell in known} <= {"little", "none"}
+
+
+def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
+    order = [
+        tuple(row) for row in by_severity(audit.findings).select("attribute", "segment").rows()
+    ]
+    for block in (matrix.single, matrix.crossed):
+        places = [order.index((row.attribute, row.segment)) for row in block]
+        assert places == sorted(places)
+    assert {row.attribute for row in matrix.single} == {"g", "h"}
+    assert len({row.attribute for row in matrix.crossed}) == 1
+
+
+def test_of_many_segments_the_first_are_open() -> None:
+    audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5)
+    (block,) = blocks_of(matrix_of(audit, audit.findings))
+    assert (len(block.rows), len(block.folded), block.left_out) == (20, 13, "")
+    assert block.summary == summed_up(block.folded)
+    assert block.summary.startswith("13 more segments, ")
+    shown = shown_in([block], audit.findings)
+    assert shown.height == 33
+    alike = [replace(row, differs=False) for row in block.folded]
+    assert summed_up(alike) == "13 more segments, none different"
+    one: list[Row] = [replace(alike[0], differs=True)]
+    assert summed_up(one) == "1 more segment, 1 of them different"
+
+
+def test_every_link_leads_to_a_finding_on_the_page() -> None:
+    audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5)
+    matrix = matrix_of(audit, audit.findings)
+    blocks = blocks_of(matrix)
+    found = findings_on_page(audit.findings, shown_in(blocks, audit.findings), audit.parameters)
+    linked = {cell.rank for row in matrix.single for cell in row.cells if cell is not None}
+    assert linked <= found.ranks
+    assert found.left_out == 0
+    (first, *_) = found.first
+    assert first.note.startswith(("Significant (p ", "Sure: all of its limits"))
+
+
+def test_segments_of_one_class_have_no_gap_in_precision() -> None:
+    none = rows().filter(~pl.col("y")).head(200).with_columns(g=pl.lit("none"))
+    audit = wroc.audit(pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3)
+    found = audit.findings.filter(segment="none", metric="ppv").row(0, named=True)
+    assert (found["value"], found["gap"], found["verdict"]) == (0.0, None, "not compared")
+    assert found["reason"] == "one class only"
+    assert "of one class only" in found["sentence"]
+    gaps = comparable_gaps(audit)
+    assert gaps.columns == audit.gaps.columns
+    assert gaps.filter(segment="none")["ppv_gap"].item() is None
+    assert audit.gaps.filter(segment="none")["ppv_gap"].item() < -0.4
+    others = pl.col("segment") != "none"
+    assert gaps.filter(others).equals(audit.gaps.filter(others))
+
+
+def test_what_was_not_audited_is_said() -> None:
+    few = pl.DataFrame({"g": [None] * 3, "h": ["u", "u", None], "y": True, "s": [0.5, None, 0.7]})
+    audit = wroc.audit(pl.concat([rows(), few]), "y", "s", by=["g", "h"])
+    decisions, *left_out = not_audited(audit)
+    share = rows().select((pl.col("s") >= 0.5).mean()).item()
+    assert decisions == (
+        f"Decisions were not audited: no threshold was given. At 0.5 the score selects about "
+        f"{share:.0%}."
+    )
+    assert left_out[:3] == [
+        "1 row has no s, and was left out.",
+        "3 rows have no g: the segment (missing).",
+        "1 row has no h: the segment (missing).",
+    ]
+    # Of scores that are no probabilities nobody knows what a half is.
+    logits = rows().with_columns(pl.col("s") * 10)
+    (alone,) = not_audited(wroc.audit(logits, "y", "s", by="g"))
+    assert alone == "Decisions were not audited: no threshold was given."
+    assert not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "unbreakable"),
+    [
+        ("24 points fewer (17 to 32).", "24_points fewer (17_to_32)."),
+        ("0.703 (0.617 to 0.777) in (197 rows)", "0.703 (0.617_to_0.777) in (197_rows)"),
+        ("Significant (p < 0.001)", "Significant (p_<_0.001)"),
+        ("from 14 pairs fewer to 4 more", "from 14_pairs fewer to 4 more"),
+        ("up to 4 too low", "up to 4 too low"),
+    ],
+)
+def test_pairs_of_numbers_stay_together(text: str, unbreakable: str) -> None:
+    assert unbroken(text).replace("\N{NO-BREAK SPACE}", "_") == unbreakable
+
+
+def test_curves_in_one_panel_are_those_at_the_ends() -> None:
+    few = wroc.audit(rows(OVERLAID), "y", "s", by="g")
+    assert with_curves(few).segments.height == 1 + OVERLAID
+    many = wroc.audit(rows(8, 100), "y", "s", by="g", reference={"g": "c"})
+    kept = with_curves(many).segments.filter(attribute="g")
+    ranked = many.segments.filter(attribute="g").sort("auc")["segment"]
+    assert set(kept["segment"]) == {ranked[0], ranked[-1], "c"}
