@@ -15,7 +15,7 @@ from polars_wroc.audits.run import audited_files
 from polars_wroc.audits.terminal import SEGMENTS, in_text
 from polars_wroc.cli import arguments, sources
 from polars_wroc.cli.curve_kinds import CURVES
-from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.cli.layouts import aucs_in_text
 from polars_wroc.cli.results import (
     check_output,
@@ -79,7 +79,7 @@ def run_audit(options: argparse.Namespace) -> None:
 
 def run_auc(options: argparse.Namespace) -> None:
     """Print or write the summary of each group."""
-    check_output(options, suffixes_of("auc"))
+    check_output(options, TABLE_OR_CHART)
     summary = sources.source_of(options).function("summary")
     with at_once(sources.known_rows(options)):
         table = collect(summary(**arguments.uncertainty_of(options)))
@@ -89,7 +89,7 @@ def run_auc(options: argparse.Namespace) -> None:
 
 def run_curve(options: argparse.Namespace) -> None:
     """Write curves as a table or a chart."""
-    check_output(options, suffixes_of(options.kind))
+    check_output(options, TABLE_OR_CHART)
     _check_kind(options)
     function, names, drawn_from_roc = CURVES[options.kind]
     given = {name: value for name in names if (value := getattr(options, name)) is not None}

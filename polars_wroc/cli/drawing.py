@@ -16,10 +16,14 @@ class ChartKind(NamedTuple):
     arguments: tuple[str, ...] = ()
 
 
-# A kind of table that is not listed has no chart.
+# Suffixes of files that tables of these kinds are written to, as tables or charts.
+TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
+# The charts of kinds of tables.
 _CHARTS = {
     "auc": ChartKind("auc_chart", ("level",)),
     "gaps": ChartKind("gap_chart", ("metric", "level")),
+    "compare": ChartKind("gap_chart", ("level",)),
+    "impact": ChartKind("fairness_chart", ("level",)),
     "diff": ChartKind("change_chart", ("metric", "measure", "level")),
     "roc": ChartKind("roc_chart", ("facet", "summary", "level")),
     "pr": ChartKind("pr_chart", ("facet",)),
@@ -30,11 +34,6 @@ _CHARTS = {
     "cost": ChartKind("cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
     "thresholds": ChartKind("threshold_chart", ("facet", "threshold")),
 }
-
-
-def suffixes_of(kind: str) -> tuple[str, ...]:
-    """List the suffixes of files that a kind of table is written to."""
-    return (*outputs.TABLE_SUFFIXES, *(outputs.CHART_SUFFIXES if kind in _CHARTS else ()))
 
 
 def draw(kind: str, table: pl.DataFrame, path: str, **known: Any) -> None:

@@ -12,7 +12,7 @@ from polars_wroc.audits.gates import judged
 from polars_wroc.audits.impact_gates import read_impact_gate
 from polars_wroc.cli import arguments, sources
 from polars_wroc.cli.cut_groups import groups_of
-from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.cli.layouts import impact_in_text
 from polars_wroc.cli.results import check_output, present, show_table
 from polars_wroc.cli.usage import UsageError
@@ -28,7 +28,7 @@ _NAMED = ("threshold", "favourable", "min_share", "intersections", "exact", "adj
 
 def run_impact(options: argparse.Namespace) -> None:
     """Print or write impact ratios; raise if a gate fails."""
-    check_output(options, suffixes_of("impact"))
+    check_output(options, TABLE_OR_CHART)
     _check(options)
     gates = [read_impact_gate(text) for text in options.fail_if]
     reference = _reference(options)
@@ -45,7 +45,7 @@ def run_impact(options: argparse.Namespace) -> None:
     in_text = partial(impact_in_text, table, keys, of_median=options.threshold == "median")
 
     def show() -> None:
-        show_table("impact", table, options, in_text)
+        show_table("impact", table, options, in_text, level=options.level)
 
     present(judged(gates, table), show)
 

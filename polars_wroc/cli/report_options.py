@@ -9,7 +9,7 @@ from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.charts.labels import ChangeMeasure, GapMetric
 from polars_wroc.cli import shared_options
-from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.stats.equal_proportions import Exact
 
 
@@ -126,7 +126,7 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
         "another number of the table",
     )
     shared_options.add_uncertainty(parser)
-    shared_options.add_output(parser, suffixes_of("impact"), prints_json=True, prints_table=True)
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def add_diff(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +155,7 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         "the gap has grown), auc_change<-0.02 (by how much the value has changed), or their "
         "limits, auc_change_high<0 or auc_gap_change_low>0 (of after less before, with its sign)",
     )
-    shared_options.add_output(parser, suffixes_of("diff"), prints_json=True, prints_table=True)
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def _number_or_median(text: str) -> float | Literal["median"]:

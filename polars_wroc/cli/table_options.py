@@ -9,7 +9,7 @@ from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.charts.labels import GapMetric
 from polars_wroc.cli import shared_options
 from polars_wroc.cli.curve_kinds import CURVES
-from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.curves.bands import BandKind
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
@@ -24,7 +24,7 @@ def add_auc(parser: argparse.ArgumentParser) -> None:
     shared_options.add_counts(parser)
     shared_options.add_by(parser, _GROUP)
     shared_options.add_uncertainty(parser)
-    shared_options.add_output(parser, suffixes_of("auc"), prints_json=True, prints_table=True)
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     )
     shared_options.add_adjust(parser, "tests in the table")
     shared_options.add_uncertainty(parser)
-    shared_options.add_output(parser, suffixes_of("compare"), prints_json=True, prints_table=True)
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def add_gaps(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +83,7 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
     )
     shared_options.add_adjust(parser, "tests in the table")
     shared_options.add_uncertainty(parser)
-    shared_options.add_output(parser, suffixes_of("gaps"), prints_json=True, prints_table=True)
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def add_thresholds(parser: argparse.ArgumentParser) -> None:
@@ -107,9 +107,7 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
         help="choose one threshold for all groups, not one for each",
     )
     shared_options.add_level(parser)
-    shared_options.add_output(
-        parser, suffixes_of("thresholds"), prints_json=True, prints_table=True
-    )
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
@@ -132,9 +130,7 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
         help="bins of equal width, or of equal weight; default uniform",
     )
     shared_options.add_level(parser)
-    shared_options.add_output(
-        parser, suffixes_of("calibration"), prints_json=True, prints_table=True
-    )
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
 
 def add_curve(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +145,7 @@ def add_curve(parser: argparse.ArgumentParser) -> None:
     )
     shared_options.add_costs(parser.add_argument_group("costs", "for --kind cost"))
     shared_options.add_uncertainty(parser)
-    shared_options.add_output(parser, suffixes_of("roc"), prints_json=False)
+    shared_options.add_output(parser, TABLE_OR_CHART, prints_json=False)
 
 
 def add_score_counts(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.charts.labels import GapMetric
 from polars_wroc.cli import arguments, sources
-from polars_wroc.cli.drawing import suffixes_of
+from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.cli.layouts import (
     calibration_in_text,
     decisions_in_text,
@@ -33,7 +33,7 @@ _RULE = (
 
 def run_compare(options: argparse.Namespace) -> None:
     """Test the differences between the AUCs of scores."""
-    check_output(options, suffixes_of("compare"))
+    check_output(options, TABLE_OR_CHART)
     source = sources.source_of(options)
     compare = source.function("compare")
     chosen = {"method": options.method, "adjust": options.adjust}
@@ -46,7 +46,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 def run_gaps(options: argparse.Namespace) -> None:
     """Test the gaps between groups and their reference."""
-    check_output(options, suffixes_of("gaps"))
+    check_output(options, TABLE_OR_CHART)
     metric: GapMetric = options.metric or "auc"
     if options.metric and options.output and not is_chart(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
@@ -71,7 +71,7 @@ def run_gaps(options: argparse.Namespace) -> None:
 
 def run_thresholds(options: argparse.Namespace) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
-    check_output(options, suffixes_of("thresholds"))
+    check_output(options, TABLE_OR_CHART)
     source = sources.source_of(options)
     with at_once(sources.known_rows(options)):
         table = collect(_decisions(options, source))
@@ -88,7 +88,7 @@ def run_thresholds(options: argparse.Namespace) -> None:
 
 def run_calibrate(options: argparse.Namespace) -> None:
     """Compare scores with the observed rates."""
-    check_output(options, suffixes_of("calibration"))
+    check_output(options, TABLE_OR_CHART)
     source = sources.source_of(options)
     bins = {"bins": options.curve_bins, "strategy": options.strategy}
     curve = source.function("calibration_curve")(**bins, level=options.level)

@@ -346,10 +346,10 @@ def parquet(table: pl.DataFrame) -> bytes:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (parquet(counts())[:-100], "`files` must be readable; found counts.parquet: "),
-        (parquet(counts())[:50], "`files` must be readable; found counts.parquet: "),
-        (b"", "`files` must be readable; found counts.parquet: "),
-        (b"g,score\na,1\n", "`files` must be readable; found counts.parquet: "),
+        (parquet(counts())[:-100], "FILE must be readable; found counts.parquet: "),
+        (parquet(counts())[:50], "FILE must be readable; found counts.parquet: "),
+        (b"", "FILE must be readable; found counts.parquet: "),
+        (b"g,score\na,1\n", "FILE must be readable; found counts.parquet: "),
         (parquet(counts().drop("n_neg")), "found no 'n_neg' in "),
         (parquet(counts().with_columns(bins=16)), "found no 'score_low' in"),
         (parquet(counts().with_columns(w_pos=pl.lit("1"))), "found 'w_pos' of type String in "),
@@ -357,7 +357,7 @@ def parquet(table: pl.DataFrame) -> bytes:
         (parquet(changed(counts(16), bins=17)), "found 17 in row 2 (counted from 0), g a, score "),
         (
             parquet(pl.concat([counts()] * 2)),
-            "group once, as from `merge_counts`; found it 2 times",
+            "group once, as from polars-wroc merge; found it 2 times",
         ),
     ],
 )
