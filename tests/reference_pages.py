@@ -1,0 +1,280 @@
+"""Pages of the documentation that follow from the code.
+
+``python tests/reference_pages.py`` writes them; tests compare them with what it would write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+from public_surface import COMMANDS
+from site_navigation import DOCS, ROOT, index_for_models
+
+import polars_wroc as wroc
+from polars_wroc import dask
+from polars_wroc.cli.parser import build_parser
+
+_PROPERTIES = (property, cached_property)
+SCHEMA = ROOT / "polars_wroc" / "audits" / "audit-1.0.schema.json"
+
+
+class _Page(NamedTuple):
+    title: str
+    folders: tuple[str, ...]
+    text: str
+
+
+# Where the public names of each folder of the package are described.
+_PAGES = {
+    "metrics": _Page(
+        "Metrics",
+        ("metrics",),
+        "Expressions give one value for each group in `select`, `group_by().agg()` and `over`."
+        " Functions whose first argument is a frame give a table.",
+    ),
+    "curves": _Page(
+        "Curves",
+        ("curves",),
+        "Tables with a row for each group and point of a curve, and numbers read off curves.",
+    ),
+    "thresholds": _Page(
+        "Thresholds",
+        ("thresholds",),
+        "Confusion matrices and rates at given thresholds, and thresholds chosen by a rule.",
+    ),
+    "groups": _Page(
+        "Groups",
+        ("groups",),
+        "Comparisons of groups: gaps, fairness metrics, impact ratios, and thresholds that give"
+        " groups equal rates.",
+    ),
+    "counts": _Page(
+        "Counts",
+        ("counts", "namespaces"),
+        "Counts of rows by score add up over days, machines and sites. Their columns are on the"
+        " page on [files of counts](counts-format.md).",
+    ),
+    "audits": _Page(
+        "Audits",
+        ("audits",),
+        "All segments of all attributes in one result, and the changes between two results.",
+    ),
+    "charts": _Page(
+        "Charts",
+        ("charts",),
+        "Each chart takes a table of this package and returns an Altair chart, which can be changed"
+        " further.",
+    ),
+    "options": _Page(
+        "Options",
+        ("plans", "inputs"),
+        "The choice of the engine, and replicate weights of surveys.",
+    ),
+}
+
+
+def pages() -> dict[Path, str]:
+    """Describe each page: its path, and its text."""
+    names = _names_of_pages()
+    reference = {
+        **{_reference(name): _page(page, names[name]) for name, page in _PAGES.items()},
+        _reference("dask"): _dask(),
+        _reference("namespaces"): _namespaces(),
+        _reference("cli"): _commands(),
+        _reference("json"): _with_fields(_reference("json").read_text(encoding="utf-8")),
+    }
+    return reference | {DOCS / "llms.txt": index_for_models(reference)}
+
+
+def _reference(name: str) -> Path:
+    return DOCS / "reference" / f"{name}.md"
+
+
+def _names_of_pages() -> dict[str, list[str]]:
+    """Sort the public names by page; a folder without a page is an error."""
+    page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
+    names = defaultdict(list)
+    for name in sorted(wroc.__all__, key=str.lower):
+        names[page_of[getattr(wroc, name).__module__.split(".")[1]]].append(name)
+    return names
+
+
+def _page(page: _Page, names: list[str]) -> str:
+    rows = [f"| [`{n}`](#polars_wroc.{n}) | {_linked(_summary(getattr(wroc, n)))} |" for n in names]
+    parts = [f"# {page.title}", page.text, "\n".join(["| name | what it is |", "|---|---|", *rows])]
+    return "\n\n".join([*parts, *map(_described, names)]) + "\n"
+
+
+def _described(name: str) -> str:
+    value = getattr(wroc, name)
+    if name == "Counts":
+        methods = ", ".join(_link(method) for method in _methods(value))
+        return f"::: polars_wroc.{name}\n\nMethods: {methods}."
+    if name != "Audit":
+        return f"::: polars_wroc.{name}"
+    members = [*_methods(value), *(n for n, v in vars(value).items() if isinstance(v, _PROPERTIES))]
+    listed = "\n".join(f"        - {member}" for member in members)
+    return f"::: polars_wroc.{name}\n    options:\n      members:\n{listed}"
+
+
+def _summary(value: Any) -> str:
+    return (inspect.getdoc(value) or "").split("\n", 1)[0].replace("``", "`").replace("|", "\\|")
+
+
+def _linked(text: str) -> str:
+    """Link names of the package, which stand in single backticks."""
+    words = text.split("`")
+    linked = [
+        _link(w) if i % 2 and w in wroc.__all__ else f"`{w}`" if i % 2 else w
+        for i, w in enumerate(words)
+    ]
+    return "".join(linked)
+
+
+def _link(name: str) -> str:
+    return f"[`{name}`][polars_wroc.{name}]"
+
+
+def _methods(kind: type) -> list[str]:
+    return [name for name, value in vars(kind).items() if callable(value) and name[0] != "_"]
+
+
+_DASK = "To install it: `pip install 'polars-wroc[dask]'`."
+
+
+def _dask() -> str:
+    module = (inspect.getdoc(dask) or "").split("\n\n", 1)[1].replace("``", "`")
+    names = "\n\n".join(f"::: polars_wroc.dask.{name}" for name in dask.__all__)
+    return f"# Dask\n\n{module}\n\n{_DASK}\n\n{names}\n"
+
+
+def _namespaces() -> str:
+    expression = type(pl.col("s").wroc)  # type: ignore[attr-defined]
+    frame = type(pl.LazyFrame().wroc).__mro__[1]  # type: ignore[attr-defined]
+
+    def table(kind: type) -> str:
+        rows = (f"| {_link(n)} | {_linked(_summary(getattr(wroc, n)))} |" for n in _methods(kind))
+        return "\n".join(["| name | what it is |", "|---|---|", *rows])
+
+    return f"""# Methods of expressions and frames
+
+`import polars_wroc` registers the functions as methods, under `.wroc`.
+
+## Expressions
+
+The expression is the score; the other arguments are those of the function:
+`pl.col("score").wroc.roc_auc("label", weight="w")`.
+
+{table(expression)}
+
+## Frames
+
+The frame is the first argument of the function, as in `frame.wroc.summary("label", "score")`.
+A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects.
+
+{table(frame)}
+"""
+
+
+_ABOUT_COMMANDS = """\
+`polars-wroc COMMAND --help` prints the same. The exit code is 0 when all is done, 1 if a gate
+(`--fail-if`) failed, 130 or 143 if the command was stopped, and 2 after any other error.
+[Start](../start.md) shows the first commands, [gates in CI](../guides/gates-in-ci.md) the gates."""
+
+
+def _commands() -> str:
+    parser = build_parser({name: lambda _: None for name in COMMANDS})
+    (commands,) = (
+        action.choices
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    listed = "\n".join(f"| [`{n}`](#{n}) | {c.description} |" for n, c in commands.items())
+    return (
+        "\n\n".join(
+            [
+                "# Command line",
+                _ABOUT_COMMANDS,
+                f"| command | what it prints or writes |\n|---|---|\n{listed}",
+                *(_command(name, command) for name, command in commands.items()),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _command(name: str, command: argparse.ArgumentParser) -> str:
+    does, _, example = (command.epilog or "").removeprefix("example: ").partition("\n")
+    formatter = command._get_formatter()
+    parts = [
+        f"## {name}",
+        command.description or "",
+        f"```text\n{command.usage}\n```",
+        f"To {does}:",
+        f"```sh\n{textwrap.dedent(example)}\n```",
+    ]
+    arguments, options, *others = command._action_groups
+    tables = [([*arguments._group_actions, *options._group_actions], "")]
+    tables += [(group._group_actions, f"{group.title}: {group.description}") for group in others]
+    for actions, about in tables:
+        rows = (
+            f"| `{formatter._format_action_invocation(action)}` | {_help(formatter, action)} |"
+            for action in actions
+            if action.dest != "help"
+        )
+        parts += [f"{about.capitalize()}."] if about else []
+        parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def _help(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
+    text = formatter._expand_help(action)
+    for character in "\\|*<>_":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
+_BEGIN, _END = "<!-- begin fields -->\n", "<!-- end fields -->\n"
+
+
+def _with_fields(page: str) -> str:
+    """Put the fields of the schema between the two marks of a page."""
+    before, rest = page.split(_BEGIN)
+    after = rest.split(_END)[1]
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    rows = (f"| `{path}` | {kind} | {text} |" for path, kind, text in _fields(schema, ""))
+    table = "\n".join(["| field | type | meaning |", "|---|---|---|", *rows])
+    return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
+
+
+def _fields(schema: dict[str, Any], place: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in schema.get("properties", {}).items():
+        path = f"{place}{name}"
+        yield path, _type(field), field.get("description", "")
+        yield from _fields(field, f"{path}.")
+        yield from _fields(field.get("items", {}), f"{path}[].")
+
+
+def _type(field: dict[str, Any]) -> str:
+    if "$ref" in field:
+        return "number or null"
+    if "const" in field:
+        return f"`{json.dumps(field['const'])}`"
+    if "enum" in field:
+        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
+    kinds = field["type"]
+    return " or ".join([kinds] if isinstance(kinds, str) else kinds)
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

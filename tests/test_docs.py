@@ -1,0 +1,124 @@
+"""The documentation: links resolve, every public name has a place, commands are those that exist.
+
+Examples in Python run as doctests of the pages themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fill_pages import ANY_LINES, BLOCK, printed_by, sessions
+from public_surface import COMMANDS
+from reference_pages import pages
+from site_navigation import DOCS, ROOT, navigation
+
+import polars_wroc as wroc
+from polars_wroc import dask
+from polars_wroc.cli.parser import build_parser
+
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
+TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+
+_BLOCK = re.compile(r"^( *)(```+)(\w*)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NAMED = re.compile(r"\]\[(polars_wroc[\w.]*)\]")
+_DESCRIBED = re.compile(r"^::: (\S+)", re.MULTILINE)
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def _name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a page without its blocks of code."""
+    return _BLOCK.sub("", path.read_text(encoding="utf-8"))
+
+
+def _anchors(path: Path) -> set[str]:
+    text = _text_of(path)
+    headings = (re.sub(r"[^\w\s-]", "", found).strip().lower() for found in _HEADING.findall(text))
+    return {re.sub(r"\s+", "-", heading) for heading in headings} | set(_DESCRIBED.findall(text))
+
+
+def _described() -> Counter[str]:
+    texts = (path.read_text(encoding="utf-8") for path in PAGES)
+    return Counter(name for text in texts for name in _DESCRIBED.findall(text))
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    broken = []
+    for link in _LINK.findall(_CODE.sub("", _text_of(path))):
+        if re.match(r"\w+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file) if file else path
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+def test_links_to_functions_lead_to_their_descriptions(path: Path) -> None:
+    assert set(_NAMED.findall(_text_of(path))) <= set(_described())
+
+
+def test_a_broken_link_would_be_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A (first) `heading`\n\n```text\n# none\n```\n\n::: polars_wroc.ks\n")
+    assert _anchors(page) == {"a-first-heading", "polars_wroc.ks"}
+    assert _LINK.findall("[a](b.md#c) and `code`") == ["b.md#c"]
+
+
+def test_every_public_name_is_described_once() -> None:
+    names = [f"polars_wroc.{name}" for name in wroc.__all__]
+    names += [f"polars_wroc.dask.{name}" for name in dask.__all__]
+    assert _described() == Counter(names)
+
+
+@pytest.mark.parametrize("path", list(pages()), ids=_name_of)
+def test_generated_pages_are_fresh(path: Path) -> None:
+    same = path.read_text(encoding="utf-8") == pages()[path]
+    assert same, "run: python tests/reference_pages.py"
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = Counter(path for _, _, path in navigation())
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert listed == Counter(written)
+
+
+def _commands(path: Path) -> Iterator[str]:
+    for _, _, kind, block in _BLOCK.findall(path.read_text(encoding="utf-8")):
+        joined = re.sub(r"\\\n\s*", " ", block)
+        if kind in {"console", "sh", ""}:
+            yield from re.findall(r"^(?:\$ )?(polars-wroc .*)$", joined, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+def test_commands_have_options_that_exist(path: Path) -> None:
+    parser = build_parser({name: lambda _: None for name in COMMANDS})
+    for command in _commands(path):
+        parser.parse_args(shlex.split(command)[1:])
+
+
+def _sessions() -> list[tuple[str, str]]:
+    """Find the commands that are shown with what they print."""
+    texts = (path.read_text(encoding="utf-8") for path in PAGES)
+    found = (pair for text in texts for block in BLOCK.findall(text) for pair in sessions(block))
+    return [(command, printed) for command, printed in found if printed]
+
+
+@pytest.mark.parametrize(("command", "printed"), _sessions())
+def test_commands_print_what_pages_show(command: str, printed: str) -> None:
+    """A line of three dots stands for any lines."""
+    found = printed_by(command)
+    expected = re.escape(printed).replace(re.escape(ANY_LINES), r"(?:.*\n)*")
+    assert re.fullmatch(expected, found), f"{found}\nIf that is right: python tests/fill_pages.py"
