@@ -202,8 +202,8 @@ def test_command_line_names_segments(
     overall = wroc.audit(rows, "y", "s", by=["sex", "age"], reference="overall")
     assert_same_tables(capsys.readouterr().out, overall)
     for wrong, found in (
-        (["--reference", "sex=x"], "`reference` must name a segment by 'sex'"),
-        (["--reference", "male"], "`reference` must be one of 'rest', 'overall', 'best'"),
+        (["--reference", "sex=x"], "--reference must name a segment by 'sex'"),
+        (["--reference", "male"], "--reference must be one of 'rest', 'overall', 'best'"),
         ([*named, "--reference", "rest"], "--reference must be one kind, or only such as sex=m;"),
         ([*named, "--reference", "sex=f"], "--reference must name one segment per attribute;"),
     ):
