@@ -49,6 +49,8 @@ _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns that are added to the drawn rows.
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
 _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y = "__label", "__label_y", "__chance", "__chance_y"
+# Labels are about so wide, and begin so far above a prevalence.
+_WIDTH, _ABOVE = 0.65, 0.08
 _AREA_LABEL = CURVE_METRICS["average_precision"].label
 # Letters of a label after the name.
 _LETTERS = len(f": {_AREA_LABEL} 0.123")
@@ -196,7 +198,7 @@ def _with_labels(
     name = name_in_label(color, room_for_name(options, _LETTERS))
     lines_of = "thin dashes" if color is None else "thin lines"
     labels = 1 if color is None else len(color.shown)
-    bottom, right = _place(points.filter(first), labels + 1, options)
+    bottom, right = _place(points, labels + 1, options)
     panel = [] if facet is None else [facet.column]
     prevalence = pl.col(_PREVALENCE).filter(slot.is_not_null())
     area, low, high = (
@@ -226,15 +228,29 @@ def _as_text(values: pl.Series) -> pl.Expr:
     return pl.lit(pl.Series([None if value is None else f"{value:.3f}" for value in values]))
 
 
-def _place(curves: pl.DataFrame, lines: int, options: Options) -> tuple[float, bool]:
-    """Find room for the lines of labels: their bottom, and whether to align them right."""
+def _place(points: pl.DataFrame, lines: int, options: Options) -> tuple[float, bool]:
+    """Find room for the lines of labels: their bottom, and whether to align them right.
+
+    Of the bottom, the top and just above the prevalences it is where the fewest curves and lines
+    of prevalence pass, all curves included.
+    """
     height = room_for_labels(lines, options)
-    lowest, highest = curves[_PREVALENCE].min(), curves[_PREVALENCE].max()
-    if not isinstance(lowest, float) or not isinstance(highest, float) or lowest > height:
-        return 0.0, True
-    if (curves[_AREA] < highest + 0.5).all():
-        return 1 - height, True
-    return highest + 0.08, False
+    prevalences = points.filter(is_origin())[_PREVALENCE].drop_nulls()
+    places = [(0.0, True), (1 - height, True)]
+    highest = prevalences.max()
+    if isinstance(highest, float) and (above := highest + _ABOVE) + height <= 1:
+        places.append((above, False))
+    curve = is_origin().cum_sum()
+
+    def crossed(place: tuple[float, bool]) -> int:
+        bottom, right = place
+        ends = bottom, bottom + height
+        labelled = pl.col("recall") > 1 - _WIDTH if right else pl.col("recall") < _WIDTH
+        inside = labelled & pl.col(_HEIGHT).is_between(*ends)
+        passing = points.select(curve.filter(inside).n_unique()).item()
+        return int(passing) + int(prevalences.is_between(*ends).sum())
+
+    return min(places, key=crossed)
 
 
 def _prevalence(base: Any, color: Channel | None) -> Any:
