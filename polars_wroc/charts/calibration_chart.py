@@ -15,7 +15,7 @@ from polars_wroc.charts.channels import (
     in_drawn_order,
     read_groups,
     slot_of,
-    tooltip_of,
+    tooltips_of,
 )
 from polars_wroc.charts.curve_layers import POINT, arrange, numbered, styles
 from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
@@ -111,8 +111,7 @@ def calibration_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    if level is not None:
-        arguments.level(level)
+    arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS)
     check_rows("curves", table)
     groups = list(keys.values())
@@ -231,7 +230,7 @@ def _curves(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) -> lis
     import altair as alt  # noqa: PLC0415
 
     shown = [
-        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        *tooltips_of(keys),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score_min", "score_max")),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("mean_score", _RATE, *_LIMITS)),
         alt.Tooltip(f"{_SHARE}:Q", title="share", format=".1%"),

@@ -202,6 +202,11 @@ def tooltip_of(group: Channel) -> Any:
     return alt.Tooltip(f"{group.column}:N", title=f"{group.title}{UNSEEN}")
 
 
+def tooltips_of(keys: Keys) -> list[Any]:
+    """Show all group columns in a tooltip."""
+    return [tooltip_of(Channel(column, name)) for name, column in keys.items()]
+
+
 def name_in_label(color: Channel | None, longest: int = _LONGEST) -> pl.Expr:
     """Prefix of the label of a curve: its name, cut to fit into a panel."""
     if color is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, tooltip_of
+from polars_wroc.charts.channels import Channel, Keys, tooltips_of
 from polars_wroc.charts.labels import heading
 from polars_wroc.charts.options import PLAIN, Options, captioned
 from polars_wroc.charts.style import COLOURS, DASHES, FAINT, MAX_ROWS, PALE, PANEL, SHAPES
@@ -144,7 +144,7 @@ def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
     return [
-        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        *tooltips_of(keys),
         alt.Tooltip("threshold:Q", format=".4~g"),
         *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in rates.items()),
         *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in CELLS),

@@ -14,7 +14,7 @@ from polars_wroc.charts.channels import (
     in_drawn_order,
     read_groups,
     slot_of,
-    tooltip_of,
+    tooltips_of,
 )
 from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, numbered, styles
 from polars_wroc.charts.interval_layers import NOT_DEFINED
@@ -114,8 +114,7 @@ def decision_chart(
 
     options = Options(sort, highlight, width, height, title)
     arguments.flag("standardized", standardized)
-    if level is not None:
-        arguments.level(level)
+    arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS)
     groups = list(keys.values())
     points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
@@ -251,7 +250,7 @@ def _curves(
     x = x.scale(domain=[0, end], nice=False)
     y = alt.Y(f"{_VALUE}:Q", title=title).axis(grid=True).scale(domain=domain, nice=False)
     shown = [
-        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        *tooltips_of(keys),
         alt.Tooltip("threshold:Q", format=".4~g"),
         *(
             alt.Tooltip(f"{name}:Q", title=name.replace("_", " "), format=".3f")

@@ -13,7 +13,7 @@ from polars_wroc.charts.channels import (
     channels_of_curves,
     in_drawn_order,
     read_groups,
-    tooltip_of,
+    tooltips_of,
 )
 from polars_wroc.charts.curve_layers import POINT, arrange, styles
 from polars_wroc.charts.histograms import (
@@ -173,7 +173,7 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
 
     styled = styles(color)
     shown = [
-        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        *tooltips_of(keys),
         alt.Tooltip(f"{CLASS}:N", title="class"),
         *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("bin_low", "bin_high")),
         *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("n", "weight")),

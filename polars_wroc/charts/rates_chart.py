@@ -13,7 +13,7 @@ from polars_wroc.charts.channels import (
     channels_of_curves,
     in_drawn_order,
     read_groups,
-    tooltip_of,
+    tooltips_of,
 )
 from polars_wroc.charts.curve_layers import POINT, arrange, styles
 from polars_wroc.charts.drawable import UNSEEN
@@ -124,8 +124,7 @@ def rates_chart(
 
     options = Options(sort, highlight, width, height, title)
     drawn = _checked(rates)
-    if level is not None:
-        arguments.level(level)
+    arguments.optional_level(level)
     table, keys = read_groups("metrics", metrics, ("threshold", *CELLS, *{*drawn, "tpr", "fpr"}))
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
     points, thinning = fit(with_choice(table, list(keys.values()), at), keys, len(drawn))
@@ -211,7 +210,7 @@ def _layers(
         x, y, order=alt.Order(f"{POINT}:Q"), **styled
     )
     tooltip = [
-        *(tooltip_of(Channel(column, name)) for name, column in keys.items()),
+        *tooltips_of(keys),
         alt.Tooltip("threshold:Q", format=".4~g"),
         alt.Tooltip(f"{VALUE}:Q", title="value", format=".3f"),
         *(

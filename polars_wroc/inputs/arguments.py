@@ -60,6 +60,12 @@ def level(value: object) -> None:
     number("level", value, low=0.001, high=0.9999)
 
 
+def optional_level(value: object) -> None:
+    """Check a confidence level that may be unknown."""
+    if value is not None:
+        level(value)
+
+
 def rate_range(argument: str, value: object) -> tuple[float, float]:
     """Check a range of rates."""
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:  # noqa: PLR2004
