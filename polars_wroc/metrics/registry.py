@@ -52,9 +52,7 @@ class CurveMetric(Metric):
     def __post_init__(self) -> None:
         """Check what both engines need."""
         if self.summary_column and self.walk is None:
-            msg = (
-                f"{self.name} has a `summary_column`, which the compiled engine needs a `walk` for"
-            )
+            msg = f"{self.name} has a `summary_column`, which needs a `walk`; found None"
             raise TypeError(msg)
 
     def __call__(self, curve: Curve) -> pl.Expr:

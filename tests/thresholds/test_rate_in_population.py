@@ -40,7 +40,7 @@ def test_rate_is_that_of_the_cells_of_the_population(
     part, rest = (sum(cells[name] for name in names) for names in (counted, others))
     value, low, high = in_population(counted, others)
     assert value == pytest.approx(part / (part + rest), rel=1e-12)
-    assert low < value < high
+    assert low <= value <= high
     # What is not counted has the other limits.
     opposite = in_population(others, counted)
     assert [1 - value, 1 - high, 1 - low] == pytest.approx(opposite, rel=1e-12)
