@@ -24,7 +24,7 @@ from polars_wroc.cli.parser import build_parser
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
-_BLOCK = re.compile(r"^( *)(```+)(\w*)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^( *)(```+)(\w*)[^\n`]*\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED = re.compile(r"\]\[(polars_wroc[\w.]*)\]")
@@ -102,7 +102,11 @@ def _commands(path: Path) -> Iterator[str]:
             yield from re.findall(r"^(?:\$ )?(polars-wroc .*)$", joined, re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+# Its commands have options that it adds; a test of its own runs them.
+_WORKED_EXAMPLE = DOCS / "maintaining" / "add-a-metric.md"
+
+
+@pytest.mark.parametrize("path", [p for p in TEXTS if p != _WORKED_EXAMPLE], ids=_name_of)
 def test_commands_have_options_that_exist(path: Path) -> None:
     parser = build_parser({name: lambda _: None for name in COMMANDS})
     for command in _commands(path):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from public_surface import SNAPSHOT, differences, surface
+import pytest
+from public_surface import SNAPSHOT, differences, literals, surface
 
 import polars_wroc as wroc
+from polars_wroc import dask, typing
 
 
 def test_what_users_rely_on_is_as_it_was() -> None:
@@ -30,3 +37,33 @@ def test_a_change_is_named() -> None:
 
 def test_only_public_names_are_listed() -> None:
     assert dir(wroc) == sorted(wroc.__all__)
+
+
+def functions() -> Iterator[Any]:
+    for value in [*map(vars(wroc).get, wroc.__all__), *map(vars(dask).get, dask.__all__)]:
+        yield value.__init__ if inspect.isclass(value) else value
+
+
+def option_types(function: Callable[..., Any]) -> set[str]:
+    """Name the types of arguments that hold options, as their module calls them."""
+    names = vars(sys.modules[function.__module__])
+    annotations = [str(p.annotation) for p in inspect.signature(function).parameters.values()]
+    found = {name for text in annotations for name in re.findall(r"\w+", text)}
+    return {name for name in found if literals(names.get(name))}
+
+
+@pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__qualname__)
+def test_types_of_options_are_exported(function: Callable[..., Any]) -> None:
+    public = [getattr(typing, name) for name in typing.__all__]
+    names = vars(sys.modules[function.__module__])
+    assert [name for name in option_types(function) if names[name] not in public] == []
+
+
+def test_options_of_a_function_are_found() -> None:
+    assert option_types(wroc.summary) == {"Lonely", "Method", "WeightType"}
+
+
+def test_every_method_and_table_is_in_the_snapshot() -> None:
+    described = surface()
+    assert len(described["frame namespace"]) > 30
+    assert described["JSON"].keys() == {"polars-wroc/audit 1.0"}

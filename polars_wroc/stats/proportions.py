@@ -195,24 +195,7 @@ def proportion_column(name: str, part: str) -> str:
     return f"__share_{name}_{part}"
 
 
-def in_population(tpr: Estimate, fpr: Estimate, prevalence: float) -> dict[str, Estimate]:
-    """Rates in a population of known prevalence, from the true and false positive rate.
-
-    Predictive values follow from ratios of the rates of both classes, the others from sums.
-    """
-    fnr, tnr = (Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low) for rate in (tpr, fpr))
-    odds = prevalence / (1 - prevalence)
-    return {
-        "tpr": tpr,
-        "fpr": fpr,
-        "ppv": _predictive_value(tpr, fpr, odds),
-        "npv": _predictive_value(tnr, fnr, 1 / odds),
-        "selection_rate": _mixture(tpr, fpr, prevalence),
-        "accuracy": _mixture(tpr, tnr, prevalence),
-    }
-
-
-def _predictive_value(one: Estimate, other: Estimate, odds: float) -> Estimate:
+def predictive_value(one: Estimate, other: Estimate, odds: float) -> Estimate:
     """Proportion of one class among all selected, from the selection rates and class odds."""
     # Not its inverse: where none of the other class is selected, this is 0.
     ratio = other.value / one.value
@@ -222,7 +205,7 @@ def _predictive_value(one: Estimate, other: Estimate, odds: float) -> Estimate:
     return Estimate(known.then(value), known.then(low), known.then(high))
 
 
-def _mixture(one: Estimate, other: Estimate, share: float) -> Estimate:
+def mixture(one: Estimate, other: Estimate, share: float) -> Estimate:
     """Weighted mean of two independent rates; ``share`` is the weight of the first."""
     parts = Estimate(*(share * each for each in one))
     minus = Estimate(*((share - 1) * each for each in (other.value, other.high, other.low)))

@@ -16,9 +16,10 @@ from polars_wroc.inputs.costs import target_prevalence
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
-from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
+from polars_wroc.stats.proportions import Proportions, WeightedCount, proportion
 from polars_wroc.thresholds.confusion import Confusion, EstimatedConfusion
 from polars_wroc.thresholds.rate_design import BY_DESIGN
+from polars_wroc.thresholds.rate_in_population import rate_in_population
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
@@ -138,7 +139,8 @@ class ThresholdMetrics:
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         limits = {name: proportion(name, field).estimate for name in self._shares(field)}
         if self.prevalence is not None:
-            limits = in_population(limits["tpr"], limits["fpr"], self.prevalence)
+            known = limits["tpr"], limits["fpr"], self.prevalence
+            limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
         return {
             f"{name}_{end}": getattr(limits[name], end) for name in RATES for end in ("low", "high")
         }
