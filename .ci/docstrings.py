@@ -23,10 +23,11 @@ _REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ", re.MULTILINE)
 
 
 def _public_names(file: str) -> set[str]:
+    """Read the names in ``__all__``, or in the table that it is made from."""
     for node in ast.parse((_PACKAGE / file).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in {"__all__", "_MODULES"}:
             return set(ast.literal_eval(node.value))
-    msg = f"polars_wroc/{file} has no __all__"
+    msg = f"polars_wroc/{file} has no public names"
     raise ValueError(msg)
 
 

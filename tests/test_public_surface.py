@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
+import pytest
 from public_surface import SNAPSHOT, differences, surface
 
 import polars_wroc as wroc
@@ -30,3 +33,19 @@ def test_a_change_is_named() -> None:
 
 def test_only_public_names_are_listed() -> None:
     assert dir(wroc) == sorted(wroc.__all__)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    stub = Path(wroc.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    seen = {
+        name.asname: str(line.module).removeprefix("polars_wroc.")
+        for line in ast.parse(stub).body
+        if isinstance(line, ast.ImportFrom)
+        for name in line.names
+    }
+    assert seen == vars(wroc)["_MODULES"]
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'polars_wroc' has no attribute 'rocauc'$"):
+        getattr(wroc, "rocauc")  # noqa: B009
