@@ -40,7 +40,8 @@ def test_only_public_names_are_listed() -> None:
 
 
 def functions() -> Iterator[Any]:
-    for value in [*map(vars(wroc).get, wroc.__all__), *map(vars(dask).get, dask.__all__)]:
+    names = [(module, name) for module in (wroc, dask) for name in module.__all__]
+    for value in (getattr(module, name) for module, name in names):
         yield value.__init__ if inspect.isclass(value) else value
 
 
@@ -67,3 +68,8 @@ def test_every_method_and_table_is_in_the_snapshot() -> None:
     described = surface()
     assert len(described["frame namespace"]) > 30
     assert described["JSON"].keys() == {"polars-wroc/audit 1.0"}
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'polars_wroc' has no attribute 'rocauc'$"):
+        getattr(wroc, "rocauc")  # noqa: B009
