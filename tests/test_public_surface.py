@@ -68,8 +68,3 @@ def test_every_method_and_table_is_in_the_snapshot() -> None:
     described = surface()
     assert len(described["frame namespace"]) > 30
     assert described["JSON"].keys() == {"polars-wroc/audit 1.0"}
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(AttributeError, match=r"^module 'polars_wroc' has no attribute 'rocauc'$"):
-        getattr(wroc, "rocauc")  # noqa: B009
