@@ -26,9 +26,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
     """Run a notebook in its folder, with pictures that are compressed."""
     notebook = read(path)
     folder = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(
-        notebook, kernel_name="python3", resources=folder, record_timing=False
-    ).execute()
+    NotebookClient(notebook, kernel_name="python3", resources=folder, record_timing=False).execute()
     for cell in notebook.cells:
         cell.metadata.clear()
         for output in cell.get("outputs", []):

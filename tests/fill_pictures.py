@@ -26,7 +26,9 @@ REPORT = ROOT / "notebooks" / "report.png"
 # Pixels of a page's width, and of the picture for each of these.
 _PAGE, _SCALE = 1200, 1
 _INK = "#333333"
-_KEY = "Gap: selection rate of a group minus that of all others. Filled: significant after adjustment."
+_KEY = (
+    "Gap: selection rate of a group minus that of all others. Filled: significant after adjustment."
+)
 
 
 def loan_audit() -> wroc.Audit:

@@ -22,7 +22,9 @@ def smaller(png: bytes) -> bytes:
     parts = list(_chunks(png))
     packed = zlib.compress(_rows_of(parts), 9)
     kept = [part for part in parts if part[0] != b"IDAT"]
-    return _SIGNATURE + b"".join(_chunk(*part) for part in [*kept[:-1], (b"IDAT", packed), kept[-1]])
+    return _SIGNATURE + b"".join(
+        _chunk(*part) for part in [*kept[:-1], (b"IDAT", packed), kept[-1]]
+    )
 
 
 def size_of(png: bytes) -> tuple[int, int]:

@@ -29,6 +29,8 @@ _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED = re.compile(r"\]\[(polars_wroc[\w.]*)\]")
 _DESCRIBED = re.compile(r"^::: (\S+)", re.MULTILINE)
+_TERM = re.compile(r"^(.+)\n:   ", re.MULTILINE)
+_REFERENCE = re.compile(r"^ *(?:-|\.\. \[\d\]) ([A-Z][\w ]+?), [^\d]+\((\d{4})\)", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -93,6 +95,31 @@ def test_every_page_is_in_the_navigation_once() -> None:
     listed = Counter(path for _, _, path in navigation())
     written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert listed == Counter(written)
+
+
+def test_each_public_name_answers_a_question() -> None:
+    page = DOCS / "guides" / "which-function.md"
+    answers = set(_NAMED.findall(page.read_text(encoding="utf-8")))
+    assert answers == {f"polars_wroc.{name}" for name in wroc.__all__}
+
+
+def test_the_glossary_is_in_order() -> None:
+    terms = _TERM.findall((DOCS / "glossary.md").read_text(encoding="utf-8"))
+    assert terms == sorted(set(terms), key=str.lower)
+
+
+def _references(text: str) -> set[tuple[str, str]]:
+    """Find the first author and the year of each reference in a list."""
+    return set(_REFERENCE.findall(text))
+
+
+def test_the_page_on_statistics_lists_the_references_of_all_functions() -> None:
+    cited = {
+        found for name in wroc.__all__ for found in _references(getattr(wroc, name).__doc__ or "")
+    }
+    page = (DOCS / "explanation" / "statistics.md").read_text(encoding="utf-8")
+    assert ("DeLong", "1988") in cited
+    assert cited <= _references(page)
 
 
 def _commands(path: Path) -> Iterator[str]:
