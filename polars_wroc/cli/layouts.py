@@ -46,16 +46,14 @@ def gaps_in_text(
     gap, keys = f"{metric}_gap", _before(table, "n_pos")
     columns: _Columns = [
         pl.sum_horizontal("n_pos", "n_neg").alias("n"),
-        metric,
-        pl.col(gap).alias("gap"),
+        *(metric, pl.col(f"{metric}_reference").alias("reference"), pl.col(gap).alias("gap")),
         _limits(table, f"{gap}_low", f"{gap}_high", "interval"),
         pl.col(f"{gap}_verdict").alias("verdict"),
-        pl.col(f"{metric}_reference").alias("reference"),
         pl.col(f"{gap}_p_adjusted").alias("p_adjusted"),
         pl.col(f"{gap}_detectable").alias("detectable"),
     ]
     verdict = verdicts.of_gaps(table, keys, metric, reference, margin)
-    return _written(table, columns, screen, keys, 5, verdict)
+    return _written(table, columns, screen, keys, 6, verdict)
 
 
 def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:

@@ -50,7 +50,16 @@ def of_gaps(
         *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
-    return first + rest[:1] + rest[1:2].upper() + rest[2:]
+    return first + rest[:1] + rest[1:2].upper() + rest[2:] + _adjusted(table)
+
+
+def _adjusted(table: pl.DataFrame) -> str:
+    """Say for how many tests the verdicts are adjusted, if they are."""
+    adjusted = table.select(pl.col(r"^.*_p_adjusted$").name.replace("adjusted$", "value"))
+    if table.select(adjusted.columns).equals(adjusted):
+        return ""
+    tests = sum(column.count() for column in adjusted)
+    return f" Verdicts are adjusted for {tests:,} tests, intervals are not."
 
 
 def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
