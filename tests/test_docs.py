@@ -24,6 +24,8 @@ from polars_wroc.cli.parser import build_parser
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
+# Characters of code beside both menus, in a window of 1280 dots.
+_WIDEST = 87
 _BLOCK = re.compile(r"^( *)(```+)(\w*)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -77,6 +79,13 @@ def test_a_broken_link_would_be_found(tmp_path: Path) -> None:
     page.write_text("# A (first) `heading`\n\n```text\n# none\n```\n\n::: polars_wroc.ks\n")
     assert _anchors(page) == {"a-first-heading", "polars_wroc.ks"}
     assert _LINK.findall("[a](b.md#c) and `code`") == ["b.md#c"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name_of)
+def test_printed_tables_fit_on_a_page(path: Path) -> None:
+    """site.css wraps lines that are longer, which would break tables."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line[:1] in "┌│" and len(line) > _WIDEST] == []
 
 
 def test_every_public_name_is_described_once() -> None:
