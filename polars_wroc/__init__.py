@@ -12,24 +12,22 @@ from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import audit_changes
 from polars_wroc.audits.audit_in_ranges import audit_in_ranges
 from polars_wroc.audits.result import Audit
-from polars_wroc.charts import (
-    auc_chart,
-    calibration_chart,
-    change_chart,
-    cost_chart,
-    decision_chart,
-    det_chart,
-    distribution_chart,
-    fairness_chart,
-    gain_chart,
-    gap_chart,
-    matrix_chart,
-    pr_chart,
-    rates_chart,
-    roc_chart,
-    threshold_chart,
-    tradeoff_chart,
-)
+from polars_wroc.charts.auc_chart import auc_chart
+from polars_wroc.charts.calibration_chart import calibration_chart
+from polars_wroc.charts.change_chart import change_chart
+from polars_wroc.charts.cost_chart import cost_chart
+from polars_wroc.charts.decision_chart import decision_chart
+from polars_wroc.charts.det_chart import det_chart
+from polars_wroc.charts.distribution_chart import distribution_chart
+from polars_wroc.charts.fairness_chart import fairness_chart
+from polars_wroc.charts.gain_chart import gain_chart
+from polars_wroc.charts.gap_chart import gap_chart
+from polars_wroc.charts.matrix_chart import matrix_chart
+from polars_wroc.charts.pr_chart import pr_chart
+from polars_wroc.charts.rates_chart import rates_chart
+from polars_wroc.charts.roc_chart import roc_chart
+from polars_wroc.charts.threshold_chart import threshold_chart
+from polars_wroc.charts.tradeoff_chart import tradeoff_chart
 from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
