@@ -4,24 +4,22 @@ from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
 from .audits.audit_in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
-from .charts import (
-    auc_chart as auc_chart,
-    calibration_chart as calibration_chart,
-    change_chart as change_chart,
-    cost_chart as cost_chart,
-    decision_chart as decision_chart,
-    det_chart as det_chart,
-    distribution_chart as distribution_chart,
-    fairness_chart as fairness_chart,
-    gain_chart as gain_chart,
-    gap_chart as gap_chart,
-    matrix_chart as matrix_chart,
-    pr_chart as pr_chart,
-    rates_chart as rates_chart,
-    roc_chart as roc_chart,
-    threshold_chart as threshold_chart,
-    tradeoff_chart as tradeoff_chart,
-)
+from .charts.auc_chart import auc_chart as auc_chart
+from .charts.calibration_chart import calibration_chart as calibration_chart
+from .charts.change_chart import change_chart as change_chart
+from .charts.cost_chart import cost_chart as cost_chart
+from .charts.decision_chart import decision_chart as decision_chart
+from .charts.det_chart import det_chart as det_chart
+from .charts.distribution_chart import distribution_chart as distribution_chart
+from .charts.fairness_chart import fairness_chart as fairness_chart
+from .charts.gain_chart import gain_chart as gain_chart
+from .charts.gap_chart import gap_chart as gap_chart
+from .charts.matrix_chart import matrix_chart as matrix_chart
+from .charts.pr_chart import pr_chart as pr_chart
+from .charts.rates_chart import rates_chart as rates_chart
+from .charts.roc_chart import roc_chart as roc_chart
+from .charts.threshold_chart import threshold_chart as threshold_chart
+from .charts.tradeoff_chart import tradeoff_chart as tradeoff_chart
 from .counts.merge_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve

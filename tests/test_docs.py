@@ -5,6 +5,7 @@ Examples in Python run as doctests of the pages themselves.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections import Counter
@@ -24,6 +25,8 @@ from polars_wroc.cli.parser import build_parser
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
+# Characters of code beside both menus, in a window of 1280 dots.
+_WIDEST = 87
 _BLOCK = re.compile(r"^( *)(```+)(\w*)[^\n`]*\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -77,6 +80,26 @@ def test_a_broken_link_would_be_found(tmp_path: Path) -> None:
     page.write_text("# A (first) `heading`\n\n```text\n# none\n```\n\n::: polars_wroc.ks\n")
     assert _anchors(page) == {"a-first-heading", "polars_wroc.ks"}
     assert _LINK.findall("[a](b.md#c) and `code`") == ["b.md#c"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name_of)
+def test_printed_tables_fit_on_a_page(path: Path) -> None:
+    """site.css wraps lines that are longer, which would break tables."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line[:1] in "┌│" and len(line) > _WIDEST] == []
+
+
+def test_public_names_are_imported_from_where_they_are_defined() -> None:
+    """Else the site may find a module of that name, and show it in place of the function."""
+    imports = ast.parse(Path(wroc.__file__).read_text(encoding="utf-8")).body
+    sources = {
+        alias.name: node.module
+        for node in imports
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    elsewhere = {n for n in wroc.__all__ if sources[n] != getattr(wroc, n).__module__}
+    assert elsewhere == set()
 
 
 def test_every_public_name_is_described_once() -> None:
