@@ -70,7 +70,7 @@ def purpose(name: str) -> str:
     return text.partition("\n")[0].replace("``", "`").removesuffix(".")
 
 
-_WIDTH, _LEFT, _GAP, _LINE = 960, 34, 10, 17
+_WIDTH, _LEFT, _GAP, _LINE = 720, 34, 10, 17
 _STYLE = """text { font: 13px system-ui, sans-serif; fill: #1b1b1b }
 .name { font-weight: 700 }
 .floor { fill: #5c5c5c }

@@ -7,14 +7,16 @@ from public_surface import options
 _ABOUT_TYPES = """\
 Options are Literals, which `polars_wroc.typing` exports for annotations of your own functions:
 
-```python
-import polars as pl
-import polars_wroc as wroc
-from polars_wroc.typing import WeightType
+```pycon
+>>> import polars as pl
+>>> import polars_wroc as wroc
+>>> from polars_wroc.typing import WeightType
+>>> def aucs(frame: pl.LazyFrame, weight_type: WeightType) -> pl.LazyFrame:
+...     return frame.pipe(wroc.summary, "label", "score", weight_type=weight_type)
+>>> frame = pl.LazyFrame({"label": [1, 0], "score": [0.9, 0.1]})
+>>> aucs(frame, "frequency").collect()["auc"].item()
+1.0
 
-
-def aucs(frame: pl.LazyFrame, weight_type: WeightType) -> pl.LazyFrame:
-    return frame.pipe(wroc.summary, "label", "score", weight="w", weight_type=weight_type)
 ```
 
 It also has `IntoColumn` and `IntoColumns` (a column name or expression, or several), and `FrameT`:

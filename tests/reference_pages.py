@@ -182,7 +182,9 @@ The expression is the score; the other arguments are those of the function:
 ## Frames
 
 The frame is the first argument of the function, as in `frame.wroc.summary("label", "score")`.
-A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects.
+A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects. Type checkers do not
+know methods that are added when the program runs: for them write
+`frame.pipe(wroc.summary, "label", "score")`, as [types of options](options.md#types) shows.
 
 {table(frame)}
 """

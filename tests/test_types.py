@@ -69,8 +69,8 @@ def test_a_frame_gives_frames_of_its_kind() -> None:
 
 
 def test_pipe_keeps_types() -> None:
-    frame, weight_type = rows(), "frequency"
-    option: WeightType = weight_type
+    frame = rows()
+    option: WeightType = "frequency"
     found = frame.pipe(wroc.summary, "y", "s", by="g", weight_type=option)
     assert_type(found, pl.DataFrame)
     lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")

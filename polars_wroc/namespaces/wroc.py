@@ -99,6 +99,8 @@ class ExprNamespace:
 
 
 class _FrameNamespace(Generic[FrameT]):
+    """Functions of the frame that the namespace belongs to."""
+
     def __init__(self, frame: FrameT) -> None:
         self._frame: FrameT = frame
 

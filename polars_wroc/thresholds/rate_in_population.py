@@ -21,11 +21,11 @@ def rate_in_population(
     """
     shares = {"tp": tpr, "fn": _complement(tpr), "fp": fpr, "tn": _complement(fpr)}
     if rate.sample_sizes == ("rows",):
-        parts = [
+        positives, negatives = (
             _sum_of([shares[cell] for cell in cells if cell in rate.counted])
             for cells in (_OF_POSITIVES, _OF_NEGATIVES)
-        ]
-        return mixture(*parts, prevalence)
+        )
+        return mixture(positives, negatives, prevalence)
     (counted,), (other,) = rate.counted, rate.others
     if rate.sample_sizes in {("positives",), ("negatives",)}:
         return shares[counted]
