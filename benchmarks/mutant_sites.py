@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -35,13 +35,17 @@ class Plan:
         every = sorted(path for folder in self.folders for path in (PACKAGE / folder).glob("*.py"))
         return formulas, [path for path in every if path not in formulas]
 
+    def sites(self, paths: Iterable[Path]) -> Iterator[_Site]:
+        """All places of modules at which something can be changed."""
+        return (site for path in paths for site in _sites_of(path, self.operators))
+
     def of_formulas(self) -> Iterator[Mutant]:
         """All mutants of the formulas."""
-        return (m for path in self.modules()[0] for m in mutants_of(path, self.operators))
+        return filter(None, map(_mutant, self.sites(self.modules()[0])))
 
     def of_others(self) -> Iterator[Mutant]:
         """Return a sample of the mutants of the other modules."""
-        sites = [site for path in self.modules()[1] for site in _sites_of(path, self.operators)]
+        sites = list(self.sites(self.modules()[1]))
         random.Random(self.seed).shuffle(sites)  # noqa: S311
         return islice(filter(None, map(_mutant, sites)), self.sample)
 
@@ -111,6 +115,8 @@ def _sites_of(path: Path, operators: list[str]) -> Iterator[_Site]:
             starts = (start for node in nodes for start, _ in operator.mutation_positions(node))
             for place, (line, column) in enumerate(starts):
                 at = (line + first - 1, column)
+                if lines[at[0] - 1][column:].startswith(("*,", "/,")):
+                    continue  # of a signature
                 around = max((f for f in functions if f[0] <= at[0] <= f[1]), default=(0, 0, ""))
                 if not any(begin <= at < end for begin, end in unwatched):
                     yield _Site(str(path), first, last, name, place, *at, around[2], own)

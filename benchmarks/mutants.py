@@ -27,7 +27,7 @@ from mutant_sites import Mutant, Plan, mutants_of, plan
 from mutant_tests import Traced, traced
 
 # Seconds that the tests may take, and may have taken when they were traced.
-NEAR, FAR = (60, 5.0), (180, 40.0)
+NEAR, FAR = (120, 3.0), (240, 8.0)
 # After so many mutants the unchanged module meets the same tests, which must pass.
 CONTROL = 100
 
@@ -181,7 +181,7 @@ def main() -> None:
     elif options.task == "again":
         try_again(mutants, options.tests, options.results)
     else:
-        mutant_report.publish(what, mutants, latest(read(options.results)), options.output)
+        mutant_report.publish(what, latest(read(options.results)), options.output)
 
 
 if __name__ == "__main__":
