@@ -162,6 +162,19 @@ def test_worked_examples(options: dict[str, Any], threshold: float) -> None:
     assert point(frame_of(SEVEN), **options)["threshold"] == threshold
 
 
+@pytest.mark.parametrize(
+    ("positives", "negatives", "threshold"),
+    # The distances of two points from the top left are 0.5 and 0.51, then 0.51 and 0.5.
+    [((6, 3, 1), (3, 2, 5), 3.0), ((5, 2, 3), (1, 3, 6), 2.0)],
+)
+def test_closest_point_is_that_of_the_shortest_line(
+    positives: tuple[int, ...], negatives: tuple[int, ...], threshold: float
+) -> None:
+    rows = [(1, 3.0 - k, w) for k, w in enumerate(positives)]
+    rows += [(0, 3.0 - k, w) for k, w in enumerate(negatives)]
+    assert point(frame_of(rows), criterion="closest_topleft")["threshold"] == threshold
+
+
 def test_metrics_there_are_those_of_the_confusion_matrix() -> None:
     frame = frame_of(SEVEN)
     found = point(frame, criterion="youden")
