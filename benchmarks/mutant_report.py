@@ -17,6 +17,7 @@ EXPLAINED = Path(__file__).with_name("mutants_explained.toml")
 def publish(plan: Plan, results: Sequence[Result], output: Path | None) -> None:
     """Print the report, or write it to a file."""
     formulas = {str(path) for path in plan.modules()[0]}
+    results = [result for result in results if _is_current(result)]
     of_formulas = [result for result in results if result["file"] in formulas]
     others = [result for result in results if result["file"] not in formulas]
     sections = [
@@ -85,6 +86,12 @@ def _survivors(results: Iterable[Result]) -> str:
         if result["outcome"] != "killed"
     ]
     return speed.markdown(("module", "code", "mutant", "why no test fails"), sorted(rows))
+
+
+def _is_current(result: Result) -> bool:
+    """Whether the code that was changed is still there."""
+    path = Path(str(result["file"]))
+    return path.exists() and str(result["before"]) in path.read_text("utf-8")
 
 
 def _reason(result: Result) -> str | None:

@@ -75,9 +75,9 @@ class Mutant(NamedTuple):
         return "".join(lines)
 
 
-def plan(path: Path = Path(__file__).with_suffix("").with_name("mutants.toml")) -> Plan:
+def plan() -> Plan:
     """Read the plan."""
-    return Plan(**tomllib.loads(path.read_text("utf-8")))
+    return Plan(**tomllib.loads(Path(__file__).with_name("mutants.toml").read_text("utf-8")))
 
 
 def mutants_of(path: Path, operators: list[str]) -> Iterator[Mutant]:
@@ -86,7 +86,7 @@ def mutants_of(path: Path, operators: list[str]) -> Iterator[Mutant]:
 
 
 class _Site(NamedTuple):
-    """A place where an operator applies; ``line`` is one of the statement, whose text is ``own``."""
+    """A place where an operator applies; ``line`` is one of the statement with the text ``own``."""
 
     file: str
     first: int
@@ -103,7 +103,11 @@ def _sites_of(path: Path, operators: list[str]) -> Iterator[_Site]:
     """Sites of a module, one statement at a time, since each mutant is read from its text anew."""
     source = path.read_text("utf-8")
     tree = ast.parse(source)
-    lines, unwatched, functions = source.splitlines(keepends=True), _unwatched(tree), _functions(tree)
+    lines, unwatched, functions = (
+        source.splitlines(keepends=True),
+        _unwatched(tree),
+        _functions(tree),
+    )
     for statement in tree.body:
         decorators = getattr(statement, "decorator_list", ())
         first = min(node.lineno for node in (statement, *decorators))

@@ -1,9 +1,9 @@
-"""Which tests a mutant meets: those that run its line, and least else, first."""
+"""Which tests a mutant meets: short ones that run its line, then those of its module."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -29,11 +29,17 @@ class Traced:
         before = (lines.get(line) for line in range(mutant.line, mutant.first - 1, -1))
         first = self._ranked(next((tests for tests in before if tests), every))
         close = self._within(first, near)[:MOST_TESTS]
-        rest = first[len(close) :] + self._ranked(every - set(first))
-        return close, self._within(rest, far)
+        return close, self._within(self._by_share(every - set(close), lines), far)
 
     def _ranked(self, tests: set[str]) -> list[str]:
-        return sorted(tests, key=lambda test: (self.breadth[test] * (0.2 + self.seconds[test]), test))
+        return sorted(
+            tests, key=lambda test: (self.breadth[test] * (0.2 + self.seconds[test]), test)
+        )
+
+    def _by_share(self, tests: set[str], lines: dict[int, set[str]]) -> list[str]:
+        """Sort tests by how much of what they run is in the module."""
+        own = Counter(test for of_line in lines.values() for test in of_line)
+        return sorted(tests, key=lambda test: (-own[test] / self.breadth[test], test))
 
     def _within(self, tests: list[str], limit: float) -> list[str]:
         spent = accumulate((self.seconds[test] for test in tests), initial=0.0)

@@ -105,7 +105,18 @@ def _run(module: str, tests: list[str]) -> dict[str, object]:
         why = traceback.format_exc(limit=-1).splitlines()[-1]
         return {"code": 1, "passed": 0, "failed": f"import: {why}"}
     outcome = _Outcome()
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:unraisableexception", "--tb=no", "--assert=plain"]
+    options = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:unraisableexception",
+        "--tb=no",
+        "--assert=plain",
+    ]
     with warnings.catch_warnings():
         code = pytest.main([*options, *tests], plugins=[outcome])
     return {"code": int(code), "passed": outcome.passed, "failed": outcome.failed}
