@@ -25,7 +25,7 @@ def roc_auc(curve: Curve) -> pl.Expr:
 def auc_of(ranked: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
     """Compute the AUC from the sum over negatives of the share of positives above them."""
     # The sum of the weights and the last cumulative sum may differ in the last bits.
-    return if_both_classes(positives, negatives, (ranked / negatives).clip(0.0, 1.0))
+    return if_both_classes(positives, negatives, (ranked / negatives).clip(upper_bound=1.0))
 
 
 def gini(curve: Curve) -> pl.Expr:

@@ -195,18 +195,15 @@ def proportion_column(name: str, part: str) -> str:
     return f"__share_{name}_{part}"
 
 
-def predictive_value(one: Estimate, other: Estimate, odds: float) -> Estimate:
+def predictive_value(one: Estimate, other: Estimate, odds: float) -> Limits:
     """Proportion of one class among all selected, from the selection rates and class odds."""
-    # Not its inverse: where none of the other class is selected, this is 0.
-    ratio = other.value / one.value
-    limits = ratio_limits(other, one)
-    low, value, high = (1 / (1 + each / odds) for each in (limits.high, ratio, limits.low))
+    ratio = ratio_limits(other, one)
     known = pl.when((one.value > 0) | (other.value > 0))
-    return Estimate(known.then(value), known.then(low), known.then(high))
+    return Limits(*(known.then(1 / (1 + end / odds)) for end in (ratio.high, ratio.low)))
 
 
-def mixture(one: Estimate, other: Estimate, share: float) -> Estimate:
+def mixture(one: Estimate, other: Estimate, share: float) -> Limits:
     """Weighted mean of two independent rates; ``share`` is the weight of the first."""
     parts = Estimate(*(share * each for each in one))
     minus = Estimate(*((share - 1) * each for each in (other.value, other.high, other.low)))
-    return Estimate(parts.value - minus.value, *difference_limits(parts, minus))
+    return difference_limits(parts, minus)

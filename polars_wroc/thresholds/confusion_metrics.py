@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -16,6 +16,7 @@ from polars_wroc.inputs.costs import target_prevalence
 from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
+from polars_wroc.stats.differences import Estimate, Limits
 from polars_wroc.stats.proportions import Proportions, WeightedCount, proportion
 from polars_wroc.thresholds.confusion import Confusion, EstimatedConfusion
 from polars_wroc.thresholds.rate_design import BY_DESIGN
@@ -137,9 +138,10 @@ class ThresholdMetrics:
         return {rate: parts_of(rate, self.weight_type, field) for rate in rates}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        limits = {name: proportion(name, field).estimate for name in self._shares(field)}
+        rates = {name: proportion(name, field).estimate for name in self._shares(field)}
+        limits: Mapping[str, Estimate | Limits] = rates
         if self.prevalence is not None:
-            known = limits["tpr"], limits["fpr"], self.prevalence
+            known = rates["tpr"], rates["fpr"], self.prevalence
             limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
         return {
             f"{name}_{end}": getattr(limits[name], end) for name in RATES for end in ("low", "high")

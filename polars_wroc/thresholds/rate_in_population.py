@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.stats.differences import Estimate
+from polars_wroc.stats.differences import Estimate, Limits
 from polars_wroc.stats.proportions import mixture, predictive_value
 from polars_wroc.thresholds.registry import RateMetric
 
 _OF_POSITIVES, _OF_NEGATIVES = ("tp", "fn"), ("fp", "tn")
 
 
-def rate_in_population(
-    rate: RateMetric, tpr: Estimate, fpr: Estimate, prevalence: float
-) -> Estimate:
-    """Estimate a rate where the proportion of positives is ``prevalence``.
+def rate_in_population(rate: RateMetric, tpr: Estimate, fpr: Estimate, prevalence: float) -> Limits:
+    """Limit a rate where the proportion of positives is ``prevalence``.
 
     A rate of all rows is a mean of those of both classes, and a predictive value follows from their
     ratio; a rate of one class is the same in any population.
@@ -28,7 +26,7 @@ def rate_in_population(
         return mixture(positives, negatives, prevalence)
     (counted,), (other,) = rate.counted, rate.others
     if rate.sample_sizes in {("positives",), ("negatives",)}:
-        return shares[counted]
+        return Limits(shares[counted].low, shares[counted].high)
     odds = prevalence / (1 - prevalence)
     odds = odds if counted in _OF_POSITIVES else 1 / odds
     return predictive_value(shares[counted], shares[other], odds)

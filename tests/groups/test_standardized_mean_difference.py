@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from conftest import Engine
 from hypothesis import given
@@ -120,6 +121,15 @@ def test_against_the_definition(
         limits = [row["smd_low"], row["smd_high"]]
         assert limits == pytest.approx([smd - margin, smd + margin], rel=exact, abs=exact)
         assert row["p_value"] == pytest.approx(2 * stats.norm.sf(abs(smd) / se), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_probability_weights_have_no_scale(scale: float) -> None:
+    options: dict[str, Any] = {"weight": "w", "by": "g"}
+    frames = PAIR, PAIR.with_columns(pl.col("w") * scale)
+    one, other = (wroc.standardized_mean_difference(f, "s", **options) for f in frames)
+    weights = cs.contains("weight")
+    assert_frame_equal(one.drop(weights), other.drop(weights), rel_tol=1e-9)
 
 
 def test_attributes_crossed_unknown_and_small() -> None:

@@ -157,6 +157,28 @@ def test_perfect_useless_and_inverted_scores() -> None:
     assert one(inverted, "equal_error_rate") == 1
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-17])
+def test_rounding_leaves_areas_between_0_and_1(scale: float) -> None:
+    numbers = np.random.default_rng(1)
+    rows = 100
+    # Perfect scores have areas of 1; where nearly all weight is above the positives, nearly 0.
+    order = np.arange(2 * rows) if scale == 1 else np.arange(2 * rows)[::-1]
+    random = [
+        pl.DataFrame(
+            {
+                "group": group,
+                "y": order >= rows,
+                "s": np.arange(2 * rows),
+                "w": numbers.lognormal(sigma=2, size=2 * rows) * np.where(order < rows, 1, scale),
+            }
+        )
+        for group in range(60)
+    ]
+    areas = pl.concat(random).group_by("group").agg(m=together(["roc_auc", "pr_auc"])).unnest("m")
+    within = areas.select(pl.col("roc_auc", "pr_auc").is_between(0, 1).all())
+    assert within.row(0) == (True, True)
+
+
 @given(rows=ROWS, scale=st.sampled_from([1e-200, 1e-6, 0.1, 1e9, 1e200]))
 def test_weights_count_as_rows_and_have_no_scale(rows: list[Row], scale: float) -> None:
     frame = frame_of(rows)

@@ -18,6 +18,7 @@ from polars_wroc.stats.differences import (
     Estimate,
     credible_correlation,
     difference_limits,
+    margin,
     ratio_limits,
     reported_ratio,
 )
@@ -94,6 +95,8 @@ def test_rates_near_zero_keep_their_digits() -> None:
         (0.0, 0.0, 4.0, 0.0),
         (None, 1.0, 4.0, 0.0),
         (0.5, None, 4.0, 0.0),
+        (0.5, 4.0, 0.0, 0.0),
+        (0.5, 0.0, 4.0, 0.0),
     ],
 )
 def test_credible_correlation(
@@ -101,6 +104,16 @@ def test_credible_correlation(
 ) -> None:
     parts = (pl.lit(part, pl.Float64) for part in (covariance, one, other))
     assert pl.select(credible_correlation(*parts)).item() == pytest.approx(expected)
+
+
+def test_estimates_that_move_together_differ_by_the_difference_of_their_margins() -> None:
+    ones = np.linspace(0.1, 1, 91)
+    # Rounding makes some sums of squares negative; their root would be NaN.
+    for factor in (1 - 2**-52, 1, 1 + 2**-52, 1.5):
+        frame = pl.DataFrame({"one": ones, "other": ones * factor})
+        found = frame.select(margin(pl.col("one"), pl.col("other"), pl.lit(1.0)))
+        expected = ones * abs(factor - 1)
+        assert found.to_series().to_list() == pytest.approx(expected, abs=1e-7)
 
 
 def test_reported_ratio() -> None:

@@ -285,6 +285,20 @@ def test_rate_of_nothing_is_null() -> None:
         assert found_in(row, "npv") == pytest.approx(counted(*parts(frame, 3)["npv"]))
 
 
+def test_predictive_values_of_a_population_at_their_ends() -> None:
+    frame = pl.DataFrame({"y": [1] * 5 + [0] * 5, "s": [2.0] * 3 + [1.0] * 2 + [3.0] * 5})
+    options: dict[str, Any] = {"level": 0.95, "prevalence": 0.2}
+    found = wroc.threshold_metrics(frame, "y", "s", thresholds=[3, 2, 4], **options)
+    # At 3 all negatives are selected and no positive, at 2 some positives too; at 4 nobody is.
+    row = {row["threshold"]: row for row in found.iter_rows(named=True)}
+    assert (row[3]["ppv"], row[3]["npv"], row[2]["npv"]) == (0, 0, 0)
+    for low, high in (found_in(row[3], "ppv"), found_in(row[3], "npv"), found_in(row[2], "npv")):
+        assert low == 0
+        assert high is not None
+        assert 0 < high < 1
+    assert found_in(row[4], "ppv") == NOTHING
+
+
 def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     some = pl.int_range(pl.len()) % 4 == 0
     frame = people.with_columns(s=pl.when(~some).then("s"))

@@ -501,3 +501,8 @@ def test_methods_have_the_argument() -> None:
 def test_expected_optimism_is_that_of_simulations(rule: str | None, expected: list[float]) -> None:
     found = [expected_optimism(rule, positives) for positives in (20, 50, 200)]
     assert found == pytest.approx(expected, abs=0.0045)
+
+
+def test_expected_optimism_of_few_positives_is_not_known() -> None:
+    assert expected_optimism("max_fpr", 9) is None
+    assert expected_optimism("max_fpr", 10) == pytest.approx(0.1)

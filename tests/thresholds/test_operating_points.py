@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.thresholds.rules import threshold_or_rule
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
@@ -161,6 +162,19 @@ def test_worked_examples(options: dict[str, Any], threshold: float) -> None:
     assert point(frame_of(SEVEN), **options)["threshold"] == threshold
 
 
+@pytest.mark.parametrize(
+    ("positives", "negatives", "threshold"),
+    # The distances of two points from the top left are 0.5 and 0.51, then 0.51 and 0.5.
+    [((6, 3, 1), (3, 2, 5), 3.0), ((5, 2, 3), (1, 3, 6), 2.0)],
+)
+def test_closest_point_is_that_of_the_shortest_line(
+    positives: tuple[int, ...], negatives: tuple[int, ...], threshold: float
+) -> None:
+    rows = [(1, 3.0 - k, w) for k, w in enumerate(positives)]
+    rows += [(0, 3.0 - k, w) for k, w in enumerate(negatives)]
+    assert point(frame_of(rows), criterion="closest_topleft")["threshold"] == threshold
+
+
 def test_metrics_there_are_those_of_the_confusion_matrix() -> None:
     frame = frame_of(SEVEN)
     found = point(frame, criterion="youden")
@@ -182,6 +196,20 @@ def test_rule_is_a_search_over_all_cuts(name: str) -> None:
     # As everywhere, a table has no row for a group without weight.
     weighed = [any(w for *_, w in rows) for rows in samples.values()]
     assert cells(by_frame) == [c for c, there in zip(expected, weighed, strict=True) if there]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_weights_have_no_scale(people: pl.DataFrame, scale: float) -> None:
+    frames = people, people.with_columns(pl.col("w") * scale)
+    chosen = [
+        [point(frame, **rule.options)["threshold"] for rule in SEARCHES.values()]
+        for frame in frames
+    ]
+    assert chosen[0] == chosen[1]
+
+
+def test_threshold_of_minus_0_is_0() -> None:
+    assert str(threshold_or_rule(-0.0)) == "0.0"
 
 
 @pytest.mark.parametrize("name", sweep(SEARCHES, fast=list(SEARCHES)[::2]))

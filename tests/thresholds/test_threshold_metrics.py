@@ -154,6 +154,15 @@ def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
     assert {name: ours[name] for name in expected} == pytest.approx(expected, abs=1e-12)
 
 
+def test_net_benefit_is_that_of_probabilities(seven: pl.DataFrame) -> None:
+    thresholds = [1.5, 1.0, 0.75, 0.0, -0.5]
+    found = wroc.threshold_metrics(seven, "y", "s", weight="w", thresholds=thresholds)
+    # At 0 a false positive costs nothing, and all positives are found.
+    of_threshold = dict(found.select("threshold", "net_benefit").iter_rows())
+    expected = {1.5: None, 1.0: None, 0.75: (1 - 2 * 3) / 9, 0.0: 4 / 9, -0.5: None}
+    assert of_threshold == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("name", sweep(SKLEARN_METRICS, fast=2))
 def test_metric_equals_scikit_learn_at_every_threshold(people: pl.DataFrame, name: str) -> None:
     metrics = wroc.threshold_metrics(people, "y", "s", weight="w")

@@ -1,0 +1,118 @@
+"""The report of a run of mutants: how many were killed, and why the others survive."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import speed
+from mutant_sites import PACKAGE, Plan
+
+Result = Mapping[str, object]
+EXPLAINED = Path(__file__).with_name("mutants_explained.toml")
+
+
+def publish(plan: Plan, results: Sequence[Result], output: Path | None) -> None:
+    """Print the report, or write it to a file."""
+    formulas = {str(path) for path in plan.modules()[0]}
+    results = [result for result in results if _is_current(result)]
+    of_formulas = [result for result in results if result["file"] in formulas]
+    others = [result for result in results if result["file"] not in formulas]
+    sections = [
+        "# Mutation testing",
+        speed.machine(),
+        _introduction(plan, of_formulas, others),
+        "## Results",
+        _counts(of_formulas, others),
+        "## Mutants that survive",
+        _survivors(results),
+    ]
+    speed.publish(sections, output)
+
+
+def _introduction(plan: Plan, of_formulas: Sequence[Result], others: Sequence[Result]) -> str:
+    possible = [sum(1 for _ in plan.sites(paths)) for paths in plan.modules()]
+    added = sum(bool(result.get("new")) for result in (*of_formulas, *others))
+    return f"""\
+How good are the tests? A *mutant* is the package with one place changed: a sign, an operator, a
+comparison, a number, a condition. If a test then fails, the mutant is *killed*. If none does, the
+*survivor* is either equivalent, since the change makes no difference to any result, or the tests
+have a gap. [cosmic-ray](https://cosmic-ray.readthedocs.io) makes the mutants, one replacement for
+each operator, and numbers plus and minus 1.
+
+- Formulas: {len(of_formulas):,} of the {possible[0]:,} places in these modules:
+  {", ".join(f"`{name}`" for name in plan.formulas)}.
+- Elsewhere: {len(others):,} of the {possible[1]:,} places in the other modules of
+  {", ".join(f"`{name}`" for name in plan.folders)}, chosen at random with seed {plan.seed}. Some of
+  them have formulas too, and all numerical kernels are among them.
+- Not changed are types, decorators and the arguments of `zip`; a change that leaves the module the
+  same, or no Python, does not count.
+- Not run: the other places, and replacements of an operator by more than one other.
+
+Of the mutants that survived at first, {added:,} are killed by tests that were written for them. The
+others are explained below."""
+
+
+def _counts(*parts: Sequence[Result]) -> str:
+    rows = []
+    for name, results in zip(("formulas", "elsewhere"), parts, strict=True):
+        folders = sorted({_folder(result) for result in results})
+        rows += [_row(name, f, [r for r in results if _folder(r) == f]) for f in folders]
+        rows.append(_row(name, "**all**", results))
+    head = ("part", "folder", "mutants", "killed", "survive", "explained", "killed, %")
+    return speed.markdown(head, rows)
+
+
+def _row(part: str, folder: str, results: Sequence[Result]) -> tuple[str, ...]:
+    outcomes = Counter(str(result["outcome"]) for result in results)
+    left = [result for result in results if result["outcome"] != "killed"]
+    explained = sum(_reason(result) is not None for result in left)
+    share = 100 * outcomes["killed"] / max(len(results), 1)
+    counts = (len(results), outcomes["killed"], len(left), explained)
+    return part, folder, *(f"{count:,}" for count in counts), f"{share:.1f}"
+
+
+def _survivors(results: Iterable[Result]) -> str:
+    rows = [
+        (
+            f"`{_module(result)}`",
+            f"`{_short(result, 'before')}`",
+            f"`{_short(result, 'after')}`",
+            _reason(result) or "not explained",
+        )
+        for result in results
+        if result["outcome"] != "killed"
+    ]
+    return speed.markdown(("module", "code", "mutant", "why no test fails"), sorted(rows))
+
+
+def _is_current(result: Result) -> bool:
+    """Whether the code that was changed is still there."""
+    path = Path(str(result["file"]))
+    return path.exists() and str(result["before"]) in path.read_text("utf-8")
+
+
+def _reason(result: Result) -> str | None:
+    """Reason of the first entry with the module and the code, and the mutant if it says one."""
+    for entry in tomllib.loads(EXPLAINED.read_text("utf-8"))["survivor"]:
+        if (
+            entry["module"] == _module(result)
+            and entry["code"] in str(result["before"])
+            and entry.get("mutant", "") in str(result["after"])
+        ):
+            return str(entry["why"])
+    return None
+
+
+def _module(result: Result) -> str:
+    return str(Path(str(result["file"])).relative_to(PACKAGE).with_suffix(""))
+
+
+def _folder(result: Result) -> str:
+    return _module(result).split("/")[0]
+
+
+def _short(result: Result, side: str) -> str:
+    return str(result[side]).replace("|", "\\|")
