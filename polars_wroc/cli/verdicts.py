@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.groups.groupings import CROSSED
 from polars_wroc.inputs.names import MISSING, MODEL
 from polars_wroc.plans.by_keys import over
 from polars_wroc.stats.multiple_tests import is_significant
@@ -100,9 +101,11 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     judged = table.filter(pl.col("excluded").is_null(), below.is_not_null())
     if judged.is_empty():
         return "Nothing could be compared."
+    # Crossed groups come after those of one attribute.
+    crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
     listed = {}
     for verdict in ("surely", "by the estimate"):
-        found = judged.filter(below == verdict).sort("impact_ratio")
+        found = judged.filter(below == verdict).sort(crossed, "impact_ratio")
         listed[verdict] = [
             f"{_place(row, keys, '')} ({row['impact_ratio']:.2f})"
             for row in found.iter_rows(named=True)
