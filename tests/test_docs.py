@@ -46,6 +46,13 @@ def _text_of(path: Path) -> str:
     return _BLOCK.sub("", path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+def test_code_ends_where_text_begins(path: Path) -> None:
+    assert "```" not in _text_of(path)
+    blocks = _BLOCK.findall(path.read_text(encoding="utf-8"))
+    assert [block for *_, kind, block in blocks if kind != "markdown" and "\n## " in block] == []
+
+
 def _anchors(path: Path) -> set[str]:
     text = _text_of(path)
     headings = (re.sub(r"[^\w\s-]", "", found).strip().lower() for found in _HEADING.findall(text))
