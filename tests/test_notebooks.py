@@ -148,7 +148,7 @@ def test_numbers_in_the_text_are_results(stored: Any) -> None:
 def test_a_wrong_number_would_be_found() -> None:
     shown = "│ black ┆ 1681 ┆ 0.689 ┆ -0.244 │"
     right = (
-        "## 3. A heading\n\nOf 1,681 rows 69% or 0.69, −0.244 or 24 points; see `head(7)` and 1/6."
+        "## 3. A heading\n\nOf 1,681 rows 69% or 0.69, -0.244 or 24 points; see `head(7)` and 1/6."
     )
     assert _without_source(right, shown) == []
     assert _without_source("It is 0.691 or 70%, of 1,682.", shown) == ["0.691", "1682", "70"]
@@ -173,7 +173,8 @@ def test_pictures_are_those_of_today(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_picture_of_the_report_is_as_wide_as_today(chromium: object) -> None:
+@pytest.mark.browser
+def test_picture_of_the_report_is_as_wide_as_today() -> None:
     """Its letters are those of the machine, so that its height and pixels differ."""
     assert size_of(report_picture())[0] == size_of(REPORT.read_bytes())[0]
 
