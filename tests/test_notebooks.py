@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import pytest
 from fill_notebooks import NOTEBOOKS, executed, read
 from fill_pictures import CHARTS, REPORT, report_picture
-from pictures import share_that_differs, size_of, smaller
+from pictures import png_of, share_that_differs, size_of, smaller
 from polars.testing import assert_frame_equal
 
 FOLDER = NOTEBOOKS[0].parent
@@ -184,6 +185,16 @@ def test_compression_keeps_every_pixel() -> None:
     again = smaller(picture)
     assert len(again) <= len(picture)
     assert share_that_differs(picture, again) == 0
+
+
+def test_pixels_that_differ_are_counted() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 5, 4), np.uint8)
+    picture = png_of(pixels)
+    assert share_that_differs(picture, smaller(picture)) == 0
+    changed = pixels.copy()
+    changed[2, 1:3, 0] += 100
+    assert share_that_differs(picture, png_of(changed)) == 2 / 40
+    assert share_that_differs(picture, png_of(pixels[:, :4])) == 1
 
 
 @pytest.mark.slow
