@@ -19,7 +19,8 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 def read(path: Path) -> nbformat.NotebookNode:
     """Read a notebook as it is stored."""
-    return nbformat.read(path, as_version=4)
+    notebook: nbformat.NotebookNode = nbformat.read(path, as_version=4)
+    return notebook
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -43,4 +44,3 @@ if __name__ == "__main__":
     for path in NOTEBOOKS:
         if path.stem in wanted:
             nbformat.write(executed(path), path)
-            print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")

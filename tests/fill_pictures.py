@@ -6,7 +6,6 @@ Look at them before you commit them. That of the report needs Chromium or Chrome
 from __future__ import annotations
 
 import base64
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -110,4 +109,3 @@ def _png(chart: alt.TopLevelMixin, scale: float) -> bytes:
 if __name__ == "__main__":
     for path, draw in {**CHARTS, REPORT: report_picture}.items():
         path.write_bytes(draw())
-        print(f"{os.path.relpath(path)}: {path.stat().st_size / 1000:.0f} kB")

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import pytest
 from fill_notebooks import NOTEBOOKS, executed, read
 from fill_pictures import CHARTS, REPORT, report_picture
-from pictures import share_that_differs, size_of, smaller
+from pictures import png_of, share_that_differs, size_of, smaller
 from polars.testing import assert_frame_equal
 
 FOLDER = NOTEBOOKS[0].parent
@@ -148,7 +149,7 @@ def test_numbers_in_the_text_are_results(stored: Any) -> None:
 def test_a_wrong_number_would_be_found() -> None:
     shown = "│ black ┆ 1681 ┆ 0.689 ┆ -0.244 │"
     right = (
-        "## 3. A heading\n\nOf 1,681 rows 69% or 0.69, −0.244 or 24 points; see `head(7)` and 1/6."
+        "## 3. A heading\n\nOf 1,681 rows 69% or 0.69, -0.244 or 24 points; see `head(7)` and 1/6."
     )
     assert _without_source(right, shown) == []
     assert _without_source("It is 0.691 or 70%, of 1,682.", shown) == ["0.691", "1682", "70"]
@@ -173,7 +174,8 @@ def test_pictures_are_those_of_today(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_picture_of_the_report_is_as_wide_as_today(chromium: object) -> None:
+@pytest.mark.browser
+def test_picture_of_the_report_is_as_wide_as_today() -> None:
     """Its letters are those of the machine, so that its height and pixels differ."""
     assert size_of(report_picture())[0] == size_of(REPORT.read_bytes())[0]
 
@@ -183,6 +185,16 @@ def test_compression_keeps_every_pixel() -> None:
     again = smaller(picture)
     assert len(again) <= len(picture)
     assert share_that_differs(picture, again) == 0
+
+
+def test_pixels_that_differ_are_counted() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 5, 4), np.uint8)
+    picture = png_of(pixels)
+    assert share_that_differs(picture, smaller(picture)) == 0
+    changed = pixels.copy()
+    changed[2, 1:3, 0] += 100
+    assert share_that_differs(picture, png_of(changed)) == 2 / 40
+    assert share_that_differs(picture, png_of(pixels[:, :4])) == 1
 
 
 @pytest.mark.slow

@@ -100,8 +100,7 @@ def impact_in_text(
     is_not = pl.col("below_four_fifths").eq_missing("no")
     low = pl.col("impact_ratio_joint_low")
     below = pl.when(is_not & (low >= FOUR_FIFTHS)).then(pl.lit("surely not")).otherwise(below)
-    # The reference is not compared with itself.
-    below = pl.when(~is_not | low.is_not_null()).then(below)
+    below = pl.when(~is_not | low.is_not_null()).then(below).otherwise(pl.lit("reference"))
     columns: _Columns = [
         "n",
         pl.col("selection_rate").alias("rate"),
