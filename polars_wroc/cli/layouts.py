@@ -47,14 +47,16 @@ def gaps_in_text(
     gap, keys = f"{metric}_gap", _before(table, "n_pos")
     columns: _Columns = [
         pl.sum_horizontal("n_pos", "n_neg").alias("n"),
-        *(metric, pl.col(f"{metric}_reference").alias("reference"), pl.col(gap).alias("gap")),
+        metric,
+        pl.col(gap).alias("gap"),
         _limits(table, f"{gap}_low", f"{gap}_high", "interval"),
         pl.col(f"{gap}_verdict").alias("verdict"),
+        pl.col(f"{metric}_reference").alias("reference"),
         pl.col(f"{gap}_p_adjusted").alias("p_adjusted"),
         pl.col(f"{gap}_detectable").alias("detectable"),
     ]
     verdict = verdicts.of_gaps(table, keys, metric, reference, margin)
-    return _written(table, columns, screen, keys, 6, verdict)
+    return _written(table, columns, screen, keys, 5, verdict)
 
 
 def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:
@@ -95,7 +97,7 @@ def impact_in_text(
         verdict += verdicts.of_median(table)
     named = table.with_columns(pl.col(key).fill_null("(unknown)") for key in keys)
     # Words that are shorter on a terminal, and a "no" that says how sure it is.
-    words = {"share": "small share", "by the estimate": "by estimate", "no": "not by estimate"}
+    words = {"share": "small share", "by the estimate": "by estimate", "no": "likely not"}
     below = pl.coalesce("excluded", "below_four_fifths").replace(words)
     is_not = pl.col("below_four_fifths").eq_missing("no")
     low = pl.col("impact_ratio_joint_low")
