@@ -148,7 +148,7 @@ def cluster() -> None:
     """Compute a table on a cluster of one worker in this process."""
     dask = import_module("polars_wroc.dask")
     client = import_module("distributed").Client
-    with client(processes=False, n_workers=1, dashboard_address=None) as here:
+    with client(processes=False, n_workers=1, dashboard_address=":0") as here:
         parts = [rows().head(100), rows().tail(-100)]
         shared = dask.summary(here, parts, "label", "score", weight="weight", by="group")
     assert_frame_equal(shared, wroc.summary(rows(), "label", "score", weight="weight", by="group"))
