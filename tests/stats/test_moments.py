@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polars_wroc.stats.moments import Moments, others
+from polars_wroc.stats.moments import Moments, _mean, others
 
 VALUES, WEIGHTS = np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.0, 3.0, 2.0, 0.5])
 
@@ -67,3 +67,18 @@ def test_others_are_what_is_left() -> None:
     nearly = [number * (1 + 1e-15) for number in whole]
     nothing = [0.0, 3.0] + [0.0] * 6
     assert numbers_of(others(moments(whole), moments(nearly))) == nothing
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        # Sum, weight, least and largest value.
+        ((6.0, 2.0, 1.0, 4.0), 3.0),
+        ((0.0, 0.0, 1.0, 4.0), None),
+        ((9.000000000000002, 3.0, 3.0, 3.0), 3.0),
+        ((8.999999999999998, 3.0, 3.0, 3.0), 3.0),
+        ((float("inf"), 3.0, 1.0, float("inf")), float("inf")),
+    ],
+)
+def test_mean_is_among_the_values(numbers: tuple[float, ...], expected: float | None) -> None:
+    assert pl.select(_mean(*map(pl.lit, numbers))).item() == expected
