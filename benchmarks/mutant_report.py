@@ -51,8 +51,9 @@ each operator, and numbers plus and minus 1.
   same, or no Python, does not count.
 - Not run: the other places, and replacements of an operator by more than one other.
 
-Of the mutants that survived at first, {added:,} are killed by tests that were written for them. The
-others are explained below."""
+Each mutant first meets the quick tests that run its line, then more of its module, for some seconds.
+Of those that survived this, {added:,} are killed by tests that were written for them, or that were
+too long for the first round. The others are in the last table."""
 
 
 def _counts(*parts: Sequence[Result]) -> str:

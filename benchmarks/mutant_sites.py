@@ -103,11 +103,8 @@ def _sites_of(path: Path, operators: list[str]) -> Iterator[_Site]:
     """Sites of a module, one statement at a time, since each mutant is read from its text anew."""
     source = path.read_text("utf-8")
     tree = ast.parse(source)
-    lines, unwatched, functions = (
-        source.splitlines(keepends=True),
-        _unwatched(tree),
-        _functions(tree),
-    )
+    lines = source.splitlines(keepends=True)
+    unwatched, functions = _unwatched(tree), _functions(tree)
     for statement in tree.body:
         decorators = getattr(statement, "decorator_list", ())
         first = min(node.lineno for node in (statement, *decorators))

@@ -17,6 +17,7 @@ from scipy import special, stats
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.metrics.auc_variance import units_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -132,6 +133,15 @@ def visits(people: pl.DataFrame) -> pl.DataFrame:
     """The people, ten rows or so to a cluster; the same clusters occur in every group."""
     clusters = np.random.default_rng(6).integers(0, 60, people.height)
     return people.with_columns(pl.col("y").cast(pl.Int64), c=pl.Series(clusters))
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_units_are_what_is_independent(counted: bool) -> None:
+    assert units_of("probability") == units_of("probability", clustered=False) == "row"
+    assert units_of("probability", counted=counted) == ("counted" if counted else "row")
+    assert units_of("frequency", counted=counted) == "frequency"
+    for weight_type in ("probability", "frequency"):
+        assert units_of(weight_type, clustered=True, counted=counted) == "cluster"
 
 
 @given(FRAMES)

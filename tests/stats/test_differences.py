@@ -116,6 +116,17 @@ def test_estimates_that_move_together_differ_by_the_difference_of_their_margins(
         assert found.to_series().to_list() == pytest.approx(expected, abs=1e-7)
 
 
+def test_ratio_of_estimates_that_are_all_but_exact() -> None:
+    # Rounding makes the square of such a value and limit negative; its root would be NaN.
+    values = np.array([0.923854799557242, 0.3955715572455183, 0.6534709045079072])
+    steps = np.array([27, 29, 6])
+    parts = {"value": values, "low": values, "high": values + steps * np.spacing(values)}
+    one, other = Estimate(*[pl.lit(0.5)] * 3), Estimate(*map(pl.col, parts))
+    found = pl.DataFrame(parts).select(**ratio_limits(one, other)._asdict())
+    for limit in found.iter_columns():
+        assert limit.to_list() == pytest.approx(0.5 / values, abs=1e-6)
+
+
 def test_reported_ratio() -> None:
     frame = pl.DataFrame(
         {"value": [2.0, 2.0, math.inf], "low": [1.0] * 3, "high": [3.0, math.inf, math.inf]}

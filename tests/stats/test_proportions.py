@@ -18,7 +18,13 @@ from scipy import stats
 
 import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import lower_limit
-from polars_wroc.stats.proportions import wilson
+from polars_wroc.stats.proportions import (
+    WeightedCount,
+    _value_and_sizes,
+    effective_sample_size,
+    size_by_design,
+    wilson,
+)
 
 Engine: TypeAlias = Any
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -243,6 +249,47 @@ def stats_wilson(rate: float, size: float) -> tuple[float, float]:
     centre = (rate * size + z**2 / 2) / (size + z**2)
     margin = z * np.sqrt(rate * (1 - rate) * size + z**2 / 4) / (size + z**2)
     return centre - margin, centre + margin
+
+
+def test_sums_of_squares_that_can_be_divided_by() -> None:
+    sums = pl.DataFrame({"w": [1e-160, 1e-145, 3.0, 1e160], "q": [1e-320, 1e-290, 4.5, math.inf]})
+    size = effective_sample_size(pl.col("w"), pl.col("q"))
+    expected = [None, pytest.approx(1.0), pytest.approx(2.0), None]
+    assert sums.select(size).to_series().to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("part", "others", "expected"),
+    [
+        # A rate, Kish's size, and the one that gives the linearised variance if that is smaller.
+        ((4, 8), (2, 2), (2 / 3, 3.6, 3.6)),
+        ((4, 4), (2, 4), (2 / 3, 4.5, 3.6)),
+        ((3, 9), (0, 0), (1, 1, 1)),
+        ((0, 0), (3, 9), (0, 1, 1)),
+        ((0, 0), (0, 0), (None, None, None)),
+        ((math.inf, math.inf), (1, 1), (None, None, None)),
+    ],
+)
+def test_rate_and_sizes(
+    part: tuple[float, float], others: tuple[float, float], expected: tuple[float | None, ...]
+) -> None:
+    counts = (WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others))
+    value, kish, size = pl.select(**dict(zip("vks", _value_and_sizes(*counts), strict=True))).row(0)
+    assert (value, kish, size) == pytest.approx(expected)
+
+
+def test_size_by_design_is_at_most_kishs() -> None:
+    rows = [
+        # rate, Kish's size, variance, size
+        (0.3, 50.0, 0.01, 21.0),
+        (0.3, 10.0, 0.01, 10.0),
+        (0.3, 50.0, 0.0, 50.0),
+        (0.0, 50.0, 0.0, 50.0),
+        (0.3, 50.0, None, None),
+    ]
+    frame = pl.DataFrame(rows, ["value", "kish", "variance", "expected"], orient="row")
+    found = frame.select(size_by_design(*map(pl.col, ("value", "kish", "variance"))))
+    assert found.to_series().to_list() == pytest.approx(frame["expected"].to_list())
 
 
 def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
