@@ -258,7 +258,10 @@ def test_the_table_fits_the_terminal(
         if row["impact_ratio_joint_low"] is not None:
             low, high = row["impact_ratio_joint_low"], row["impact_ratio_joint_high"]
             below = row["below_four_fifths"].replace("the ", "")
+            below = {"no": "surely not" if low >= 0.8 else "likely not"}.get(below, below)
             assert f"{low:.3f} to {high:.3f}  {below}" in line
+        elif row["excluded"] is None:
+            assert f"{row['impact_ratio']:.3f}                  reference" in line
         assert ("small share" in line) == (row["excluded"] == "share")
 
 
