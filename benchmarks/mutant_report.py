@@ -51,7 +51,7 @@ each operator, and numbers plus and minus 1.
   same, or no Python, does not count.
 - Not run: the other places, and replacements of an operator by more than one other.
 
-Each mutant first meets the quick tests that run its line, then more of its module, for some seconds.
+Each mutant first meets the quick tests that run its line, then more of its module, for seconds.
 Of those that survived this, {added:,} are killed by tests that were written for them, or that were
 too long for the first round. The others are in the last table."""
 

@@ -98,9 +98,9 @@ def test_printed_tables_fit_on_a_page(path: Path) -> None:
 
 def test_public_names_are_imported_from_where_they_are_defined() -> None:
     """Else the site may find a module of that name, and show it in place of the function."""
-    imports = ast.parse(Path(wroc.__file__).read_text(encoding="utf-8")).body
+    imports = ast.parse(Path(wroc.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
     sources = {
-        alias.name: node.module
+        alias.name: f"polars_wroc.{node.module}"
         for node in imports
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -102,7 +103,8 @@ def test_metric_is_described(metric: Metric) -> None:
 def test_no_two_metrics_are_called_the_same() -> None:
     for metrics in (CURVES, THRESHOLDS, [*GAP_METRICS.values()]):
         for name in ("name", "label", "definition", "column"):
-            assert len({getattr(metric, name) for metric in metrics}) == len(metrics)
+            called = Counter(getattr(metric, name) for metric in metrics)
+            assert [value for value, times in called.items() if times > 1] == []
 
 
 def test_columns_of_tables_are_metrics_of_a_registry() -> None:
