@@ -24,7 +24,8 @@ def moments(numbers: list[float]) -> Moments:
 
 
 def numbers_of(found: Moments) -> list[float]:
-    return list(pl.select(**found.columns("x")).row(0))
+    named = (value.alias(name) for name, value in found.columns("x").items())
+    return list(pl.select(*named).row(0))
 
 
 def mean(values: np.ndarray, weights: np.ndarray) -> float:

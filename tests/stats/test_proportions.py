@@ -274,7 +274,8 @@ def test_rate_and_sizes(
     part: tuple[float, float], others: tuple[float, float], expected: tuple[float | None, ...]
 ) -> None:
     counts = (WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others))
-    value, kish, size = pl.select(**dict(zip("vks", _value_and_sizes(*counts), strict=True))).row(0)
+    found = (each.alias(name) for name, each in zip("vks", _value_and_sizes(*counts), strict=True))
+    value, kish, size = pl.select(*found).row(0)
     assert (value, kish, size) == pytest.approx(expected)
 
 
