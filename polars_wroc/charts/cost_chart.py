@@ -222,7 +222,7 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
         pl.when(first).then(pl.lit(_written(points[column], text))).alias(name)
         for name, (column, text) in texts.items()
     ]
-    finite = pl.lit(_written(points["threshold"], "score of {:.10g} or more"))
+    finite = pl.lit(_written(points["threshold"], "score of {:.4g} or more"))
     selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
     rule = (
         pl.when(is_origin())
