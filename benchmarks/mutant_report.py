@@ -48,8 +48,8 @@ each operator, and numbers plus and minus 1.
 - Formulas: {len(of_formulas):,} of the {possible[0]:,} places in these modules:
   {", ".join(f"`{name}`" for name in plan.formulas)}.
 - Elsewhere: {len(others):,} of the {possible[1]:,} places in the other modules of
-  {", ".join(f"`{name}`" for name in plan.folders)}, of a sample of {plan.sample} by seed {plan.seed}.
-  Some of them have formulas too.
+  {", ".join(f"`{name}`" for name in plan.folders)}, of a sample of
+  {plan.sample} by seed {plan.seed}. Some of them have formulas too.
 - Not changed are types, decorators and the arguments of `zip`; a change that leaves the module the
   same, or no Python, does not count.
 - Not run: the other places{untouched}, and replacements of an operator by more than one other.

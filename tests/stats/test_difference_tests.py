@@ -11,6 +11,8 @@ from scipy import special, stats
 
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test, contrast
 
+ONE_ROW = pl.DataFrame({"row": [0]})
+
 NUMBERS = ["difference", "se", "ci_low", "ci_high", "p_value"]
 # Two AUCs with their variances and degrees of freedom, and the variance of the difference.
 PAIRS = [
@@ -48,10 +50,10 @@ def by_definition(one: Any, other: Any, variance: float, level: float) -> list[f
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize(("one", "other", "variance"), PAIRS)
 def test_difference_of_aucs(one: Any, other: Any, variance: float, level: float) -> None:
-    estimates = [
+    first, second = (
         AucEstimate(*map(pl.lit, (auc, 1 - auc, var, df))) for auc, var, df in (one, other)
-    ]
-    found = pl.select(**auc_difference_test(*estimates, pl.lit(variance), level))
+    )
+    found = ONE_ROW.select(**auc_difference_test(first, second, pl.lit(variance), level))
     expected = by_definition(one, other, variance, level)
     assert found.select(NUMBERS).row(0) == pytest.approx(expected, rel=2e-3, abs=1e-6)
     assert found.select(NUMBERS[:4]).row(0) == pytest.approx(expected[:4], rel=1e-5)
@@ -61,8 +63,8 @@ def test_difference_of_aucs(one: Any, other: Any, variance: float, level: float)
 def test_aucs_without_a_variance_of_the_difference(
     variance: float | None, difference: float | None
 ) -> None:
-    estimates = [AucEstimate(*map(pl.lit, (auc, 1 - auc, 0.002, 9.0))) for auc in (0.8, 0.7)]
-    found = pl.select(**auc_difference_test(*estimates, pl.lit(variance, pl.Float64), 0.95))
+    first, second = (AucEstimate(*map(pl.lit, (a, 1 - a, 0.002, 9.0))) for a in (0.8, 0.7))
+    found = ONE_ROW.select(**auc_difference_test(first, second, pl.lit(variance, pl.Float64), 0.95))
     assert found.select(NUMBERS).row(0) == (difference, variance, None, None, None)
 
 
@@ -71,7 +73,7 @@ def test_aucs_without_a_variance_of_the_difference(
 def test_contrast(df: float | None, level: float) -> None:
     distribution = stats.norm if df is None else stats.t(df)
     of_df = None if df is None else pl.lit(df)
-    found = pl.select(**contrast(pl.lit(-0.3), pl.lit(0.04), level, of_df)).row(0, named=True)
+    found = ONE_ROW.select(**contrast(pl.lit(-0.3), pl.lit(0.04), level, of_df)).row(0, named=True)
     margin = 0.2 * distribution.ppf((1 + level) / 2)
     expected = {
         "difference": -0.3,
@@ -88,5 +90,5 @@ def test_contrast(df: float | None, level: float) -> None:
     ("difference", "p_value"), [(0.0, 1.0), (1e-13, 1.0), (-1e-13, 1.0), (0.1, None), (-2.0, None)]
 )
 def test_contrast_without_variance(difference: float, p_value: float | None) -> None:
-    found = pl.select(**contrast(pl.lit(difference), pl.lit(0.0), 0.95)).row(0)
+    found = ONE_ROW.select(**contrast(pl.lit(difference), pl.lit(0.0), 0.95)).row(0)
     assert found == (difference, 0, None, None, None, p_value)
