@@ -93,7 +93,7 @@ def run(module: str, text: str | None, tests: list[str]) -> dict[str, object]:
     if module.startswith(f"{PACKAGE}.kernels"):
         # Compiled functions are kept by file, and would be those of the file as it is.
         os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="mutant")
-        config.reload_config()
+        config.reload_config()  # type: ignore[no-untyped-call]
     mutation = Mutation(module, text) if text is not None else None
     if mutation:
         sys.meta_path.insert(0, mutation)
