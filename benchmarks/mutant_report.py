@@ -35,6 +35,9 @@ def publish(plan: Plan, results: Sequence[Result], output: Path | None) -> None:
 def _introduction(plan: Plan, of_formulas: Sequence[Result], others: Sequence[Result]) -> str:
     possible = [sum(1 for _ in plan.sites(paths)) for paths in plan.modules()]
     added = sum(bool(result.get("new")) for result in (*of_formulas, *others))
+    tried = {_folder(result) for result in (*of_formulas, *others)}
+    missing = ", ".join(f"`{name}`" for name in plan.folders if name not in tried)
+    untouched = f" (so far none in {missing})" if missing else ""
     return f"""\
 How good are the tests? A *mutant* is the package with one place changed: a sign, an operator, a
 comparison, a number, a condition. If a test then fails, the mutant is *killed*. If none does, the
@@ -45,15 +48,20 @@ each operator, and numbers plus and minus 1.
 - Formulas: {len(of_formulas):,} of the {possible[0]:,} places in these modules:
   {", ".join(f"`{name}`" for name in plan.formulas)}.
 - Elsewhere: {len(others):,} of the {possible[1]:,} places in the other modules of
-  {", ".join(f"`{name}`" for name in plan.folders)}, chosen at random with seed {plan.seed}. Some of
-  them have formulas too, and all numerical kernels are among them.
+  {", ".join(f"`{name}`" for name in plan.folders)}, of a sample of
+  {plan.sample} by seed {plan.seed}. Some of them have formulas too.
 - Not changed are types, decorators and the arguments of `zip`; a change that leaves the module the
   same, or no Python, does not count.
-- Not run: the other places, and replacements of an operator by more than one other.
+- Not run: the other places{untouched}, and replacements of an operator by more than one other.
 
-Each mutant first meets the quick tests that run its line, then more of its module, for seconds.
+Each mutant first meets quick tests that run its line, then more of its module, for some seconds.
 Of those that survived this, {added:,} are killed by tests that were written for them, or that were
-too long for the first round. The others are in the last table."""
+too long for the first round. The others are in the last table; where it says "not explained",
+nobody has decided yet whether the change matters.
+
+To go on, follow the commands at the head of `benchmarks/mutants.py`: what has a result is not tried
+again. `python benchmarks/mutants.py again --only FILE --tests TEST ...` runs given tests of the
+survivors of a file."""
 
 
 def _counts(*parts: Sequence[Result]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -271,6 +272,25 @@ def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> No
     assume(any(sample(frame, rows) for rows in masks_of(frame, ["g"]).values()))
     table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
     assert_follows(table, definition(frame, reference))
+
+
+@pytest.mark.parametrize("reference", ["rest", "overall", "rest_pooled", "overall_pooled"])
+def test_frequencies_are_repeated_rows_of_any_reference(reference: Any) -> None:
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", "c"], 60),
+            "y": random.random(60) < 0.5,
+            "s": random.normal(size=60).round(1),
+            "w": random.integers(1, 4, 60),
+        }
+    )
+    repeated = frame.select(pl.exclude("w").repeat_by("w").explode(empty_as_null=False))
+    options: dict[str, Any] = {"by": "g", "reference": reference}
+    found = logit_gaps(frame, "y", "s", weight="w", weight_type="frequency", **options)
+    expected = logit_gaps(repeated, "y", "s", **options)
+    gaps = cs.starts_with("auc_gap")
+    assert_frame_equal(found.select(gaps), expected.select(gaps), rel_tol=1e-6)
 
 
 @given(FRAMES, st.sampled_from(REFERENCES))

@@ -144,6 +144,16 @@ def test_units_are_what_is_independent(counted: bool) -> None:
         assert units_of(weight_type, clustered=True, counted=counted) == "cluster"
 
 
+def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> None:
+    rows = people.with_row_index("c")
+    options: dict[str, Any] = {"cluster": "c", "method": "score"}
+    alone, copied = interval(rows, **options), interval(pl.concat([rows] * 3), **options)
+    assert copied["se"] == pytest.approx(alone["se"])
+    # A score-type interval is shifted by one more row of each class, here by one of three copies.
+    for end in ("ci_low", "ci_high"):
+        assert copied[end] == pytest.approx(alone[end], abs=0.01)
+
+
 @given(FRAMES)
 def test_variance_is_the_sum_over_clusters(frame: pl.DataFrame) -> None:
     found, by_hand = interval(frame, cluster="c"), expected(frame)

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polars_wroc.stats.equal_proportions import Sample, equal_proportions_p_value
+from polars_wroc.stats.equal_proportions import (
+    Sample,
+    equal_proportions_p_value,
+    equal_proportions_test,
+)
 
 SIZES = st.integers(1, 60) | st.integers(61, 3000)
 
@@ -99,3 +103,16 @@ def test_unknown_proportions() -> None:
     null = pl.lit(None, pl.Float64)
     known, unknown = Sample(pl.lit(0.5), pl.lit(10.0)), Sample(null, null)
     assert pl.select(equal_proportions_p_value(known, unknown)).item() is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "method"),
+    # Half of the rows of both groups have the outcome: 5.5, 5 and 4.5 are expected in each cell.
+    [((4, 11, 7, 11), "z"), ((3, 10, 7, 10), "z"), ((3, 9, 6, 9), "mid-p")],
+)
+def test_exact_where_fewer_than_five_are_expected(
+    counts: tuple[int, int, int, int], method: str
+) -> None:
+    x, n, y, m = (pl.lit(float(count)) for count in counts)
+    found = pl.select(equal_proportions_test(Sample(x / n, n), Sample(y / m, m), "mid-p"))
+    assert found.item()["p_method"] == method
