@@ -22,22 +22,27 @@ _CITED = re.compile(r"\[(\d+)\]_")
 _REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ", re.MULTILINE)
 
 
-def _public_names(file: str) -> set[str]:
-    for node in ast.parse((_PACKAGE / file).read_text(encoding="utf-8")).body:
+def _public_names() -> set[str]:
+    """Read the names of the package from its stub, and those of ``dask`` from ``__all__``."""
+    names = set()
+    for node in _read("__init__.pyi"):
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"polars_wroc.{alias.name}" for alias in node.names}
+    for node in _read("dask.py"):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    msg = f"polars_wroc/{file} has no __all__"
-    raise ValueError(msg)
+            names |= {f"polars_wroc.dask.{name}" for name in ast.literal_eval(node.value)}
+    return names
+
+
+def _read(file: str) -> list[ast.stmt]:
+    return ast.parse((_PACKAGE / file).read_text(encoding="utf-8")).body
 
 
 class Docstrings(griffe.Extension):
     """Links, references and arguments of docstrings."""
 
     def __init__(self) -> None:
-        self._names = {
-            *(f"polars_wroc.{name}" for name in _public_names("__init__.py")),
-            *(f"polars_wroc.dask.{name}" for name in _public_names("dask.py")),
-        }
+        self._names = _public_names()
 
     def on_object(self, *, obj: griffe.Object, loader: Any, **_: Any) -> None:
         """Rewrite the docstring of an object that has just been read."""

@@ -8,6 +8,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+# Tests run side by side, one process for each core; Polars reads this when it is imported.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
 import numpy as np
 import polars as pl
 import pytest
@@ -20,10 +23,10 @@ import polars_wroc as wroc
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 # Tests of random rows (hypothesis) try few examples, the same each time; with `-m slow` they run
-# again and try more. WROC_RANDOM_ROWS=1 tries others each time, and says how to repeat them.
-_SAME = os.environ.get("WROC_RANDOM_ROWS", "") != "1"
-settings.register_profile("quick", deadline=None, max_examples=3, derandomize=_SAME)
-settings.register_profile("thorough", deadline=None, max_examples=30, derandomize=_SAME)
+# again and try more. `--hypothesis-profile nightly` tries many others, and says how to repeat them.
+settings.register_profile("quick", deadline=None, max_examples=3, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=15, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 
 _LEFT_OUT = pytest.StashKey[int]()
 _OPENING = "Tests that open pages in a browser:"
@@ -31,7 +34,8 @@ _OPENING = "Tests that open pages in a browser:"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples tests of random rows try."""
-    settings.load_profile("thorough" if _asks_for_slow(config) else "quick")
+    if config.getoption("--hypothesis-profile") is None:
+        settings.load_profile("thorough" if _asks_for_slow(config) else "quick")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in the background so, and tests' processes would never stop.
         signal.signal(signal.SIGINT, signal.default_int_handler)

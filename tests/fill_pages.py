@@ -66,13 +66,17 @@ def _with_examples(text: str) -> str:
     filled, at = [], 0
     for example in doctest.DocTestParser().get_examples(text):
         end = example.lineno + example.source.count("\n")
-        old = end + example.want.count("\n")
-        new = example.want
+        # A fence that follows without an empty line is not what the example prints.
+        printed, fence, _ = example.want.partition("```")
+        old = end + printed.count("\n")
+        new = printed
         if example.exc_msg is None:
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 exec(compile(example.source, "page", "single"), known)  # noqa: S102
             new = re.sub(r"^$\n", "<BLANKLINE>\n", out.getvalue(), flags=re.MULTILINE)
+        if fence:
+            new += "\n"
         filled += [*lines[at:end], new]
         at = old
     return "".join([*filled, *lines[at:]])

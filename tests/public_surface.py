@@ -10,19 +10,22 @@ import argparse
 import inspect
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 import polars as pl
 import queries
 
 import polars_wroc as wroc
-from polars_wroc import dask
+from polars_wroc import dask, typing
+from polars_wroc.audits.dossier import SCHEMA, SCHEMA_VERSION
 from polars_wroc.cli.parser import build_parser
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
+JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-1.0.schema.json"
 COMMANDS = (
     *("audit", "diff", "impact", "auc", "compare", "gaps", "thresholds", "calibrate", "curve"),
     *("counts", "merge"),
@@ -34,16 +37,60 @@ def surface() -> dict[str, Any]:
     return {
         "names": {name: _described(getattr(wroc, name)) for name in sorted(wroc.__all__)},
         "expression namespace": _methods(type(pl.col("s").wroc)),  # type: ignore[attr-defined]
-        "frame namespace": _methods(type(pl.LazyFrame().wroc)),  # type: ignore[attr-defined]
+        "frame namespace": _methods(type(pl.LazyFrame().wroc).__mro__[1]),  # type: ignore[attr-defined]
         "dask": {name: _signature(getattr(dask, name)) for name in dask.__all__},
+        "options": options(),
         "command": _commands(),
         "tables": {name: _schema(table(_rows().lazy())) for name, table in queries.TABLES.items()},
         "expressions": {
             name: str(_rows().lazy().select(value).collect_schema().dtypes()[0])
             for name, value in queries.EXPRESSIONS.items()
         },
+        "tables that collect": _collected(),
         "audit": _audit(),
+        "JSON": {f"{SCHEMA} {SCHEMA_VERSION}": dict(json_fields())},
     }
+
+
+def options() -> dict[str, list[str]]:
+    """List the values of each type of `polars_wroc.typing` that has some."""
+    found = {name: literals(getattr(typing, name)) for name in typing.__all__}
+    return {name: values for name, values in found.items() if values}
+
+
+def literals(kind: object) -> list[str]:
+    """List the values of a Literal, or of those in a union."""
+    if get_origin(kind) is Literal:
+        return [repr(value) for value in get_args(kind)]
+    if get_origin(kind) in {Union, UnionType, Sequence, Mapping}:
+        return [*dict.fromkeys(value for part in get_args(kind) for value in literals(part))]
+    return []
+
+
+def json_fields() -> Iterator[tuple[str, str]]:
+    """List the fields of the JSON of an audit, with their types."""
+    schema = json.loads(JSON_SCHEMA.read_text(encoding="utf-8"))
+    return ((path, kind) for path, kind, _ in fields_of(schema, ""))
+
+
+def fields_of(schema: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, str]]:
+    """List the fields of a JSON Schema: path, type and description."""
+    for name, field in schema.get("properties", {}).items():
+        path = f"{place}{name}"
+        yield path, _json_type(field), field.get("description", "")
+        yield from fields_of(field, f"{path}.")
+        yield from fields_of(field.get("items", {}), f"{path}[].")
+
+
+def _json_type(field: Mapping[str, Any]) -> str:
+    if "$ref" in field:
+        return "number or null"
+    if "const" in field:
+        return f"`{json.dumps(field['const'])}`"
+    if "enum" in field:
+        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
+    kinds = field["type"]
+    return " or ".join([kinds] if isinstance(kinds, str) else kinds)
 
 
 def _described(value: object) -> object:
@@ -99,16 +146,29 @@ def _rows() -> pl.DataFrame:
     ).with_columns(limit=pl.col("s").mean().over("g"))
 
 
-def _audit() -> dict[str, Any]:
+def _collected() -> dict[str, Any]:
+    """Describe tables that are computed at once."""
+    parts = [_rows()[:200], _rows()[200:]]
+    changes = wroc.audit_changes(_audited(), _audited())
+    ranges = wroc.summary_in_ranges(parts, "y", "s", weight="w", by="g", rows_per_range=100)
+    return {"summary_in_ranges": _schema(ranges), "audit_changes": _schema(changes)}
+
+
+def _audited() -> wroc.Audit:
     rows = _rows().with_columns(s=1 / (1 + (-pl.col("s")).exp()))
-    audit = wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5)
+    return wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5)
+
+
+def _audit() -> dict[str, Any]:
+    audit = _audited()
     tables = {
         name: _schema(value)
         for name, value in vars(audit).items()
         if isinstance(value, pl.DataFrame)
     }
     written = json.loads(audit.to_json())
-    return {**tables, "settings": sorted(audit.settings), "json": sorted(written)}
+    findings = {"findings": _schema(audit.findings)}
+    return {**tables, **findings, "settings": sorted(audit.settings), "json": sorted(written)}
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

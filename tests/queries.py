@@ -9,6 +9,7 @@ import polars as pl
 
 import polars_wroc as wroc
 from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.registry import CURVE_METRICS
 
 # Of a frame, and of the groups where it has any.
 Table: TypeAlias = Callable[..., pl.LazyFrame]
@@ -235,7 +236,10 @@ TABLES: dict[str, Table] = {
 TABLES_OF_HULLS = {"cost_curve", "dominated_models", "equalized_thresholds"}
 
 EXPRESSIONS: dict[str, pl.Expr] = {
-    "roc_auc": wroc.roc_auc("y", "s", weight="w"),
+    **{
+        name: getattr(wroc, name)("y", _SHARE if metric.of_score else "s", weight="w")
+        for name, metric in CURVE_METRICS.items()
+    },
     "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),
     "roc_auc_multiclass": wroc.roc_auc_multiclass("y", {True: "s", False: "w"}),
     "roc_influence": wroc.roc_influence("y", "s", weight="w").sum(),
@@ -244,15 +248,8 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "partial_auc_ci": wroc.partial_auc_ci("y", "s", weight="w", fpr=(0.0, 0.1)),
     "partial_auc_ci over high tpr": wroc.partial_auc_ci("y", "s", weight="w", tpr=(0.5, 1.0)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),
-    "average_precision": wroc.average_precision("y", "s", weight="w"),
-    "pr_auc": wroc.pr_auc("y", "s", weight="w"),
-    "gini": wroc.gini("y", "s", weight="w"),
-    "ks": wroc.ks("y", "s", weight="w"),
-    "equal_error_rate": wroc.equal_error_rate("y", "s", weight="w"),
     "curve_metrics": wroc.curve_metrics("y", "s", metrics=["roc_auc", "ks"], weight="w"),
     "h_measure": wroc.h_measure("y", "s", weight="w"),
-    "brier_score": wroc.brier_score("y", _SHARE, weight="w"),
-    "log_loss": wroc.log_loss("y", _SHARE, weight="w"),
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.operating_point("y", "s", weight="w", criterion="youden"),
 }

@@ -10,21 +10,22 @@ import inspect
 import json
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from public_surface import COMMANDS
-from site_navigation import DOCS, ROOT, index_for_models
+from floors import picture
+from public_surface import COMMANDS, JSON_SCHEMA, fields_of
+from reference_options import types_of_options
+from site_navigation import DOCS, index_for_models
 
 import polars_wroc as wroc
 from polars_wroc import dask
 from polars_wroc.cli.parser import build_parser
 
 _PROPERTIES = (property, cached_property)
-SCHEMA = ROOT / "polars_wroc" / "audits" / "audit-1.0.schema.json"
+FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"
 
 
 class _Page(NamedTuple):
@@ -90,8 +91,10 @@ def pages() -> dict[Path, str]:
         _reference("dask"): _dask(),
         _reference("namespaces"): _namespaces(),
         _reference("cli"): _commands(),
-        _reference("json"): _with_fields(_reference("json").read_text(encoding="utf-8")),
+        _reference("json"): _json(),
+        FLOORS_PICTURE: picture(),
     }
+    reference[_reference("options")] += f"\n{types_of_options()}"
     return reference | {DOCS / "llms.txt": index_for_models(reference)}
 
 
@@ -179,7 +182,9 @@ The expression is the score; the other arguments are those of the function:
 ## Frames
 
 The frame is the first argument of the function, as in `frame.wroc.summary("label", "score")`.
-A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects.
+A DataFrame gives a DataFrame, a LazyFrame a LazyFrame; only `audit` collects. Type checkers do not
+know methods that are added when the program runs: for them write
+`frame.pipe(wroc.summary, "label", "score")`, as [types of options](options.md#types) shows.
 
 {table(frame)}
 """
@@ -243,36 +248,19 @@ def _help(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
     return text
 
 
-_BEGIN, _END = "<!-- begin fields -->\n", "<!-- end fields -->\n"
+def _between(page: str, mark: str, text: str) -> str:
+    """Put a text between the two marks of a page."""
+    begin, end = f"<!-- begin {mark} -->\n", f"<!-- end {mark} -->\n"
+    before, rest = page.split(begin)
+    after = rest.split(end)[1]
+    return f"{before}{begin}\n{text}\n\n{end}{after}"
 
 
-def _with_fields(page: str) -> str:
-    """Put the fields of the schema between the two marks of a page."""
-    before, rest = page.split(_BEGIN)
-    after = rest.split(_END)[1]
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    rows = (f"| `{path}` | {kind} | {text} |" for path, kind, text in _fields(schema, ""))
+def _json() -> str:
+    schema = json.loads(JSON_SCHEMA.read_text(encoding="utf-8"))
+    rows = (f"| `{path}` | {kind} | {text} |" for path, kind, text in fields_of(schema, ""))
     table = "\n".join(["| field | type | meaning |", "|---|---|---|", *rows])
-    return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
-
-
-def _fields(schema: dict[str, Any], place: str) -> Iterator[tuple[str, str, str]]:
-    for name, field in schema.get("properties", {}).items():
-        path = f"{place}{name}"
-        yield path, _type(field), field.get("description", "")
-        yield from _fields(field, f"{path}.")
-        yield from _fields(field.get("items", {}), f"{path}[].")
-
-
-def _type(field: dict[str, Any]) -> str:
-    if "$ref" in field:
-        return "number or null"
-    if "const" in field:
-        return f"`{json.dumps(field['const'])}`"
-    if "enum" in field:
-        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
-    kinds = field["type"]
-    return " or ".join([kinds] if isinstance(kinds, str) else kinds)
+    return _between(_reference("json").read_text(encoding="utf-8"), "fields", table)
 
 
 if __name__ == "__main__":

@@ -43,8 +43,9 @@ def client() -> Iterator[Client]:
     with (
         # On a busy machine processes take long to start and to answer.
         config.set({f"distributed.comm.timeouts.{what}": "5m" for what in ("connect", "tcp")}),
+        # Several test processes may each have a cluster: any port that is free.
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as connected,
     ):

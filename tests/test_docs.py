@@ -5,6 +5,7 @@ Examples in Python run as doctests of the pages themselves.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections import Counter
@@ -24,11 +25,15 @@ from polars_wroc.cli.parser import build_parser
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
-_BLOCK = re.compile(r"^( *)(```+)(\w*)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
+# Characters of code beside both menus, in a window of 1280 dots.
+_WIDEST = 87
+_BLOCK = re.compile(r"^( *)(```+)(\w*)[^\n`]*\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED = re.compile(r"\]\[(polars_wroc[\w.]*)\]")
 _DESCRIBED = re.compile(r"^::: (\S+)", re.MULTILINE)
+_TERM = re.compile(r"^(.+)\n:   ", re.MULTILINE)
+_REFERENCE = re.compile(r"^ *(?:-|\.\. \[\d\]) ([A-Z][\w ]+?), [^\d]+\((\d{4})\)", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -39,6 +44,13 @@ def _name_of(path: Path) -> str:
 def _text_of(path: Path) -> str:
     """Return the text of a page without its blocks of code."""
     return _BLOCK.sub("", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+def test_code_ends_where_text_begins(path: Path) -> None:
+    assert "```" not in _text_of(path)
+    blocks = _BLOCK.findall(path.read_text(encoding="utf-8"))
+    assert [block for *_, kind, block in blocks if kind != "markdown" and "\n## " in block] == []
 
 
 def _anchors(path: Path) -> set[str]:
@@ -77,6 +89,26 @@ def test_a_broken_link_would_be_found(tmp_path: Path) -> None:
     assert _LINK.findall("[a](b.md#c) and `code`") == ["b.md#c"]
 
 
+@pytest.mark.parametrize("path", PAGES, ids=_name_of)
+def test_printed_tables_fit_on_a_page(path: Path) -> None:
+    """site.css wraps lines that are longer, which would break tables."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line[:1] in "┌│" and len(line) > _WIDEST] == []
+
+
+def test_public_names_are_imported_from_where_they_are_defined() -> None:
+    """Else the site may find a module of that name, and show it in place of the function."""
+    imports = ast.parse(Path(wroc.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    sources = {
+        alias.name: f"polars_wroc.{node.module}"
+        for node in imports
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    elsewhere = {n for n in wroc.__all__ if sources[n] != getattr(wroc, n).__module__}
+    assert elsewhere == set()
+
+
 def test_every_public_name_is_described_once() -> None:
     names = [f"polars_wroc.{name}" for name in wroc.__all__]
     names += [f"polars_wroc.dask.{name}" for name in dask.__all__]
@@ -95,6 +127,31 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert listed == Counter(written)
 
 
+def test_each_public_name_answers_a_question() -> None:
+    page = DOCS / "guides" / "which-function.md"
+    answers = set(_NAMED.findall(page.read_text(encoding="utf-8")))
+    assert answers == {f"polars_wroc.{name}" for name in wroc.__all__}
+
+
+def test_the_glossary_is_in_order() -> None:
+    terms = _TERM.findall((DOCS / "glossary.md").read_text(encoding="utf-8"))
+    assert terms == sorted(set(terms), key=str.lower)
+
+
+def _references(text: str) -> set[tuple[str, str]]:
+    """Find the first author and the year of each reference in a list."""
+    return set(_REFERENCE.findall(text))
+
+
+def test_the_page_on_statistics_lists_the_references_of_all_functions() -> None:
+    cited = {
+        found for name in wroc.__all__ for found in _references(getattr(wroc, name).__doc__ or "")
+    }
+    page = (DOCS / "explanation" / "statistics.md").read_text(encoding="utf-8")
+    assert ("DeLong", "1988") in cited
+    assert cited <= _references(page)
+
+
 def _commands(path: Path) -> Iterator[str]:
     for _, _, kind, block in _BLOCK.findall(path.read_text(encoding="utf-8")):
         joined = re.sub(r"\\\n\s*", " ", block)
@@ -102,7 +159,11 @@ def _commands(path: Path) -> Iterator[str]:
             yield from re.findall(r"^(?:\$ )?(polars-wroc .*)$", joined, re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=_name_of)
+# Its commands have options that it adds; a test of its own runs them.
+_WORKED_EXAMPLE = DOCS / "maintaining" / "add-a-metric.md"
+
+
+@pytest.mark.parametrize("path", [p for p in TEXTS if p != _WORKED_EXAMPLE], ids=_name_of)
 def test_commands_have_options_that_exist(path: Path) -> None:
     parser = build_parser({name: lambda _: None for name in COMMANDS})
     for command in _commands(path):

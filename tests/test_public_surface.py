@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from public_surface import SNAPSHOT, differences, surface
+import pytest
+from public_surface import SNAPSHOT, differences, literals, surface
 
 import polars_wroc as wroc
+from polars_wroc import dask, typing
 
 
-def test_what_users_rely_on_is_as_it_was() -> None:
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(surface()))
+    return found
+
+
+def test_what_users_rely_on_is_as_it_was(described: dict[str, Any]) -> None:
     before = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
-    found = differences(before, json.loads(json.dumps(surface())))
+    found = differences(before, described)
     assert not found, "\n".join([*found, "If that is meant: python tests/public_surface.py"])
 
 
@@ -30,3 +43,33 @@ def test_a_change_is_named() -> None:
 
 def test_only_public_names_are_listed() -> None:
     assert dir(wroc) == sorted(wroc.__all__)
+
+
+def functions() -> Iterator[Any]:
+    names = [(module, name) for module in (wroc, dask) for name in module.__all__]
+    for value in (getattr(module, name) for module, name in names):
+        yield value.__init__ if inspect.isclass(value) else value
+
+
+def option_types(function: Callable[..., Any]) -> set[str]:
+    """Name the types of arguments that hold options, as their module calls them."""
+    names = vars(sys.modules[function.__module__])
+    annotations = [str(p.annotation) for p in inspect.signature(function).parameters.values()]
+    found = {name for text in annotations for name in re.findall(r"\w+", text)}
+    return {name for name in found if literals(names.get(name))}
+
+
+@pytest.mark.parametrize("function", [*functions()], ids=lambda function: function.__qualname__)
+def test_types_of_options_are_exported(function: Callable[..., Any]) -> None:
+    public = [getattr(typing, name) for name in typing.__all__]
+    names = vars(sys.modules[function.__module__])
+    assert [name for name in option_types(function) if names[name] not in public] == []
+
+
+def test_options_of_a_function_are_found() -> None:
+    assert option_types(wroc.summary) == {"Lonely", "Method", "WeightType"}
+
+
+def test_methods_and_the_json_are_in_the_snapshot(described: dict[str, Any]) -> None:
+    assert len(described["frame namespace"]) > 30
+    assert described["JSON"].keys() == {"polars-wroc/audit 1.0"}

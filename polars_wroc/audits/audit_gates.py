@@ -79,10 +79,16 @@ def read_gate(text: str, *, decides: bool) -> AuditGate:
     known = [*_AREA_GAPS, *(_OF_DECISIONS if decides else ())]
     why_not = " (it needs decisions: those of a threshold, or recorded ones)"
     gate = AuditGate.read(text, known, dict.fromkeys(_OF_DECISIONS, why_not))
-    if gate.name.endswith(_UNSIGNED) and gate.limit < 0:
+    if gate.name.endswith(_UNSIGNED) and (gate.limit < 0 or (gate.limit == 0 and gate.sign == "<")):
         msg = (
-            f"`--fail-if` must not have a negative limit for {gate.name}, which is compared "
-            f"without its sign; found {gate}: {gate.name}_low and {gate.name}_high have signs"
+            f"`--fail-if` must be a condition that {gate.name} can meet, which is compared without "
+            f"its sign; found {gate}: {gate.name}_low and {gate.name}_high have signs"
+        )
+        raise ValueError(msg)
+    if _UNSIGNED in gate.name and abs(gate.limit) > 1:
+        msg = (
+            f"`--fail-if` must have a limit between -1 and 1 for {gate.name}, so that 0.05 is 5 "
+            f"points; found {gate}"
         )
         raise ValueError(msg)
     return gate

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import polars as pl
@@ -92,7 +93,9 @@ class Gate(ABC, Generic[ResultT]):
             raise ValueError(msg)
         if gate.name not in known:
             why = (why_not or {}).get(gate.name, "")
-            msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{why}"
+            close = get_close_matches(gate.name, known, 3)
+            hint = f"; did you mean {' or '.join(close)}?" if close and not why else ""
+            msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{why}{hint}"
             raise ValueError(msg)
         return gate
 

@@ -113,8 +113,8 @@ def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
         rates = finding["value"], finding["reference_value"]
         missing = abs(rates[1] - rates[0]) * finding["n_behind"]
         return (
-            f"{text} ({limits}: surely below four fifths). At the rate of {finding['reference']} "
-            f"{missing:,.0f} more of {finding['n_behind']:,} would be."
+            f"{text} ({limits}: surely below four fifths). At the rate of {finding['reference']}, "
+            f"{missing:,.0f} more of {finding['n_behind']:,} would be {words.favourable}."
         )
     if finding["verdict"] == "alike":
         return f"{text}: at least four fifths ({limits})."

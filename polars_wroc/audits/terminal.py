@@ -18,7 +18,7 @@ from polars_wroc.inputs.names import MISSING
 SEGMENTS, _SENTENCES = 20, 8
 
 # What else is shown of the segments where there is room.
-_MORE = ("n_pos", "selection_rate", "tpr", "fpr", "ppv", "npv", "average_precision", "ks")
+_MORE = ("n_pos", "tpr", "fpr", "ppv", "npv", "average_precision", "ks")
 
 
 def in_text(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
@@ -45,16 +45,17 @@ def _table(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
         .then(pl.lit("too little data"))
         .when((pl.col("verdict") == "alike").any())
         .then(pl.lit("alike"))
-        .alias("verdict")
+        .alias("gaps")
     )
     table = audit.segments.join(outcome, on=keys, how="left", nulls_equal=True)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
     short = table.select(
         *keys,
         "n",
+        "gaps",
         "auc",
         limits_in_text(table, "ci_low", "ci_high").alias("interval"),
-        "verdict",
+        *(pl.col(name).alias("selected") for name in ("selection_rate",) if name in table.columns),
         *(name for name in _MORE if name in table.columns),
     )
     return fitted_table(table, short, screen, keys, least=4)

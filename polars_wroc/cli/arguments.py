@@ -49,6 +49,8 @@ def check_columns(options: argparse.Namespace) -> None:
     if not options.counts and required:
         flags = ", ".join(f"--{name}" for name in required)
         msg = f"the following arguments are required: {flags}; without them only with --counts"
+        if getattr(options, "selected", None) is not None:
+            msg += ", or decisions alone by polars-wroc impact"
         raise UsageError(msg)
     if options.counts and given:
         flag = f"--{given[0].replace('_', '-')}"
@@ -95,7 +97,8 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
 def check_selected(options: argparse.Namespace, n_selected: object) -> None:
     """Check that the value that --selected gives, if it does, is that of some rows."""
     if "=" in (options.selected or "") and not n_selected:
-        msg = f"--selected must name the value of rows; found none with {options.selected}"
+        name, _, value = options.selected.partition("=")
+        msg = f"--selected must name a value that column {name!r} holds; no row has {value!r}"
         raise ValueError(msg)
 
 
@@ -178,8 +181,8 @@ def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     name, _, value = text.partition("=")
     if text in schema and schema[text] not in (pl.Boolean, pl.Null):
         msg = (
-            f"--selected must be a Boolean column or such as {text}=yes; found column {text!r} "
-            f"of type {schema[text]}"
+            f"--selected must name a Boolean column, or a column and the value of those who are "
+            f"selected, such as {text}=yes; found column {text!r} of type {schema[text]}"
         )
         raise ValueError(msg)
     if text in schema or name not in schema:

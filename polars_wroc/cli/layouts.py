@@ -12,6 +12,7 @@ from polars_wroc.audits.fitted_table import Screen, fitted_table
 from polars_wroc.audits.text_table import limits_in_text
 from polars_wroc.charts.labels import GapMetric
 from polars_wroc.cli import verdicts
+from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.names import MISSING
 
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]
@@ -95,14 +96,19 @@ def impact_in_text(
     if of_median:
         verdict += verdicts.of_median(table)
     named = table.with_columns(pl.col(key).fill_null("(unknown)") for key in keys)
-    # Words that are shorter on a terminal.
-    words = {"share": "small share", "by the estimate": "by estimate"}
+    # Words that are shorter on a terminal, and a "no" that says how sure it is.
+    words = {"share": "small share", "by the estimate": "by estimate", "no": "likely not"}
+    below = pl.coalesce("excluded", "below_four_fifths").replace(words)
+    is_not = pl.col("below_four_fifths").eq_missing("no")
+    low = pl.col("impact_ratio_joint_low")
+    below = pl.when(is_not & (low >= FOUR_FIFTHS)).then(pl.lit("surely not")).otherwise(below)
+    below = pl.when(~is_not | low.is_not_null()).then(below).otherwise(pl.lit("reference"))
     columns: _Columns = [
         "n",
         pl.col("selection_rate").alias("rate"),
         pl.col("impact_ratio").alias("ratio"),
         _limits(table, "impact_ratio_joint_low", "impact_ratio_joint_high", "joint limits"),
-        pl.coalesce("excluded", "below_four_fifths").replace(words).alias("below 4/5"),
+        below.alias("below 4/5"),
         "reference",
         "p_adjusted",
         "shortfall",

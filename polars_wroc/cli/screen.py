@@ -24,7 +24,8 @@ def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     if options.rows is not None:
         rows = None if options.rows == "all" else options.rows
     columns: Columns | None = options.columns
-    return Screen(width, rows, columns, "--rows all", "--columns all", "all are in -o FILE.json")
+    written = options.output if options.output not in (None, "-") else "-o FILE.json"
+    return Screen(width, rows, columns, "--rows all", "--columns all", f"all are in {written}")
 
 
 def check_printed(options: argparse.Namespace, *, printed: bool) -> None:

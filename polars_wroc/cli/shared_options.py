@@ -70,7 +70,9 @@ def add_rows(parser: argparse.ArgumentParser, without_label: str = "") -> None:
     add_files(parser)
     parser.add_argument("--label", metavar="L", help=f"column of the labels{without_label}")
     add_scores(parser)
-    parser.add_argument("--pos-label", metavar="X", help="positive value of the label")
+    parser.add_argument(
+        "--pos-label", metavar="X", help="positive value of other labels than 0 and 1, such as yes"
+    )
 
 
 def add_scores(parser: argparse._ActionsContainer) -> None:
@@ -219,7 +221,8 @@ def add_level(parser: argparse.ArgumentParser) -> None:
         "--weight-type",
         choices=get_args(WeightType),
         default="probability",
-        help="what a weight is: how much of a population a row represents, or how many rows",
+        help="what a weight is: how much of a population a row represents (probability, the "
+        "default), or how many rows it stands for (frequency)",
     )
 
 
@@ -289,7 +292,7 @@ def add_output(
         "--columns",
         type=screen.columns_of,
         metavar="LIST",
-        help="columns that are printed, such as n,auc, or all; default the first that fit",
+        help="columns that are printed, such as n,auc,ci_low, or all; default the first that fit",
     )
     parser.add_argument(
         "--rows",

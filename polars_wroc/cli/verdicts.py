@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many
 from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.groups.groupings import CROSSED
 from polars_wroc.inputs.names import MISSING, MODEL
 from polars_wroc.plans.by_keys import over
 from polars_wroc.stats.multiple_tests import is_significant
@@ -50,7 +51,16 @@ def of_gaps(
         *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
-    return first + rest[:1] + rest[1:2].upper() + rest[2:]
+    return first + rest[:1] + rest[1:2].upper() + rest[2:] + _adjusted(table)
+
+
+def _adjusted(table: pl.DataFrame) -> str:
+    """Say for how many tests the verdicts are adjusted, if they are."""
+    adjusted = table.select(pl.col(r"^.*_p_adjusted$").name.replace("adjusted$", "value"))
+    if table.select(adjusted.columns).equals(adjusted):
+        return ""
+    tests = sum(column.count() for column in adjusted)
+    return f" Verdicts are adjusted for {tests:,} tests, intervals are not."
 
 
 def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
@@ -91,9 +101,11 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     judged = table.filter(pl.col("excluded").is_null(), below.is_not_null())
     if judged.is_empty():
         return "Nothing could be compared."
+    # Crossed groups come after those of one attribute.
+    crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
     listed = {}
     for verdict in ("surely", "by the estimate"):
-        found = judged.filter(below == verdict).sort("impact_ratio")
+        found = judged.filter(below == verdict).sort(crossed, "impact_ratio")
         listed[verdict] = [
             f"{_place(row, keys, '')} ({row['impact_ratio']:.2f})"
             for row in found.iter_rows(named=True)

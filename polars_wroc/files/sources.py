@@ -16,6 +16,8 @@ import polars as pl
 from polars_wroc.files.messages import first_line, one_line, without_credentials
 from polars_wroc.inputs.arguments import check_text, shortened
 
+# An empty text is a missing value, with or without quotes.
+_scan_csv = partial(pl.scan_csv, null_values=[""])
 # Files may have columns that the first one does not have.
 _scan_parquet = partial(pl.scan_parquet, extra_columns="ignore")
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
@@ -24,7 +26,7 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".arrow": pl.scan_ipc,
     ".ipc": pl.scan_ipc,
     ".feather": pl.scan_ipc,
-    ".csv": pl.scan_csv,
+    ".csv": _scan_csv,
     ".ndjson": pl.scan_ndjson,
     ".jsonl": pl.scan_ndjson,
 }

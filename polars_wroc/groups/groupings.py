@@ -13,6 +13,9 @@ from polars_wroc.inputs.arguments import shown
 from polars_wroc.inputs.names import MISSING, OVERALL
 from polars_wroc.inputs.rows import Rows
 
+# Between the names of columns whose groups are crossed.
+CROSSED = " \N{MULTIPLICATION SIGN} "
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -25,7 +28,7 @@ class Grouping:
     @property
     def attribute(self) -> str:
         """The name of this division in results."""
-        return " \N{MULTIPLICATION SIGN} ".join(self.names) if self.keys else OVERALL
+        return CROSSED.join(self.names) if self.keys else OVERALL
 
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the keys by ``attribute`` and ``segment``."""

@@ -49,6 +49,12 @@ class CurveMetric(Metric):
     of_score: bool = False
     walk: tuple[str, FormulaOfSum] | None = None
 
+    def __post_init__(self) -> None:
+        """Check what both engines need."""
+        if self.summary_column and self.walk is None:
+            msg = f"{self.name} has a `summary_column`, which needs a `walk`; found None"
+            raise TypeError(msg)
+
     def __call__(self, curve: Curve) -> pl.Expr:
         """Compute the metric of a curve."""
         return self.formula(curve)

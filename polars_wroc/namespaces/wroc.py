@@ -72,7 +72,6 @@ def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
     return described(method, function, ["frame"])
 
 
-@pl.api.register_expr_namespace("wroc")
 class ExprNamespace:
     """Metrics of the score that the namespace belongs to."""
 
@@ -100,6 +99,8 @@ class ExprNamespace:
 
 
 class _FrameNamespace(Generic[FrameT]):
+    """Functions of the frame that the namespace belongs to."""
+
     def __init__(self, frame: FrameT) -> None:
         self._frame: FrameT = frame
 
@@ -137,11 +138,9 @@ class _FrameNamespace(Generic[FrameT]):
     audit: Callable[..., Audit] = _of_frame(audit)
 
 
-@pl.api.register_dataframe_namespace("wroc")
 class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
     """Tables from a DataFrame, as DataFrames."""
 
 
-@pl.api.register_lazyframe_namespace("wroc")
 class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
     """Tables from a LazyFrame, as LazyFrames: only ``audit`` computes anything."""

@@ -195,31 +195,14 @@ def proportion_column(name: str, part: str) -> str:
     return f"__share_{name}_{part}"
 
 
-def in_population(tpr: Estimate, fpr: Estimate, prevalence: float) -> dict[str, Limits]:
-    """Limits of rates in a population of known prevalence, from the true and false positive rate.
-
-    Predictive values follow from ratios of the rates of both classes, the others from sums.
-    """
-    fnr, tnr = (Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low) for rate in (tpr, fpr))
-    odds = prevalence / (1 - prevalence)
-    return {
-        "tpr": Limits(tpr.low, tpr.high),
-        "fpr": Limits(fpr.low, fpr.high),
-        "ppv": _predictive_value(tpr, fpr, odds),
-        "npv": _predictive_value(tnr, fnr, 1 / odds),
-        "selection_rate": _mixture(tpr, fpr, prevalence),
-        "accuracy": _mixture(tpr, tnr, prevalence),
-    }
-
-
-def _predictive_value(one: Estimate, other: Estimate, odds: float) -> Limits:
+def predictive_value(one: Estimate, other: Estimate, odds: float) -> Limits:
     """Proportion of one class among all selected, from the selection rates and class odds."""
     ratio = ratio_limits(other, one)
     known = pl.when((one.value > 0) | (other.value > 0))
     return Limits(*(known.then(1 / (1 + end / odds)) for end in (ratio.high, ratio.low)))
 
 
-def _mixture(one: Estimate, other: Estimate, share: float) -> Limits:
+def mixture(one: Estimate, other: Estimate, share: float) -> Limits:
     """Weighted mean of two independent rates; ``share`` is the weight of the first."""
     parts = Estimate(*(share * each for each in one))
     minus = Estimate(*((share - 1) * each for each in (other.value, other.high, other.low)))

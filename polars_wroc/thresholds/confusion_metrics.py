@@ -17,9 +17,10 @@ from polars_wroc.plans.steps import Fields, Step
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
 from polars_wroc.stats.differences import Estimate, Limits
-from polars_wroc.stats.proportions import Proportions, WeightedCount, in_population, proportion
+from polars_wroc.stats.proportions import Proportions, WeightedCount, proportion
 from polars_wroc.thresholds.confusion import Confusion, EstimatedConfusion
 from polars_wroc.thresholds.rate_design import BY_DESIGN
+from polars_wroc.thresholds.rate_in_population import rate_in_population
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
@@ -140,7 +141,8 @@ class ThresholdMetrics:
         rates = {name: proportion(name, field).estimate for name in self._shares(field)}
         limits: Mapping[str, Estimate | Limits] = rates
         if self.prevalence is not None:
-            limits = in_population(rates["tpr"], rates["fpr"], self.prevalence)
+            known = rates["tpr"], rates["fpr"], self.prevalence
+            limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
         return {
             f"{name}_{end}": getattr(limits[name], end) for name in RATES for end in ("low", "high")
         }

@@ -76,7 +76,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_selection_is_good="lower",
         comparison="Of those {positive}, {selector} {value} in {segment}, {other} in {rest}",
-        brief="of those {positive} {value} are selected, against {other}{of_rest}",
+        brief="{value} of those {positive} are selected, against {other}{of_rest}",
     ),
     RateMetric(
         name="fpr",
@@ -91,7 +91,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_rejection_is_good="higher",
         comparison="Of those {negative}, {selector} {value} in {segment}, {other} in {rest}",
-        brief="of those {negative} {value} are selected, against {other}{of_rest}",
+        brief="{value} of those {negative} are selected, against {other}{of_rest}",
     ),
     ThresholdMetric(
         name="tnr",
@@ -118,7 +118,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_rejection_is_good="lower",
         comparison="Of those selected, {value} are {positive} in {segment}, {other} in {rest}",
-        brief="of those selected {value} are {positive}, against {other}{of_rest}",
+        brief="{value} of those selected are {positive}, against {other}{of_rest}",
     ),
     RateMetric(
         name="npv",
@@ -129,7 +129,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         others=("fn",),
         has_gap=True,
         comparison="Of those not selected, {value} are {negative} in {segment}, {other} in {rest}",
-        brief="of those not selected {value} are {negative}, against {other}{of_rest}",
+        brief="{value} of those not selected are {negative}, against {other}{of_rest}",
     ),
     RateMetric(
         name="selection_rate",
@@ -145,7 +145,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         worse_if_selection_is_good="lower",
         worse_if_rejection_is_good="higher",
         comparison="Selected are {value} of {segment} and {other} of {rest}",
-        brief="of all {value} are selected, against {other}{of_rest}",
+        brief="{value} of all are selected, against {other}{of_rest}",
     ),
     RateMetric(
         name="accuracy",

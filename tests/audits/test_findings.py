@@ -197,7 +197,8 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
             {"ratio": 0.689, "ratio_low": 0.585, "ratio_high": 0.791, "verdict": "different"},
             (
                 "Race black is selected 0.69 times as often as white, the most selected (0.58 to "
-                "0.79: surely below four fifths). At the rate of white 50 more of 197 would be."
+                "0.79: surely below four fifths). At the rate of white, 50 more of 197 would be "
+                "selected."
             ),
         ),
         (
@@ -349,7 +350,7 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     first = worse.row(0, named=True)
     value, other = (f"{100 * first[name]:.0f}%" for name in ("value", "reference_value"))
     assert first["metric"] == "tpr"
-    expected = f"of those y {value} are selected, against {other} in the rest; AUC 0."
+    expected = f"{value} of those y are selected, against {other} in the rest; AUC 0."
     assert expected in audit.verdict
     assert "; g \N{MULTIPLICATION SIGN} h b, " in audit.verdict
     ranking = wroc.audit(rows, "y", "s", by="g").verdict

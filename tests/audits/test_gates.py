@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +156,21 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
         assert mine["value"].to_list() == pytest.approx(fairness["value"].to_list(), abs=1e-12)
 
 
-def test_gate_without_a_sign_takes_no_negative_limit() -> None:
-    with pytest.raises(
-        ValueError, match=r"^`--fail-if` must not have a negative limit for auc_gap"
-    ):
-        read_gate("auc_gap<-0.05", decides=False)
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ("auc_gap<-0.05", "must be a condition that auc_gap can meet, which is compared without"),
+        ("auc_gap<0", "must be a condition that auc_gap can meet"),
+        ("auc_gap_high<-5", "must have a limit between -1 and 1 for auc_gap_high, so that 0.05 is"),
+        ("auc_gap_hihg<0", "found 'auc_gap_hihg'; did you mean auc_gap_high"),
+    ],
+)
+def test_gates_that_cannot_hold_are_refused(gate: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_gate(gate, decides=False)
+
+
+def test_gates_on_limits_take_negative_ones() -> None:
     assert read_gate("auc_gap_high<-0.05", decides=False).limit == -0.05
 
 

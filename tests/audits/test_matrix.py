@@ -138,7 +138,7 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     assert linked <= found.ranks
     assert found.left_out == 0
     (first, *_) = found.first
-    assert first.note.startswith(("Significant (p ", "Sure: all of its limits"))
+    assert first.note.startswith(("Significant (p ", "Sure: even its upper limit"))
 
 
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:

@@ -194,8 +194,8 @@ def test_audits_have_the_gates_of_impact_ratios(
     [
         ("--selected hired --threshold 0.5", "--selected has the decisions and must not come with"),
         ("--selected hired --max-fpr 0.1", "chooses one; found --max-fpr"),
-        ("--selected decision", "--selected must be a Boolean column or such as decision=yes"),
-        ("--selected decision=gone", "name the value of rows; found none with decision=gone"),
+        ("--selected decision", "--selected must name a Boolean column, or a column and the value"),
+        ("--selected decision=gone", "a value that column 'decision' holds; no row has 'gone'"),
         ("--selected no", "--selected must name a column of the frame; found no column 'no'"),
         (
             "--selected hired --min-cell 1000",
@@ -258,7 +258,10 @@ def test_the_table_fits_the_terminal(
         if row["impact_ratio_joint_low"] is not None:
             low, high = row["impact_ratio_joint_low"], row["impact_ratio_joint_high"]
             below = row["below_four_fifths"].replace("the ", "")
+            below = {"no": "surely not" if low >= 0.8 else "likely not"}.get(below, below)
             assert f"{low:.3f} to {high:.3f}  {below}" in line
+        elif row["excluded"] is None:
+            assert f"{row['impact_ratio']:.3f}                  reference" in line
         assert ("small share" in line) == (row["excluded"] == "share")
 
 
@@ -312,8 +315,11 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--selected hired --threshold 1 --by sex", "found --selected and --threshold\n"),
         ("--score s --threshold mean --by sex", "must be a number or median; found 'mean'"),
         ("--score s --threshold nan --by sex", "--threshold must be a number; found nan"),
-        ("--selected decision --by sex", "--selected must be a Boolean column or such as decision"),
-        ("--selected decision=gone --by sex", "name the value of rows; found none with decision="),
+        ("--selected decision --by sex", "--selected must name a Boolean column, or a column and"),
+        (
+            "--selected decision=gone --by sex",
+            "must name a value that column 'decision' holds; no row",
+        ),
         ("--selected code=x --by sex", "with a value of the column; found 'x' for type Int64"),
         ("--selected no=x --by sex", "--selected must name a column of the frame; found no column"),
         ("--selected hired --by no", "--by must name a column of the frame; found no column 'no'"),

@@ -290,7 +290,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("gaps --by g --reference job=1", "best, rest_pooled, overall_pooled, or g=VALUE; found"),
         ("gaps --by job --reference x", "--reference must have a value of 'job'; found 'x' for"),
         ("gaps --by g --by job --reference g=a", "or g=VALUE and job=VALUE; found g=a"),
-        ("gaps --by g --selected decision=x", "the value of rows; found none with decision=x"),
+        ("gaps --by g --selected decision=x", "that column 'decision' holds; no row has 'x'"),
         ("gaps --by g --selected hired --threshold 1", "found --threshold"),
         ("gaps --by g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
         ("gaps --by g --within g", "--within must not name a column of --by; found 'g' in both"),

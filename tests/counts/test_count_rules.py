@@ -360,6 +360,19 @@ def parquet(table: pl.DataFrame) -> bytes:
             "group once, as from polars-wroc merge; found it 2 times",
         ),
     ],
+    # Not of the bytes: the last digits of sums differ between processes, and so would the names.
+    ids=[
+        "short",
+        "shorter",
+        "empty",
+        "text",
+        "column",
+        "bins",
+        "type",
+        "squares",
+        "other",
+        "twice",
+    ],
 )
 def test_a_damaged_file_is_one_line(
     call: list[str],

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.metrics.registry import CURVE_METRICS
 
 Table: TypeAlias = Callable[..., pl.DataFrame]
 
@@ -193,7 +194,7 @@ def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.Data
         assert not cells.select(pl.any_horizontal(~pl.all().is_finite()).any()).item()
 
 
-METRICS = ["roc_auc", "gini", "ks", "average_precision", "pr_auc", "equal_error_rate"]
+METRICS = [name for name, metric in CURVE_METRICS.items() if not metric.of_score]
 
 
 @pytest.mark.parametrize("scale", sweep([*SCALES, 1e-320]))

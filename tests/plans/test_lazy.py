@@ -120,14 +120,42 @@ def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> Non
     assert plan.count("Parquet SCAN") == len(pushed) >= 1
 
 
-def test_import_imports_polars_alone() -> None:
-    code = "import sys, polars_wroc; print(*sys.modules)"
-    finished = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], env=PLAIN, check=True, capture_output=True, text=True
+def _imported(code: str) -> set[str]:
+    """Name the modules that code imports, but for Polars and what is there for importing."""
+    start, end = (
+        "import sys, polars, lazy_loader; before = {*sys.modules}",
+        "print(*{*sys.modules} - before)",
     )
-    imported = set(finished.stdout.split())
-    assert "polars_wroc" in imported
-    assert imported.isdisjoint({"altair", "pyarrow", "jinja2", "narwhals", "vl_convert", "sklearn"})
+    finished = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", f"{start}\n{code}\n{end}"],
+        env=PLAIN,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    modules = finished.stdout.split()
+    return {name for name in modules if name.split(".")[0] not in sys.stdlib_module_names}
+
+
+def test_import_imports_no_more_than_it_must() -> None:
+    assert _imported("import polars_wroc") == {
+        "polars_wroc",
+        "polars_wroc.early_interruption",
+        "polars_wroc.namespaces",
+        "polars_wroc.namespaces.registered",
+    }
+
+
+def test_a_name_imports_what_it_needs() -> None:
+    imported = _imported("import polars_wroc; polars_wroc.summary")
+    assert "polars_wroc.metrics.summary" in imported
+    assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
+    assert imported.isdisjoint({"polars_wroc.charts", "polars_wroc.audits"})
+
+
+def test_all_names_and_methods_import_polars_alone() -> None:
+    imported = _imported("from polars_wroc import *; polars.DataFrame().wroc")
+    assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
 
 
 def test_import_registers_the_namespaces() -> None:

@@ -1,0 +1,46 @@
+"""Run notebooks and store what they print and draw: ``python tests/fill_notebooks.py [NAME ...]``.
+
+Read the changes before you commit them: the sentences between the cells interpret these results.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from pictures import smaller
+from site_navigation import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    """Read a notebook as it is stored."""
+    notebook: nbformat.NotebookNode = nbformat.read(path, as_version=4)
+    return notebook
+
+
+def executed(path: Path) -> nbformat.NotebookNode:
+    """Run a notebook in its folder, with pictures that are compressed."""
+    notebook = read(path)
+    folder = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(notebook, kernel_name="python3", resources=folder, record_timing=False).execute()
+    for cell in notebook.cells:
+        cell.metadata.clear()
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                picture = smaller(base64.b64decode(output.data["image/png"]))
+                output.data["image/png"] = base64.b64encode(picture).decode()
+    # Which Python it was does not matter.
+    notebook.metadata = {"kernelspec": {"display_name": "Python 3", "name": "python3"}}
+    return notebook
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or [path.stem for path in NOTEBOOKS]
+    for path in NOTEBOOKS:
+        if path.stem in wanted:
+            nbformat.write(executed(path), path)

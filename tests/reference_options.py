@@ -1,0 +1,39 @@
+"""The part of a generated page on the types of options."""
+
+from __future__ import annotations
+
+from public_surface import options
+
+_ABOUT_TYPES = """\
+Options are Literals, which `polars_wroc.typing` exports for annotations of your own functions:
+
+```pycon
+>>> import polars as pl
+>>> import polars_wroc as wroc
+>>> from polars_wroc.typing import WeightType
+>>> def aucs(frame: pl.LazyFrame, weight_type: WeightType) -> pl.LazyFrame:
+...     return frame.pipe(wroc.summary, "label", "score", weight_type=weight_type)
+>>> frame = pl.LazyFrame({"label": [1, 0], "score": [0.9, 0.1]})
+>>> aucs(frame, "frequency").collect()["auc"].item()
+1.0
+
+```
+
+It also has `IntoColumn` and `IntoColumns` (a column name or expression, or several), and `FrameT`:
+a DataFrame gives a DataFrame, a LazyFrame a LazyFrame. Type checkers know this of functions, so use
+`frame.pipe(wroc.summary, ...)` where types matter. Of the methods `frame.wroc.summary(...)`, which
+Polars adds when the program runs, they know nothing. Where a type takes other values too, such as
+numbers, only its words are listed."""
+
+
+def types_of_options() -> str:
+    """Describe the types of options, with their values."""
+    rows = (
+        f"| `{name}` | {', '.join(map(_value, values))} |" for name, values in options().items()
+    )
+    table = "\n".join(["| type | values |", "|---|---|", *rows])
+    return f"## Types\n\n{_ABOUT_TYPES}\n\n{table}\n"
+
+
+def _value(value: str) -> str:
+    return f"`{value}`".replace("'", '"')

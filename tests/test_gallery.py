@@ -1,0 +1,36 @@
+"""The gallery: every chart has a picture, made by the code that the page shows.
+
+The code itself runs as a doctest of the page.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fill_gallery import PAGE, code_in, codes
+
+import polars_wroc as wroc
+
+_HEADING = re.compile(r"^### `(\w+)`$", re.MULTILINE)
+_CHARTS = sorted(name for name in wroc.__all__ if name.endswith("_chart"))
+_MOST_BYTES = 1_500_000
+
+
+def test_every_chart_has_a_section_and_a_picture() -> None:
+    assert sorted(_HEADING.findall(PAGE.read_text(encoding="utf-8"))) == _CHARTS
+    assert sorted(picture.stem for picture, _ in codes()) == _CHARTS
+
+
+@pytest.mark.parametrize(("picture", "code"), [pytest.param(*at, id=at[0].stem) for at in codes()])
+def test_pictures_are_made_by_the_code_of_the_page(picture: Path, code: str) -> None:
+    assert f"chart = wroc.{picture.stem}(" in code
+    assert code_in(picture) == code, "run: python tests/fill_gallery.py, and look at the picture"
+
+
+def test_pictures_are_small_and_all_shown() -> None:
+    shown = {picture for picture, _ in codes()}
+    files = set(next(iter(shown)).parent.iterdir())
+    assert files == shown
+    assert sum(file.stat().st_size for file in files) < _MOST_BYTES

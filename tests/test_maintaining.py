@@ -1,0 +1,67 @@
+"""The pages for maintainers: the worked example works, and files that they name exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from floors import FLOORS, PACKAGE, picture
+from site_navigation import DOCS, ROOT
+from worked_example import change, copy_of_the_project, follow, steps
+
+PAGES = [*(DOCS / "maintaining").glob("*.md"), DOCS / "explanation" / "stability.md"]
+EXAMPLE = (DOCS / "maintaining" / "add-a-metric.md").read_text(encoding="utf-8")
+_FILE = re.compile(r"`((?:[\w.-]+/)+[\w*.-]*)`")
+
+
+def test_changes_of_the_example_fit(tmp_path: Path) -> None:
+    project = copy_of_the_project(tmp_path)
+    changed = [step for step in steps(EXAMPLE) if step.path]
+    for step in changed:
+        change(step, project)
+    assert len(changed) > 10
+    for step in changed:
+        compile((project / step.path).read_text(encoding="utf-8"), step.path, "exec")
+
+
+def test_a_change_that_does_not_fit_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\n", encoding="utf-8")
+    fits, unknown = steps(
+        '```diff title="a.py"\n one\n-two\n+three\n```\n```diff title="a.py"\n two\n+x\n```'
+    )
+    change(fits, tmp_path)
+    assert (tmp_path / "a.py").read_text(encoding="utf-8") == "one\nthree\n"
+    with pytest.raises(AssertionError, match=r"a\.py has 0 times"):
+        change(unknown, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_example_works(tmp_path: Path) -> None:
+    project = copy_of_the_project(tmp_path)
+    compared = follow(EXAMPLE, project)
+    assert len(compared) == EXAMPLE.count("```text")
+    for said, printed in compared:
+        assert printed == said, "run: python tests/worked_example.py"
+    reference = {
+        name: (project / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("metrics", "namespaces", "options", "cli")
+    }
+    for name in ("metrics", "namespaces", "options"):
+        assert "max_f1" in reference[name]
+    for name in ("options", "cli"):
+        assert "detection_rate" in reference[name]
+    snapshot = (project / "tests" / "public_surface.json").read_text(encoding="utf-8")
+    assert '"detection_rate_low": "Float64"' in snapshot
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_files_that_are_named_exist(page: Path) -> None:
+    named = set(_FILE.findall(page.read_text(encoding="utf-8")))
+    places = (ROOT, PACKAGE, DOCS)
+    assert [name for name in named if not any(any(top.glob(name)) for top in places)] == []
+
+
+def test_the_picture_shows_every_folder() -> None:
+    drawn = re.findall(r'class="name"[^>]*>([\w.]+)<', picture())
+    assert sorted(name.removesuffix(".py") for name in drawn) == sorted(sum(FLOORS, ()))

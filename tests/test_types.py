@@ -1,0 +1,92 @@
+"""What type checkers know of results: mypy, and pyright, read this file; the test runs it."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import altair as alt
+import numpy as np
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+from polars_wroc.typing import FrameT, WeightType
+
+
+def rows() -> pl.DataFrame:
+    random = np.random.default_rng(1)
+    positive = random.random(80) < 0.5
+    score = (random.random(80) + positive) / 2
+    group = random.choice(["a", "b"], 80)
+    return pl.DataFrame({"y": positive, "s": score, "other": random.random(80), "g": group})
+
+
+def tables(frame: FrameT) -> list[FrameT]:
+    """Each function that returns a table; a checker reads this once for each kind of frame."""
+    return [
+        wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
+        wroc.auc_decomposition(frame, "y", "s", by="g"),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=2),
+        wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=2),
+        wroc.calibration_curve(frame, "y", "s"),
+        wroc.calibration_error(frame, "y", "s"),
+        wroc.calibration_slope(frame, "y", "s"),
+        wroc.compare(frame, "y", ["s", "other"]),
+        wroc.confusion_curve(frame, "y", "s"),
+        wroc.cost_curve(frame, "y", "s"),
+        wroc.cross_auc(frame, "y", "s", by="g"),
+        wroc.decision_curve(frame, "y", "s"),
+        wroc.det_curve(frame, "y", "s"),
+        wroc.dominated_models(frame, "y", ["s", "other"]),
+        wroc.equalized_thresholds(frame, "y", "s", by="g"),
+        wroc.fairness(frame, "y", "s", by="g", threshold=0.5),
+        wroc.fpr_at_tpr(frame, "y", "s", tpr=0.9),
+        wroc.gain_curve(frame, "y", "s"),
+        wroc.group_gaps(frame, "y", "s", by="g"),
+        wroc.impact_ratios(frame, "s", by="g", threshold=0.5),
+        wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
+        wroc.operating_points(frame, "y", "s", max_fpr=0.2),
+        wroc.partial_aucs(frame, "y", "s", fpr=(0.0, 0.2)),
+        wroc.pr_curve(frame, "y", "s"),
+        wroc.roc_curve(frame, "y", "s"),
+        wroc.score_counts(frame, "y", "s"),
+        wroc.score_distribution(frame, "s"),
+        wroc.standardized_mean_difference(frame, "s", by="g"),
+        wroc.subgroup_auc(frame, "y", "s", by="g"),
+        wroc.summary(frame, "y", "s"),
+        wroc.threshold_metrics(frame, "y", "s"),
+        wroc.tpr_at_fpr(frame, "y", "s", fpr=0.1),
+    ]
+
+
+def test_a_frame_gives_frames_of_its_kind() -> None:
+    frame = rows()
+    eager, lazy = tables(frame), tables(frame.lazy())
+    assert_type(eager, list[pl.DataFrame])
+    assert_type(lazy, list[pl.LazyFrame])
+    assert {type(table) for table in eager} == {pl.DataFrame}
+    assert {type(table) for table in lazy} == {pl.LazyFrame}
+
+
+def test_pipe_keeps_types() -> None:
+    frame = rows()
+    option: WeightType = "frequency"
+    found = frame.pipe(wroc.summary, "y", "s", by="g", weight_type=option)
+    assert_type(found, pl.DataFrame)
+    lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")
+    assert_type(lazy, pl.LazyFrame)
+    assert found.height == 2
+    with pytest.raises(ValueError, match="`weight_type`"):
+        frame.pipe(wroc.summary, "y", "s", weight_type="rows")  # type: ignore[arg-type]
+
+
+def test_types_of_other_results() -> None:
+    frame = rows()
+    value = wroc.roc_auc("y", "s")
+    assert_type(value, pl.Expr)
+    audit = wroc.audit(frame.lazy(), "y", "s", by="g", threshold=0.5)
+    assert_type(audit, wroc.Audit)
+    assert_type(audit.segments, pl.DataFrame)
+    assert_type(audit.findings, pl.DataFrame)
+    chart = wroc.gap_chart(wroc.group_gaps(frame, "y", "s", by="g"), metric="auc")
+    assert isinstance(chart, alt.TopLevelMixin)
