@@ -8,8 +8,6 @@ import pytest
 
 from polars_wroc.stats.moments import Moments, _mean, others
 
-ONE_ROW = pl.DataFrame({"row": [0]})
-
 VALUES, WEIGHTS = np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.0, 3.0, 2.0, 0.5])
 
 
@@ -26,7 +24,8 @@ def moments(numbers: list[float]) -> Moments:
 
 
 def numbers_of(found: Moments) -> list[float]:
-    return list(ONE_ROW.select(**found.columns("x")).row(0))
+    named = (value.alias(name) for name, value in found.columns("x").items())
+    return list(pl.select(*named).row(0))
 
 
 def mean(values: np.ndarray, weights: np.ndarray) -> float:

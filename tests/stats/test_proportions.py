@@ -26,8 +26,6 @@ from polars_wroc.stats.proportions import (
     wilson,
 )
 
-ONE_ROW = pl.DataFrame({"row": [0]})
-
 Engine: TypeAlias = Any
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Pair: TypeAlias = tuple[float | None, float | None]
@@ -276,9 +274,8 @@ def test_rate_and_sizes(
     part: tuple[float, float], others: tuple[float, float], expected: tuple[float | None, ...]
 ) -> None:
     counts = (WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others))
-    value, kish, size = ONE_ROW.select(
-        **dict(zip("vks", _value_and_sizes(*counts), strict=True))
-    ).row(0)
+    found = (each.alias(name) for name, each in zip("vks", _value_and_sizes(*counts), strict=True))
+    value, kish, size = pl.select(*found).row(0)
     assert (value, kish, size) == pytest.approx(expected)
 
 
