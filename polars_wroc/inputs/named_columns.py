@@ -23,8 +23,8 @@ def require_frame(frame: object) -> None:
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         kind = type(frame)
         msg = (
-            "`frame` must be a Polars DataFrame or LazyFrame; "
-            f"found one of {kind.__module__.split('.')[0]} of type {kind.__name__}"
+            "`frame` must be a Polars DataFrame or LazyFrame (`score_counts` takes frames of other "
+            f"engines); found one of {kind.__module__.split('.')[0]} of type {kind.__name__}"
         )
         raise TypeError(msg)
 

@@ -414,7 +414,7 @@ def test_by_named_like_a_result_column_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("frame", [{"y": [1]}, DATA["y"], None], ids=["dict", "Series", "None"])
 def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
-    message = r"^`frame` must be a Polars DataFrame or LazyFrame; found .* of type \w+$"
+    message = r"^`frame` must be a Polars DataFrame or LazyFrame \(.*\); found .* of type \w+$"
     with pytest.raises(TypeError, match=f"(?s){message}"):
         TABLES[name][0](frame, "y", "s")
 
