@@ -168,7 +168,10 @@ def gap(
 def gaps(
     frame: pl.DataFrame, reference: str, level: float, *, frequency: bool = False
 ) -> Mapping[str, Gap | None]:
-    """The gaps of the groups g to a group, or to the mean of the others (or of all) in pairs."""
+    """The gaps of the groups g to a group, or to the mean of the others (or of all) in pairs.
+
+    Two groups that are compared with each other are one test: the larger p-value is that of both.
+    """
     groups = frame.sort("g").group_by("g", maintain_order=True)
     aucs = {g: auc_of(rows, frequency=frequency) for (g,), rows in groups}
     found: dict[str, Gap | None] = {}
@@ -184,4 +187,8 @@ def gaps(
             found[str(g)] = Gap(share * part.value, low, high, part.p_value)
         else:
             found[str(g)] = gap(own, other, level)
+    of_two = [each for each in found.values() if each and reference in ("rest", "overall")]
+    if len(of_two) == frame.filter(pl.col("w") > 0)["g"].n_unique() == 2:
+        p_value = max(each.p_value for each in of_two)
+        found = {g: each and each._replace(p_value=p_value) for g, each in found.items()}
     return found

@@ -157,7 +157,8 @@ def group_gaps(
     of all pairs, and the p-value is the same. With ``"overall_pooled"`` the variance is split into
     what the group's rows and what the others add to it. With ``"logit-t"`` degrees of freedom are
     Satterthwaite's, and the p-value of ``"overall_pooled"`` is the larger of its own and of that
-    of the complement's. Groups are compared within each model. The cost does not grow with the
+    of the complement's. Two groups that are compared with each other are one test, whose p-value is
+    the larger of both. Groups are compared within each model. The cost does not grow with the
     number of groups; for a survey it grows with their number times that of sampling units.
 
     Rates are compared by the z-test with their pooled variance, for effective sample sizes. Where

@@ -313,7 +313,7 @@ def test_command_prints_decisions(
     result = wroc.audit(judged, "y", "s", by="g", weight="w", **RULES["youden"])
     assert printed.startswith(" ".join(result.verdict.split()[:4]))
     heading = printed.split("\n\n")[1].splitlines()[0]
-    assert {"attribute", "segment", "auc", "interval", "verdict"} <= {*heading.split()}
+    assert {"attribute", "segment", "auc", "interval", "gaps"} <= {*heading.split()}
     assert "the score selects" in printed
 
 
