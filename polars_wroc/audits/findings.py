@@ -22,7 +22,6 @@ from polars_wroc.inputs.names import MISSING, MODEL
 from polars_wroc.metrics.registry import ROC_AUC
 
 Verdict: TypeAlias = Literal["different", "too little data", "alike", "not compared"]
-Side: TypeAlias = Literal["worse", "better", "either"]
 
 # How many rows of a segment a metric is based on.
 _BEHIND: dict[SampleSize, pl.Expr] = {

@@ -324,10 +324,6 @@ class OverallPooled(_OfAll, _Pooled):
         )
 
 
-def _root_of_ratio(part: pl.Expr, whole: pl.Expr, otherwise: float) -> pl.Expr:
-    return pl.when(whole > 0).then((part / whole).sqrt()).otherwise(otherwise)
-
-
 def _one_test_of_two(
     gaps: pl.LazyFrame, p_values: Sequence[str], partition_keys: Sequence[str]
 ) -> pl.LazyFrame:

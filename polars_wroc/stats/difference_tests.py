@@ -9,7 +9,6 @@ import polars as pl
 from polars_wroc.stats.differences import Estimate, difference_limits
 from polars_wroc.stats.distributions import (
     normal_quantile,
-    normal_score,
     student_p_value,
     student_quantile,
     two_sided_p_value,
@@ -57,7 +56,7 @@ def auc_difference_test(
     df = 1 / ((parts[0] / both) ** 2 / one.df + (parts[1] / both) ** 2 / other.df)
     t = (logits[0] - logits[1]) / logit_variance.sqrt()
     known = pl.when(variance > 0)
-    p_value = two_sided_p_value(normal_score(t, df.clip(lower_bound=1.0)))
+    p_value = student_p_value(t, df.clip(lower_bound=1.0))
     return {
         "difference": pl.when(variance.is_not_null()).then(one.auc - other.auc),
         "se": variance.sqrt(),

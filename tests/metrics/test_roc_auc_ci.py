@@ -14,6 +14,8 @@ from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
+from polars_wroc.metrics.newcombe_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
+from polars_wroc.plans.steps import in_columns
 
 Floats = npt.NDArray[np.float64]
 COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]
@@ -67,13 +69,41 @@ def newcombe(auc: float, n_pos: float, n_neg: float, level: float = 0.95) -> tup
     z = stats.norm.ppf((1 + level) / 2)
 
     def excess(x: float) -> float:
-        more = (n_pos + n_neg) / 2 - 1
+        more = max((n_pos + n_neg) / 2 - 1, 0)
         inner = 1 + more * ((1 - x) / (2 - x) + x / (1 + x))
         return float((auc - x) ** 2 - z**2 * x * (1 - x) * inner / (n_pos * n_neg))
 
     low = 0.0 if auc == 0 else optimize.brentq(excess, 1e-15, min(auc, 1 - 1e-9), xtol=1e-14)
     high = 1.0 if auc == 1 else optimize.brentq(excess, max(auc, 1e-9), 1 - 1e-15, xtol=1e-14)
     return low, high
+
+
+def newcombe_limits(auc: list[float], n_pos: list[float], n_neg: list[float]) -> pl.DataFrame:
+    sizes = pl.LazyFrame({"auc": auc, "n_eff_pos": n_pos, "n_eff_neg": n_neg})
+    steps = newcombe_steps(stats.norm.ppf(0.975))
+    return in_columns(sizes, steps).select(NEWCOMBE_LOW, NEWCOMBE_HIGH).collect()
+
+
+@pytest.mark.parametrize(
+    ("auc", "n_pos", "n_neg"),
+    [(0.7, 30.0, 40.0), (0.7, 1.0, 1.0), (0.7, 0.5, 0.5), (0.4, 0.3, 1.2), (0.9, 1.2, 1.1)],
+)
+def test_newcombe_of_few_rows(auc: float, n_pos: float, n_neg: float) -> None:
+    limits = newcombe_limits([auc], [n_pos], [n_neg]).row(0)
+    assert limits == pytest.approx(newcombe(auc, n_pos, n_neg), abs=1e-8)
+
+
+def test_newcombe_of_next_to_no_rows() -> None:
+    assert newcombe_limits([0.7], [1e-200], [1e-200]).row(0) == pytest.approx((0, 1))
+
+
+def test_newcombe_is_within_0_and_1() -> None:
+    random = np.random.default_rng(0)
+    auc = [*([0.0] * 500), *([1.0] * 500), *(10 ** random.uniform(-18, -6, 1000))]
+    n_pos, n_neg = (list(10 ** random.uniform(-3, 6, 2000)) for _ in range(2))
+    limits = newcombe_limits(auc, n_pos, n_neg)
+    assert (limits[NEWCOMBE_LOW] >= 0).all()
+    assert (limits[NEWCOMBE_HIGH] <= 1).all()
 
 
 ROWS = st.lists(

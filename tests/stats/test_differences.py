@@ -140,3 +140,12 @@ def test_no_limits_without_those_of_both() -> None:
     known, unknown = rate(1, 4), (0.5, None, None)
     for one, other in ((known, unknown), (unknown, known), (unknown, unknown)):
         assert list(limits(one, other)[0]) == [None, None]
+
+
+def test_limits_of_nearly_certain_rates_are_known() -> None:
+    random = np.random.default_rng(0)
+    value, width = random.uniform(0.1, 0.9, 1000), 10 ** random.uniform(-12, -6, 1000)
+    frame = pl.DataFrame({"value": value, "low": value - 0.95 * width, "high": value + width})
+    each = Estimate(pl.col("value"), pl.col("low"), pl.col("high"))
+    limits = frame.select(**ratio_limits(each, each, pl.lit(0.95))._asdict())
+    assert (limits - 1).select(pl.all().abs().max()).max_horizontal().item() < 1e-4
