@@ -46,7 +46,8 @@ def main() -> None:
     sections = [
         "# Time by rows and threads",
         speed.machine(),
-        f"The fastest of {options.rounds} rounds, on the clock, without the start of the engine.",
+        f"Times on the clock, without the start of the engine; rounds: {options.rounds}, of which "
+        "the fastest counts.",
         speed.markdown(tuple(table.columns), body),
     ]
     if options.output:
