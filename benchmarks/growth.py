@@ -46,8 +46,7 @@ def main() -> None:
     sections = [
         "# Time by rows and threads",
         speed.machine(),
-        f"Times on the clock, without the start of the engine; rounds: {options.rounds}, of which "
-        "the fastest counts.",
+        f"On the clock, without the start of the engine; the fastest of {options.rounds} taken.",
         speed.markdown(tuple(table.columns), body),
     ]
     if options.output:
