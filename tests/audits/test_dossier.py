@@ -132,6 +132,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
     audit = wroc.audit(pl.concat([rows, few]), "approved", "s", by="g")
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
+    assert "- 1 more comparison: see the JSON." in text
     part = text[text.index("## Not audited") : text.index("## Method")]
     assert "- Decisions were not audited: no threshold was given." in part
     assert "g few" in part
