@@ -162,7 +162,7 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, refere
     call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "reference": reference}
     whole = wroc.audit(hiding, "y", "s", **call)
     audit = wroc.audit(hiding, "y", "s", min_cell=5, **call)
-    assert audit.left_out == ["g h", "g c"]
+    assert audit.left_out == ["g c", "g h"]
     gaps = audit.gaps.filter(attribute="g")
     own = ["attribute", "segment", "n_pos", "n_neg", *GAP_METRICS]
     assert_frame_equal(
@@ -175,12 +175,10 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, refere
     found = audit.findings.filter(pl.col("metric").is_in(GAP_METRICS), attribute="g")
     assert found["reason"].unique().to_list() == ["no reference shown"]
     assert found["n_reference"].null_count() == found.height
-    assert "The tpr of g a is not compared, as no reference is shown." not in found["sentence"]
     assert (
         "The selection rate of g a is not compared, as no reference is shown." in found["sentence"]
     )
     assert "in g h" not in audit.verdict
-    assert "is not compared, as no reference is shown" in render(audit)
 
 
 def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
