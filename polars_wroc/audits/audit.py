@@ -124,8 +124,9 @@ def audit(
     min_cell
         For results that are published: segments with fewer rows of a class or of a decision are
         left out of all tables, and so are others from which their numbers could be computed with
-        the totals. Two audits of the same rows, or other tables, may still give
-        them away.
+        the totals, and comparisons with them. Rows without a label, score, weight or decision are
+        in no class or decision: their numbers are kept. Two audits of the same rows, or other
+        tables, may still give them away.
 
     Returns
     -------

@@ -75,12 +75,12 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
         A row per attribute, segment (and model), metric and measure, in the order of ``after``,
         then what only ``before`` has: ``attribute, segment`` (String); ``metric`` (String: ``auc,
         selection_rate, tpr, fpr, ppv, npv``); ``measure`` (String: ``"value"``, or ``"gap"`` to
-        the reference of its audit); ``before, after, change`` (Float64: after less before), null
-        where one of them is; ``change_low, change_high`` (Float64: confidence limits, from those
-        of both audits); ``growth`` (Float64: of a gap, how much its size grew); ``p_value,
-        p_adjusted`` (Float64: that nothing changed); ``finding`` (String: of a gap, ``"new"`` if it
-        is different only after, ``"gone"`` if only before, ``"grown"`` or ``"shrunk"`` if in both
-        and its change is significant, else null).
+        the reference of its audit); ``before, after`` (Float64); ``change`` (Float64: after less
+        before, null where either is null); ``change_low, change_high`` (Float64: confidence limits,
+        from those of both audits); ``growth`` (Float64: of a gap, how much its size grew);
+        ``p_value, p_adjusted`` (Float64: that nothing changed); ``finding`` (String: of a gap,
+        ``"new"`` if it is different only after, ``"gone"`` if only before, ``"grown"`` or
+        ``"shrunk"`` if in both and its change is significant, else null).
 
     Raises
     ------

@@ -50,7 +50,10 @@ class AuditGate(Gate[AuditTables]):
         # `read_gate` refuses gates on decisions where there are none.
         if self.name in RATIOS:
             assert result.impact is not None
-            return judged_categories(result.impact, self.name)
+            impact = result.enough_rows.for_ratios(result.impact)
+            return judged_categories(impact, self.name).with_columns(
+                value=pl.when("enough").then("value")
+            )
         if self.name in _FAIRNESS:
             assert result.fairness is not None
             metric, column = _FAIRNESS[self.name]

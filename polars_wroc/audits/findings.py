@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.calibration_findings import SIZE, calibration_findings
 from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of_calibration
+from polars_wroc.audits.impact_findings import impact_findings
 from polars_wroc.audits.phrases import many
-from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.audits.sentences import IMPACT_RATIO, ONE_CLASS, Words, sentence_of
+from polars_wroc.audits.segment_keys import compared_within, segment_keys
+from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, Words, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.groups.impact_table import MIN_SHARE
 from polars_wroc.groups.min_rows import GAP_METRICS
-from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.names import MISSING, MODEL
+from polars_wroc.inputs.names import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.plans.by_keys import over
 
 Verdict: TypeAlias = Literal["different", "too little data", "alike", "not compared"]
 
@@ -31,7 +31,11 @@ _BEHIND: dict[SampleSize, pl.Expr] = {
     "selected": pl.col("n_selected"),
     "rejected": pl.col("n") - pl.col("n_selected"),
 }
-_REFERENCE, _IS_SEGMENT, _MIRROR = "__reference", "__reference_is_segment", "__mirror"
+# These rows of a segment, and of all segments.
+_OWN, _ALL = "__own_", "__all_"
+_REFERENCE, _IS_SEGMENT = "__reference", "__reference_is_segment"
+# First or second of two segments that are compared with each other, else null.
+_PLACE = "__place_in_pair"
 # Where one class lacks, these are 0 or 1 whatever the decisions.
 _OF_BOTH_CLASSES = ("ppv", "npv")
 _ONE_CLASS = "__one_class"
@@ -42,9 +46,7 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     segments = _with_references(audit)
     metrics = {name: one for name, one in GAP_METRICS.items() if f"{name}_gap" in segments.columns}
     parts = [_gaps(audit, segments, name, metric) for name, metric in metrics.items()]
-    if audit.impact is not None:
-        parts.append(_impact_ratios(audit.impact, audit))
-    table = pl.concat([*parts, *calibration_findings(audit)])
+    table = pl.concat([*parts, *impact_findings(audit), *calibration_findings(audit)])
     ordered = _ordered(table, audit.parameters)
     words = Words.of(audit.parameters)
     sentences = [
@@ -68,16 +70,11 @@ def first_sentences(
     return shown
 
 
-def _partition(table: pl.DataFrame) -> list[str]:
-    return [name for name in ("attribute", MODEL) if name in table.columns]
-
-
 def _with_references(audit: AuditTables) -> pl.DataFrame:
     """Add to the gaps which segment each is compared with, if it is one, and the rows of each."""
     gaps, reference = audit.gaps, audit.parameters.reference
-    keys, partition = segment_keys(gaps), _partition(gaps)
-    of_rows = ["n", "n_selected"] if "n_selected" in audit.segments.columns else ["n"]
-    counts = audit.segments.select(*keys, *of_rows)
+    keys, partition = segment_keys(gaps), compared_within(gaps)
+    counts = _rows_of_each_kind(audit.segments)
     gaps = gaps.join(counts, on=keys, how="left", nulls_equal=True, maintain_order="left")
     segment, attribute = pl.col("segment").fill_null(MISSING), pl.col("attribute")
     is_best = pl.col("auc").is_not_null() & (pl.col("auc") == pl.col("auc_reference"))
@@ -85,20 +82,40 @@ def _with_references(audit: AuditTables) -> pl.DataFrame:
     is_named = attribute.is_in([*reference.named])
     named = attribute.replace_strict(dict(reference.named), default=None, return_dtype=pl.String)
     by_kind = best if reference.kind == "best" else pl.lit(reference.kind.partition("_")[0])
-    # Each of two segments is the complement of the other: the second says nothing new.
-    some = pl.col("n") > 0
-    of_two = some.sum().over(partition) == 2  # noqa: PLR2004
-    second = of_two & (some.cum_sum().over(partition) == 2)  # noqa: PLR2004
+    # Each of two segments is the complement of the other if none is left out.
+    rows, of_all = (pl.col(f"{whose}rows") for whose in (_OWN, _ALL))
+    some = rows > 0
+    are_two = (some.sum().over(partition) == 2) & (rows.sum().over(partition) == of_all)  # noqa: PLR2004
+    paired = are_two & some & ~is_named & pl.lit(reference.is_mutual)
     referred = gaps.with_columns(
         pl.when(is_named).then(named).otherwise(by_kind).alias(_REFERENCE),
         (is_named | pl.lit(reference.kind == "best")).alias(_IS_SEGMENT),
-        (second & some & ~is_named & pl.lit(reference.is_mutual)).alias(_MIRROR),
+        pl.when(paired).then(some.cum_sum().over(partition)).alias(_PLACE),
     )
     smaller_classes = _rows_behind(ROC_AUC, referred, without_own=_is_without_own(audit))
     lacking = pl.min_horizontal(*smaller_classes.values()) == 0
     both = referred.with_columns(lacking.fill_null(value=True).alias(_ONE_CLASS))
     compared = pl.col(f"^({'|'.join(_OF_BOTH_CLASSES)})_(reference|gap|ratio).*$")
     return both.with_columns(pl.when(~pl.col(_ONE_CLASS)).then(compared))
+
+
+def _rows_of_each_kind(segments: pl.DataFrame) -> pl.DataFrame:
+    """Count the rows of each segment that metrics may be based on, and those of all segments."""
+    is_overall = pl.col("attribute") == OVERALL
+    models = [MODEL] if MODEL in segments.columns else []
+    known = {
+        size: count
+        for size, count in _BEHIND.items()
+        if set(count.meta.root_names()) <= set(segments.columns)
+    }
+    return segments.select(
+        *segment_keys(segments),
+        *(count.alias(f"{_OWN}{size}") for size, count in known.items()),
+        *(
+            over(count.filter(is_overall).first(), models).alias(f"{_ALL}{size}")
+            for size, count in known.items()
+        ),
+    )
 
 
 def comparable_gaps(audit: AuditTables) -> pl.DataFrame:
@@ -116,11 +133,13 @@ def _rows_behind(metric: Metric, table: pl.DataFrame, *, without_own: bool) -> d
 
     Of an AUC, those of the smaller class.
     """
-    partition = _partition(table)
-    own = [_BEHIND[size] for size in metric.sample_sizes]
-    is_reference = pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE)
-    of_segment = [count.filter(is_reference).first().over(partition) for count in own]
-    of_all = [count.sum().over(partition) - (count if without_own else 0) for count in own]
+    own = [pl.col(f"{_OWN}{size}") for size in metric.sample_sizes]
+    every = [pl.col(f"{_ALL}{size}") for size in metric.sample_sizes]
+    partition = compared_within(table)
+    of_segment = [count.filter(_is_reference()).first().over(partition) for count in own]
+    of_all = [
+        whole - count if without_own else whole for whole, count in zip(every, own, strict=True)
+    ]
     others = pl.when(_IS_SEGMENT).then(pl.min_horizontal(of_segment))
     return {
         "n_behind": pl.min_horizontal(own),
@@ -143,6 +162,7 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
     verdict = pl.coalesce(f"{name}_gap_verdict", unknown)
     enough = audit.enough_rows.where([f"{name}_gap"])
     judged = table.join(enough, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    side = _side(gap, metric, settings)
     return judged.select(
         *keys,
         pl.lit(name).alias("metric"),
@@ -157,73 +177,16 @@ def _gaps(audit: AuditTables, table: pl.DataFrame, name: str, metric: Metric) ->
         p_adjusted=pl.col(f"{name}_gap_p_adjusted"),
         **_rows_behind(metric, table, without_own=_is_without_own(audit)),
         material=gap.abs() >= settings.margin,
-        side=_side(gap, metric, settings),
+        side=side,
         verdict=verdict,
-        reason=_reason(name, verdict, settings),
-        mirror=pl.col(_MIRROR),
+        reason=_reason(name, verdict, settings, compared_within(table)),
+        mirror=_is_mirror(side, compared_within(table)),
         **{SIZE: gap.abs()},
     )
 
 
 def _is_reference() -> pl.Expr:
     return pl.col(_IS_SEGMENT) & (pl.col("segment").fill_null(MISSING) == pl.col(_REFERENCE))
-
-
-def _impact_ratios(impact: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
-    """Lay out the impact ratios, with their joint limits: a row for each category."""
-    settings, partition = audit.parameters, _partition(impact)
-    ratio, low = pl.col("impact_ratio"), pl.col("impact_ratio_joint_low")
-    itself = pl.col("segment") == pl.col("reference")
-    rows = pl.col("n").filter(itself).first().over(partition)
-    few = (pl.col("n") < settings.min_rows) | (rows < settings.min_rows)
-    compared = ratio.is_not_null() & ~itself & pl.col("excluded").is_null()
-    verdict = (
-        pl.when(~compared.fill_null(value=False))
-        .then(pl.lit("not compared"))
-        .when((low >= FOUR_FIFTHS) & ~few)
-        .then(pl.lit("alike"))
-        .when((pl.col("below_four_fifths") == "surely") & ~few)
-        .then(pl.lit("different"))
-        .otherwise(pl.lit("too little data"))
-    )
-    reason = (
-        pl.when(itself)
-        .then(pl.lit("the reference"))
-        .when(pl.col("excluded") == "unknown")
-        .then(pl.lit("an unknown category"))
-        .when(pl.col("excluded") == "share")
-        .then(pl.lit(f"under {100 * MIN_SHARE:g}% of the rows"))
-        .when(ratio.is_null())
-        .then(pl.lit("undefined"))
-        .when((verdict == "too little data") & few)
-        .then(pl.lit(f"fewer than {settings.min_rows} rows"))
-    )
-    worse = pl.when(ratio < 1).then(pl.lit("worse")).otherwise(pl.lit("either"))
-    none = pl.lit(None, pl.Float64)
-    return impact.select(
-        *segment_keys(impact),
-        pl.lit(IMPACT_RATIO).alias("metric"),
-        pl.col("selection_rate").alias("value"),
-        "reference",
-        pl.col("reference_rate").alias("reference_value"),
-        none.alias("gap"),
-        none.alias("gap_low"),
-        none.alias("gap_high"),
-        ratio.alias("ratio"),
-        low.alias("ratio_low"),
-        pl.col("impact_ratio_joint_high").alias("ratio_high"),
-        "p_value",
-        "p_adjusted",
-        pl.col("n").alias("n_behind"),
-        rows.alias("n_reference"),
-        (ratio < FOUR_FIFTHS).alias("material"),
-        worse.alias("side"),
-        verdict.alias("verdict"),
-        reason.alias("reason"),
-        pl.lit(value=False).alias("mirror"),
-        # As many times the margin as the ratio is four fifths.
-        ((ratio.log() / math.log(FOUR_FIFTHS)).abs() * settings.margin).alias(SIZE),
-    )
 
 
 def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
@@ -237,12 +200,23 @@ def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
     return side.otherwise(pl.lit("either"))
 
 
-def _reason(name: str, verdict: pl.Expr, settings: AuditSettings) -> pl.Expr:
+def _is_mirror(side: pl.Expr, partition: Sequence[str]) -> pl.Expr:
+    """Whether the other one of two segments says the same: the worse off, or else the first."""
+    place = pl.col(_PLACE)
+    told = place.filter(side == "worse").first().over(partition).fill_null(1)
+    return (place != told).fill_null(value=False)
+
+
+def _reason(
+    name: str, verdict: pl.Expr, settings: AuditSettings, partition: Sequence[str]
+) -> pl.Expr:
     """Say why there is no verdict; null where there is one, or the interval says enough."""
     one_class = pl.when(pl.col(_ONE_CLASS) & pl.lit(name in _OF_BOTH_CLASSES))
     undefined = (
         pl.when(_is_reference())
         .then(pl.lit("the reference"))
+        .when(_IS_SEGMENT, ~_is_reference().fill_null(value=False).any().over(partition))
+        .then(pl.lit(NO_REFERENCE))
         .otherwise(one_class.then(pl.lit(ONE_CLASS)).otherwise(pl.lit("undefined")))
     )
     too_few = ~pl.col("enough") & (verdict == "too little data")

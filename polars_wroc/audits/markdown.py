@@ -54,7 +54,7 @@ def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
     parts = [f"# {_text(title)}"]
     parts += [_text(settings.note)] if settings.note else []
     parts += [f"**{_text(verdict.text)}**"]
-    parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS)))
+    parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS, "see the JSON")))
     parts += _section("Segments", _segments(audit))
     parts += _section("Impact ratios", _impact(audit))
     parts += _section("Gates", _listed(gate.sentence for gate in audit.gates))

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.phrases import required_values
+from polars_wroc.audits.phrases import many, required_values
 from polars_wroc.inputs.columns import (
     CLUSTER,
     ROW_COUNT,
@@ -129,6 +129,7 @@ class RowReader:
 def refuse_no_rows(argument: str, left_out: int, *, recorded: bool = False) -> NoReturn:
     """Raise if there is nothing to audit, since so many rows were left out."""
     lacking = required_values(recorded=recorded)
-    why = f": {left_out:,} rows lack a {lacking}" if left_out else ""
+    lack = "lacks" if left_out == 1 else "lack"
+    why = f": {many(left_out, 'row')} {lack} a {lacking}" if left_out else ""
     msg = f"`{argument}` must have rows to audit; found none{why}"
     raise ValueError(msg)

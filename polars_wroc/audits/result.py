@@ -77,9 +77,33 @@ class Audit(AuditTables):
         for the attributes crossed if these are audited. None without decisions.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
-        attribute. A missing attribute is a segment; the other rows are left out.
+        attribute. A missing attribute is a segment; the other rows are left out. Null for an
+        attribute whose segment of missing values is left out by ``min_cell``.
+    findings
+        DataFrame with one row per attribute, segment (and model) and metric, the most serious
+        first: ``rank``; the keys; ``metric, value, reference, reference_value``; ``gap`` and
+        ``ratio``, with ``_low`` and ``_high``; ``p_value, p_adjusted``; ``n_behind, n_reference``,
+        the numbers of rows that both values are based on; ``material, side, verdict, reason,
+        mirror, sentence``.
+    verdict
+        The findings in a few sentences.
     settings
-        Dictionary of the arguments; the command line adds the ``files``.
+        Dictionary of the arguments.
+    gates
+        The conditions of the command line's ``--fail-if``, each with ``condition, met, where,
+        not_judged`` and a ``sentence``; without conditions empty.
+    run
+        When and how the audit was made: ``date, command, files, versions``. Only the command line
+        knows its command and files.
+    left_out
+        Names of the segments that are left out by ``min_cell``, each after its attribute.
+    enough_rows
+        Which segments have ``min_rows`` rows: its ``table`` has, besides the keys, a Boolean column
+        for each metric and, with the suffix ``_gap``, for the test of its gap.
+    design_df
+        Degrees of freedom of the design of a survey; None without a design.
+    parameters
+        The same as ``settings``, as attributes.
     """
 
     @cached_property

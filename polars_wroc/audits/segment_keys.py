@@ -12,6 +12,11 @@ def segment_keys(table: pl.DataFrame) -> list[str]:
     return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
 
 
+def compared_within(table: pl.DataFrame) -> list[str]:
+    """List the columns within which segments are compared."""
+    return [name for name in segment_keys(table) if name != "segment"]
+
+
 def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     """Keep the rows of a table with these keys; null equals null."""
     return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")

@@ -19,6 +19,8 @@ _PAIRS = "auc"
 IMPACT_RATIO = "impact_ratio"
 # Why precisions are not compared.
 ONE_CLASS = "one class only"
+# Why segments are compared with no other: it is left out, or none has enough rows.
+NO_REFERENCE = "no reference shown"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
     if finding["verdict"] == "not compared":
         if finding["reason"] == "the reference":
             return f"{capitalised(segment)} is the reference of the {metric.label}."
+        if finding["reason"] == NO_REFERENCE:
+            return f"The {metric.label} of {segment} is not compared, as no reference is shown."
         if finding["reason"] == ONE_CLASS:
             return (
                 f"The {metric.label} of {segment} is not compared, as its rows or those of "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_wroc.audits.segment_keys import name_of
+from polars_wroc.audits.segment_keys import compared_within, name_of, rows_with, segment_keys
 from polars_wroc.audits.tables import AuditTables, EnoughRows
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.
@@ -30,7 +31,8 @@ def without_small_cells(audit: Tables, min_cell: int) -> Tables:
 
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
     of a decision. What is left out of a total that is shown must be at least two segments with
-    that many rows in all: the smallest of the others are left out until it is.
+    that many rows in all: the smallest of the others are left out until it is. Rows without a
+    label, score, weight or decision are in no class or decision; their numbers are kept.
 
     Raises
     ------
@@ -51,16 +53,17 @@ def without_small_cells(audit: Tables, min_cell: int) -> Tables:
             left_out, on=AUDIT_KEYS, how="anti", nulls_equal=True, maintain_order="left"
         )
 
-    few = pl.col("n_missing").is_between(1, min_cell - 1)
+    without_attribute = [attribute for attribute, segment in hidden if segment is None]
+    counted = pl.when(~pl.col("column").is_in(without_attribute))
     return replace(
         audit,
         segments=kept(audit.segments),
-        gaps=kept(audit.gaps),
+        gaps=kept(_gaps(audit, left_out)),
         curves=kept(audit.curves),
         calibration=None if audit.calibration is None else kept(audit.calibration),
         impact=None if audit.impact is None else _impact(kept(audit.impact), left_out, min_cell),
         fairness=None if audit.fairness is None else _fairness(audit.fairness, left_out),
-        missing=audit.missing.with_columns(n_missing=pl.when(~few).then("n_missing")),
+        missing=audit.missing.with_columns(n_missing=counted.then("n_missing")),
         enough_rows=EnoughRows(kept(audit.enough_rows.table)),
         left_out=[f"{attribute} {name_of(segment)}" for attribute, segment in hidden],
     )
@@ -136,15 +139,28 @@ def _next(
     return None if enough else min(shown, key=lambda one: sum(counts[one]))
 
 
+def _gaps(audit: AuditTables, left_out: pl.DataFrame) -> pl.DataFrame:
+    """Make the gaps null to a segment that is left out."""
+    gaps, partition = audit.gaps, compared_within(audit.gaps)
+    compared = audit.parameters.reference.without_references(gaps)
+    references = gaps.join(compared, on=segment_keys(gaps), how="anti", nulls_equal=True)
+    hidden = rows_with(references, left_out).select(partition).unique()
+    marked = gaps.join(
+        hidden.with_columns(pl.lit(value=True).alias(_LEFT_OUT)),
+        on=partition,
+        how="left",
+        maintain_order="left",
+    )
+    own = {*segment_keys(gaps), "n_pos", "n_neg", *GAP_METRICS}
+    return marked.select(_with_null(gaps.columns, pl.col(_LEFT_OUT), own))
+
+
 def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
     """Make the metrics null that compare a segment that is left out."""
     ends = [pl.col(f"group_{end}") for end in ("max", "min")]
-    shown = pl.when(~_any_left_out(ends))
-    kept = ("attribute", MODEL, "metric")
+    own = ("attribute", MODEL, "metric")
     joined = _with_left_out(fairness, left_out)
-    return joined.select(
-        name if name in kept else shown.then(name).alias(name) for name in fairness.columns
-    )
+    return joined.select(_with_null(fairness.columns, _any_left_out(ends), own))
 
 
 def _impact(impact: pl.DataFrame, left_out: pl.DataFrame, min_cell: int) -> pl.DataFrame:
@@ -152,20 +168,25 @@ def _impact(impact: pl.DataFrame, left_out: pl.DataFrame, min_cell: int) -> pl.D
     joined = _with_left_out(impact, left_out)
     small = pl.min_horizontal("n_selected", pl.col("n") - pl.col("n_selected")) < min_cell
     unknown = pl.col("segment").is_null() & (small | pl.col(_LEFT_OUT).is_not_null())
-    shown = pl.when(~_any_left_out([pl.col("reference")]))
-    own = ("attribute", "segment", MODEL, "n", "weight", "n_selected", "threshold")
-    return joined.filter(~unknown).select(
-        name if name in own or name.startswith("selection_rate") else shown.then(name).alias(name)
-        for name in impact.columns
-    )
+    own = [name for name in impact.columns if name.startswith("selection_rate")]
+    own += ["attribute", "segment", MODEL, "n", "weight", "n_selected", "threshold"]
+    hidden = _any_left_out([pl.col("reference")])
+    return joined.filter(~unknown).select(_with_null(impact.columns, hidden, own))
+
+
+def _with_null(names: Sequence[str], hidden: pl.Expr, own: Collection[str]) -> list[pl.Expr]:
+    """Select columns, null where hidden but for those that are a segment's ``own``."""
+    shown = pl.when(~hidden.fill_null(value=False))
+    return [pl.col(name) if name in own else shown.then(name).alias(name) for name in names]
 
 
 def _with_left_out(table: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
     """Add the names of the segments of each attribute that are left out."""
-    names = left_out.group_by("attribute").agg(pl.col("segment").alias(_LEFT_OUT))
+    segment = pl.col("segment").fill_null(MISSING)
+    names = left_out.group_by("attribute").agg(segment.alias(_LEFT_OUT))
     return table.join(names, on="attribute", how="left", maintain_order="left")
 
 
 def _any_left_out(names: Sequence[pl.Expr]) -> pl.Expr:
     found = (pl.col(_LEFT_OUT).list.contains(name) for name in names)
-    return pl.any_horizontal(found).fill_null(value=False)
+    return pl.any_horizontal(found)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.run import Run
-from polars_wroc.audits.segment_keys import segment_keys
+from polars_wroc.audits.segment_keys import compared_within, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 
 
@@ -23,6 +23,17 @@ class EnoughRows:
         """List all segments; ``enough`` is whether they have enough rows for all these names."""
         enough = pl.all_horizontal(names).alias("enough")
         return self.table.select(*segment_keys(self.table), enough)
+
+    def for_ratios(self, impact: pl.DataFrame) -> pl.DataFrame:
+        """Add to impact ratios whether a category and its reference have ``enough`` rows."""
+        enough = self.where(["selection_rate"])
+        table = impact.join(
+            enough, on=segment_keys(impact), how="left", nulls_equal=True, maintain_order="left"
+        )
+        is_reference = pl.col("segment") == pl.col("reference")
+        of_reference = pl.col("enough").filter(is_reference).first().over(compared_within(impact))
+        both = (pl.col("enough") & of_reference).fill_null(value=False)
+        return table.with_columns(both.alias("enough"))
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
     text = " ".join(sentences)
     if "selection_rate" not in findings["metric"]:
-        text = f"Of the ranking only: {text[0].lower()}{text[1:]}"
+        text = f"Decisions were not audited. {text}"
     return Verdict(text, outcomes)
 
 

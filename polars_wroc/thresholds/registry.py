@@ -144,7 +144,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_selection_is_good="lower",
         worse_if_rejection_is_good="higher",
-        comparison="Selected are {value} of {segment} and {other} of {rest}",
+        comparison="{value} of {segment} are selected, {other} of {rest}",
         brief="{value} of all are selected, against {other}{of_rest}",
     ),
     RateMetric(

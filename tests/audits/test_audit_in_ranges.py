@@ -356,6 +356,8 @@ def test_there_must_be_rows() -> None:
     nothing = TWO.with_columns(s=pl.lit(None, pl.Float64))
     with pytest.raises(ValueError, match="found none: 4 rows lack a label, score or weight"):
         wroc.audit_in_ranges([nothing, nothing], "y", "s", by="g")
+    with pytest.raises(ValueError, match="found none: 1 row lacks a label, score or weight"):
+        wroc.audit_in_ranges(nothing.head(1), "y", "s", by="g")
 
 
 def test_frames_must_have_the_same_groups() -> None:

@@ -175,7 +175,7 @@ def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
     audit = wroc.audit(people, "y", "s", by="g")
     first = audit.findings.filter(~pl.col("mirror")).row(0, named=True)
     assert (first["verdict"], first["side"]) == ("different", "either")
-    assert audit.verdict.startswith("Of the ranking only: g ")
+    assert audit.verdict.startswith("Decisions were not audited. G ")
     assert " is not calibrated: " in audit.verdict
     assert " Nor is g " in audit.verdict
     counts = audit.findings.filter(~pl.col("mirror"))["verdict"].value_counts()

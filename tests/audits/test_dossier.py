@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,7 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     assert "\\<b\\>" in text
     assert "<b>" not in text
     assert "- 5 rows have no s, and were left out." in text
+    assert re.search("\n- [0-9]+ more comparisons?: see the JSON\\.\n", text)
     assert text.endswith("____________________\n")
 
 

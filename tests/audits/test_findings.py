@@ -92,6 +92,29 @@ def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> Non
     assert itself["sentence"][0].endswith("is the reference of the AUC.")
 
 
+@pytest.mark.parametrize("reference", sweep(["rest", "rest_pooled"], fast=1))
+def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any) -> None:
+    """One segment is ranked at random, and fewer rows of the other are selected."""
+    random = np.random.default_rng(7)
+    positive = random.random(400) < 0.5
+    is_random = np.arange(400) < 200
+    score = np.where(is_random, random.random(400) + 0.3, 0.2 + 0.4 * positive)
+    for names in (["x", "z"], ["z", "x"]):
+        rows = pl.DataFrame({"g": np.where(is_random, *names), "y": positive, "s": score})
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, reference=reference)
+        found = audit.findings.filter(GAPS)
+        mirrors = found.group_by("metric").agg(pl.col("mirror").sum())
+        assert mirrors["mirror"].to_list() == [1] * len(METRICS)
+        one = found.filter(~pl.col("mirror"))
+        assert sorted(one["side"]) == ["either"] * 3 + ["worse"] * 3
+        worse = dict(one.filter(side="worse").select("metric", "segment").rows())
+        assert worse == {"auc": names[0], "selection_rate": names[1], "tpr": names[0]}
+        # Where nobody is worse off, the first is told.
+        assert one.filter(side="either")["segment"].to_list() == ["x"] * 3
+        assert audit.verdict.startswith(f"G {names[0]} is worse off: AUC 0.55 against 1.00 in")
+        assert audit.verdict.endswith(f" So is g {names[1]}.")
+
+
 def rank_of(row: dict[str, Any]) -> int:
     """The place of a kind of finding, by the list in the documentation."""
     kinds = [
@@ -267,7 +290,7 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
         (
             finding("selection_rate", value=0.558, reference_value=0.8, gap=-0.242)
             | {"gap_low": -0.315, "gap_high": -0.17},
-            "Selected are 56% of race black and 80% of the rest: 24 points fewer (17 to 32).",
+            "56% of race black are selected, 80% of the rest: 24 points fewer (17 to 32).",
         ),
         (
             finding("tpr", value=0.647, reference_value=0.837, gap=-0.19)
@@ -353,8 +376,8 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     expected = f"{value} of those y are selected, against {other} in the rest; AUC 0."
     assert expected in audit.verdict
     assert "; g \N{MULTIPLICATION SIGN} h b, " in audit.verdict
-    ranking = wroc.audit(rows, "y", "s", by="g").verdict
-    assert ranking.startswith("Of the ranking only: g b is worse off: AUC ")
+    ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", by="BMI").verdict
+    assert ranking.startswith("Decisions were not audited. BMI b is worse off: AUC ")
     rejected = wroc.audit(rows, "y", "s", favourable="rejected", **CALL).verdict
     assert "G b is worse off: AUC" in rejected
 
@@ -416,5 +439,5 @@ def test_findings_of_several_scores(rows: pl.DataFrame) -> None:
     assert all(
         row["sentence"].startswith(f"Model {row['model']}: ") for row in found.rows(named=True)
     )
-    assert "g b (model s)" in audit.verdict
+    assert "G b (model s)" in audit.verdict
     assert not any(math.isnan(value) for value in found["gap"])

@@ -108,8 +108,8 @@ def test_finding_where_nothing_is_significant() -> None:
     )
     audit = wroc.audit(rows, "y", "s", by="g")
     assert audit.verdict == (
-        "Of the ranking only: no segment is shown to be worse off: 1 comparison has too little "
-        "data."
+        "Decisions were not audited. No segment is shown to be worse off: 1 comparison has too "
+        "little data."
     )
 
 
@@ -200,6 +200,23 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     selected = unequal.group_by("g").agg(selects.sum().cast(pl.Int64).alias("n_selected")).sort("g")
     found = result.segments.filter(attribute="g")
     assert found["n_selected"].to_list() == selected["n_selected"].to_list()
+
+
+def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataFrame) -> None:
+    few = unequal.head(12).with_columns(g=pl.lit("few"), s=pl.lit(-9.0))
+    rows = pl.concat([unequal.head(400), few])
+    gate = read_gate("impact_ratio<0.1", decides=True)
+    judged = gate.judge(wroc.audit(rows, "y", "s", by="g", threshold=1))
+    assert (judged.met, judged.not_judged) == (False, ["g, few"])
+    # Each row stands for three.
+    counted: Any = {"weight": pl.lit(3), "weight_type": "frequency"}
+    audit = wroc.audit(rows, "y", "s", by="g", threshold=1, **counted)
+    assert gate.judge(audit).where == ["0 in g, few"]
+    ratio = audit.findings.filter(metric="impact_ratio", segment="few")
+    assert ratio["reason"].item() is None
+    highest = pl.concat([unequal.head(400), few.with_columns(s=pl.lit(9.0))])
+    with pytest.raises(ValueError, match="which is not known of any segment"):
+        gate.judge(wroc.audit(highest, "y", "s", by="g", threshold=1))
 
 
 def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> None:

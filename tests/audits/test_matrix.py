@@ -141,6 +141,26 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     assert first.note.startswith(("Significant (p ", "Sure: even its upper limit"))
 
 
+@pytest.mark.parametrize(
+    ("verdict", "open_ones", "heading"),
+    [
+        ("different", 12, "more comparisons with a difference"),
+        (
+            *("not compared", 0),
+            "more comparisons that could not be made: undefined, or the reference itself",
+        ),
+    ],
+)
+def test_folded_findings_have_headings(
+    audit: wroc.Audit, verdict: str, open_ones: int, heading: str
+) -> None:
+    told = audit.findings.filter(attribute="g").with_columns(verdict=pl.lit(verdict))
+    found = findings_on_page(told, audit.segments.select("attribute", "segment"), audit.parameters)
+    (folded,) = found.folded
+    assert folded.heading == f"{len(folded.found)} {heading}"
+    assert len(folded.found) == told.height - open_ones
+
+
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     none = rows().filter(~pl.col("y")).head(200).with_columns(g=pl.lit("none"))
     audit = wroc.audit(pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3)

@@ -23,6 +23,7 @@ from polars_wroc.audits.remarks import (
     score_remarks,
     untested_remarks,
 )
+from polars_wroc.audits.report.headline import title_line
 from polars_wroc.audits.report.packing import packed, rounded_rows
 from polars_wroc.audits.report.selection import with_points, with_segments
 from polars_wroc.audits.report.tables import threshold_text
@@ -90,8 +91,8 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     rest = wroc.audit(rows, "y", "s", by="g", strata="h")
     assert rest.findings["reason"].to_list() == ["no variance"] * 3
     assert rest.verdict == (
-        "Of the ranking only: no segment is shown to be worse off: 3 comparisons have too little "
-        "data."
+        "Decisions were not audited. No segment is shown to be worse off: 3 comparisons have too "
+        "little data."
     )
 
 
@@ -238,6 +239,18 @@ def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
 )
 def test_thresholds_are_short(value: float | None, text: str) -> None:
     assert threshold_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("threshold", "text"),
+    [
+        (0.5, "selected: a score of 0.5 or more"),
+        (float("inf"), "no row selected: the threshold is above every score"),
+    ],
+)
+def test_title_says_what_is_selected(data: pl.DataFrame, threshold: float, text: str) -> None:
+    audit = wroc.audit(data, "y", "s", by="g", threshold=threshold)
+    assert title_line(audit)[-1] == text
 
 
 CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
+from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.report import render
 from polars_wroc.audits.small_cells import hidden_segments
+from polars_wroc.groups.min_rows import GAP_METRICS
 
 CALL: dict[str, Any] = {"by": ["g", "h"], "threshold": 0.5, "intersections": True}
 COUNTS = st.lists(st.integers(0, 30), min_size=4, max_size=4)
@@ -126,10 +128,79 @@ def test_all_outputs_leave_out_the_same(rows: pl.DataFrame, tmp_path: Path) -> N
     assert "| c |" not in text
 
 
-def test_few_missing_values_are_not_counted(rows: pl.DataFrame) -> None:
-    lacking = rows.with_columns(s=pl.when(pl.int_range(pl.len()) > 2).then("s"))
-    missing = wroc.audit(lacking, "y", "s", by="g", min_cell=5).missing
-    assert missing.rows() == [("y", 0), ("s", None), ("g", 0)]
+def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.DataFrame) -> None:
+    place = pl.int_range(pl.len())
+    lacking = rows.with_columns(
+        s=pl.when(place > 2).then("s"),
+        g=pl.when(place < 892).then("g"),
+        h=pl.when(place > 99).then("h"),
+    )
+    audit = wroc.audit(lacking, "y", "s", by=["g", "h"], min_cell=5)
+    assert "g (missing)" in audit.left_out
+    # Rows without a score are in no class and no decision.
+    assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 100)]
+    assert audit.segments["n_missing"][0] == 3
+    assert "8 rows have no g" not in " ".join(not_audited(audit))
+
+
+@pytest.fixture(scope="module")
+def hiding() -> pl.DataFrame:
+    """Of h one row is selected, and it is ranked best; c is left out with it; k has two values."""
+    random = np.random.default_rng(8)
+    group = np.repeat(["a", "b", "h", "c"], [400, 300, 200, 100])
+    positive = random.random(1000) < 0.5
+    score = random.random(1000) + 0.2 * positive
+    score = np.where(group == "h", 0.2 * positive + 0.01 * random.random(1000), score)
+    score = np.where(np.arange(1000) == 800, 0.9, score)
+    return pl.DataFrame(
+        {"g": group, "k": random.choice(["u", "v"], 1000), "y": positive, "s": score}
+    )
+
+
+@pytest.mark.parametrize("reference", [{"g": "h"}, "best"])
+def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, reference: Any) -> None:
+    call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "reference": reference}
+    whole = wroc.audit(hiding, "y", "s", **call)
+    audit = wroc.audit(hiding, "y", "s", min_cell=5, **call)
+    assert audit.left_out == ["g c", "g h"]
+    gaps = audit.gaps.filter(attribute="g")
+    own = ["attribute", "segment", "n_pos", "n_neg", *GAP_METRICS]
+    assert_frame_equal(
+        gaps.select(own), whole.gaps.filter(pl.col("segment").is_in(["a", "b"])).select(own)
+    )
+    others = gaps.drop(own)
+    assert "auc_reference" in others.columns
+    assert others.null_count().row(0) == (2,) * others.width
+    assert_frame_equal(audit.gaps.filter(attribute="k"), whole.gaps.filter(attribute="k"))
+    found = audit.findings.filter(pl.col("metric").is_in(GAP_METRICS), attribute="g")
+    assert found["reason"].unique().to_list() == ["no reference shown"]
+    assert found["n_reference"].null_count() == found.height
+    assert (
+        "The selection rate of g a is not compared, as no reference is shown." in found["sentence"]
+    )
+    assert "in g h" not in audit.verdict
+
+
+def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
+    """Neither is the other's complement, so that both are told, against all of the others."""
+    audit = wroc.audit(hiding, "y", "s", by="g", threshold=0.5, min_cell=5)
+    assert audit.segments["segment"].to_list() == ["overall", "a", "b"]
+    assert not audit.findings["mirror"].any()
+    found = audit.findings.filter(metric="selection_rate").sort("segment")
+    assert found["n_reference"].to_list() == [600, 700]
+
+
+def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.DataFrame) -> None:
+    unknown = hiding.with_columns(g=pl.col("g").replace("h", None))
+    whole = wroc.audit(unknown, "y", "s", by="g", threshold=0.5).fairness
+    shown = wroc.audit(unknown, "y", "s", by="g", threshold=0.5, min_cell=5).fairness
+    assert whole is not None
+    assert shown is not None
+    names = {"group_max", "group_min"}
+    hidden = pl.any_horizontal(pl.col(*names).is_in(["(missing)", "c"]))
+    assert whole.filter(hidden, metric="demographic_parity_ratio").height == 1
+    assert shown.filter(metric="demographic_parity_ratio")["value"].item() is None
+    assert shown.filter(hidden).is_empty()
 
 
 def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:

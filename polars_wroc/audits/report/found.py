@@ -72,13 +72,13 @@ def findings_on_page(
     others = on_page.filter(~pl.col("rank").is_in(first["rank"].implode()))
     margin = f"{size(settings.margin)} points"
     headings = {
-        "different": "{} that {} different",
+        "different": "{} with a difference",
         "too little data": "{} with too little data to tell",
         "alike": f"{{}} alike within {margin}",
-        "not compared": "{} that {} not compared: undefined, or the reference itself",
+        "not compared": "{} that could not be made: undefined, or the reference itself",
     }
     folded = [
-        FoldedFindings(heading.format(_counted(part), _are(part)), _found(part, settings))
+        FoldedFindings(heading.format(many(part.height, "more comparison")), _found(part, settings))
         for verdict, heading in headings.items()
         if not (part := others.filter(verdict=verdict)).is_empty()
     ]
@@ -98,14 +98,6 @@ def _first(serious: pl.DataFrame) -> pl.DataFrame:
     place = pl.int_range(pl.len())
     kept = (place < _UNDECIDED) | (pl.col("verdict") == "different")
     return serious.head(_FIRST).filter(kept)
-
-
-def _counted(part: pl.DataFrame) -> str:
-    return many(part.height, "more comparison")
-
-
-def _are(part: pl.DataFrame) -> str:
-    return "is" if part.height == 1 else "are"
 
 
 def _found(part: pl.DataFrame, settings: AuditSettings) -> list[Found]:

@@ -49,7 +49,9 @@ def _decisions(audit: AuditTables, overall: pl.DataFrame) -> str:
         return "no decisions, as the rows are all of one class"
     if len(set(thresholds)) == 1:
         cut = thresholds[0]
-        return f"selected: a score {cut}" if cut == ABOVE else f"selected: a score of {cut} or more"
+        if cut == ABOVE:
+            return f"no row selected: the threshold is {cut}"
+        return f"selected: a score of {cut} or more"
     each = "; ".join(f"{m} {t}" for m, t in zip(overall[MODEL], thresholds, strict=True))
     return f"decisions at the thresholds {each}"
 

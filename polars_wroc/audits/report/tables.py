@@ -21,8 +21,8 @@ from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 DASH = "\N{EN DASH}"
+_LEAST_P = 0.001
 # The threshold of a curve's origin, which selects no row.
-LEAST_P = 0.001
 ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",
@@ -250,4 +250,4 @@ def threshold_text(value: float | None) -> str:
 
 def p_value_text(value: float) -> str:
     """Write a p-value with three decimals."""
-    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.3f}"
+    return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"

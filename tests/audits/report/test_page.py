@@ -509,6 +509,7 @@ def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
     text = opened(result, tmp_path, chromium)
     assert "The tables show 50 of 10,000 segments, those with the most serious findings" in text
     assert "the segments with the least and the greatest AUC, and of all rows" in text
+    assert " more comparisons on segments with less serious findings: see the JSON." in text
     rows = "[...document.querySelectorAll('table')].map(table => table.tBodies[0].rows.length)"
     assert chromium.evaluate(rows) == [20, 40, 1, 1, 1, 50, 50, 50, 50, 50, 9]
 
