@@ -12,6 +12,10 @@ GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "np
 # What of a metric changes between two audits: its gap to the reference, or its value.
 ChangeMeasure: TypeAlias = Literal["gap", "value"]
 MINUS = "\N{MINUS SIGN}"
+# Kinds of confidence limits.
+INTERVAL = "confidence interval"
+JOINT_INTERVAL = "joint confidence interval"
+BAND = "confidence band"
 
 _METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 NAMES: dict[GapMetric, str] = {name: _METRICS[name].label for name in get_args(GapMetric)}
@@ -22,6 +26,6 @@ def heading(metric: GapMetric) -> str:
     return _METRICS[metric].heading
 
 
-def interval_name(level: float | None, kind: str = "interval") -> str:
-    """Name a confidence interval or band, with its level if that is known."""
-    return f"{'' if level is None else f'{100 * level:g}% '}confidence {kind}"
+def interval_name(level: float | None, kind: str = INTERVAL) -> str:
+    """Name confidence limits of a kind, with their level if that is known."""
+    return f"{'' if level is None else f'{100 * level:g}% '}{kind}"

@@ -27,6 +27,9 @@ _ALIASES = {
     "facet": "by",
 }
 
+# Which prevalence an option is about.
+_OF_COST = "that the cost is for"
+
 
 def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
     """Map arguments of functions to the options that set them, which messages then name."""
@@ -183,12 +186,12 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
     add_rule(group)
 
 
-def add_rule(group: argparse._ActionsContainer) -> None:
+def add_rule(group: argparse._ActionsContainer, prevalence: str = _OF_COST) -> None:
     """Choose a threshold by a rule."""
     group.add_argument(
         "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
     )
-    add_costs(group)
+    add_costs(group, prevalence)
     group.add_argument(
         "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
     )
@@ -200,15 +203,15 @@ def add_rule(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_costs(group: argparse._ActionsContainer) -> None:
-    """Weigh errors by their costs."""
+def add_costs(group: argparse._ActionsContainer, prevalence: str = _OF_COST) -> None:
+    """Weigh errors by their costs; ``prevalence`` says what its option is for."""
     group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
     group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
     group.add_argument(
         "--prevalence",
         type=float,
         metavar="P",
-        help="prevalence in the population that the cost is for",
+        help=f"prevalence in the population {prevalence}",
     )
 
 
@@ -238,13 +241,15 @@ def add_uncertainty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fpc",
         metavar="F",
-        help="column of the sampled proportion, or of the number, of a stratum's sampling units",
+        help="column of the finite population correction: the proportion of a stratum's sampling "
+        "units that was sampled, or their number in the population",
     )
     parser.add_argument(
         "--lonely",
         choices=get_args(Lonely),
-        help="what the only sampling unit of a stratum adds to a variance: it is unknown (null, "
-        "the default), nothing, or its squared distance from the mean of all units",
+        help="what the only sampling unit of a stratum adds to a variance: null, the default, "
+        "makes it unknown; certainty, nothing; adjust, its squared distance from the mean of all "
+        "units",
     )
     parser.add_argument(
         "--replicate-weights",

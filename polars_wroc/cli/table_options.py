@@ -15,7 +15,7 @@ from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
 from polars_wroc.metrics.paired_tests import ComparisonMethod
 
-_GROUP = "a group column; groups are of all of them crossed"
+_GROUP = "a group column; with several, each combination of their values is a group"
 
 
 def add_auc(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +59,9 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="R",
         default=[],
-        help=f"what groups are compared with: one of {', '.join(get_args(ReferenceKind))}; or the "
-        "group such as sex=m, of several group columns repeated for each; default rest",
+        help=f"what groups are compared with: one of {', '.join(get_args(ReferenceKind))}; or a "
+        "group such as sex=m; with several group columns give the option once for each; default "
+        "rest",
     )
     parser.add_argument(
         "--within",
@@ -100,7 +101,9 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="scores of at least T are selected; repeatable",
     )
-    shared_options.add_rule(group)
+    shared_options.add_rule(
+        group, "that the cost of a rule is for; with --threshold, that the rates are for"
+    )
     group.add_argument(
         "--common",
         action="store_true",
