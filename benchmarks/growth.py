@@ -46,7 +46,7 @@ def main() -> None:
     sections = [
         "# Time by rows and threads",
         speed.machine(),
-        f"The fastest of {options.rounds} rounds, on the clock, without the start of the engine.",
+        f"On the clock, without the start of the engine; the fastest of {options.rounds} taken.",
         speed.markdown(tuple(table.columns), body),
     ]
     if options.output:

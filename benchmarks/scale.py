@@ -131,9 +131,9 @@ INTRODUCTION = """# Large data
 
 {machine} Made by `python benchmarks/scale.py --rounds {rounds} --timeout {timeout:g}`.
 
-The machine has other work to do: trust the time of the processors (cpu, of all threads) and its
-ratio to that of the sum of the same columns in the same round (`group_by` of the groups, `sum` of
-label, score and weight), not the time on the clock. Rows are in Parquet files of up to {chunk:,}
+Read the time of the processors (cpu, of all threads) and its ratio to that of the sum of the same
+columns in the same round (`group_by` of the groups, `sum` of label, score and weight), not the time
+on the clock. Rows are in Parquet files of up to {chunk:,}
 rows: {few} groups, 3 in 10 positive, float64 probabilities all distinct, float64 weights. Each
 measurement is in a process of its own; its peak memory counts everything, the libraries of some
 0.1 GB too. Rounds up to {chunk:,} rows, of which medians stand here: {rounds}; beyond: 1. The width

@@ -16,7 +16,7 @@ from polars_wroc.metrics.auc_interval import AreaMethod
 AUC = 0.85
 RATES = (0.1, 0.02, 0.005, 0.003, 0.001, 0.0)
 SIZES = ((15, 45), (50, 150), (50, 500), (200, 2000))
-# The coverages of the limits that there were before; they are no option any more.
+# Coverages of the former limits, measured earlier; these limits are no option any more.
 BEFORE = {0.02: "0.95", 0.005: "0.90", 0.003: "0.83", 0.001: "0.56", 0.0: "0.02"}
 BAND_SIZE = (200, 2000)
 AREA_FROM = 0.8
@@ -52,7 +52,7 @@ def points(simulation: Simulation) -> Section:
                 found = [
                     Found(
                         "`tpr_at_fpr`: coverage",
-                        f"fpr {rate:g}, {setting.size} (before: the issue's number)",
+                        f"fpr {rate:g}, {setting.size} (before: an earlier measurement)",
                         before,
                         covered[rate].coverage,
                     )

@@ -97,7 +97,7 @@ def audit(
         selected rows for a ppv, the others for an npv, all rows for a selection rate. A row
         with a frequency weight counts that many times.
     margin
-        Gaps of less than this are taken for none in the verdicts: see `group_gaps`.
+        Gaps within this do not matter to the verdicts: see `group_gaps`.
     favourable
         Which decision is good for a row, ``"selected"`` or ``"rejected"``, which says who is worse
         off: by a lower AUC; where being selected is good, by a lower selection rate or tpr; where

@@ -153,7 +153,7 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         parser,
         "it holds in any segment with enough rows: auc_gap_change>0.02 (by how much the size of "
         "the gap has grown), auc_change<-0.02 (by how much the value has changed), or their "
-        "limits, auc_change_high<0 or auc_gap_change_low>0 (of after less before, with its sign)",
+        "limits, auc_change_high<0 or auc_gap_change_high<0 (of after less before, with its sign)",
     )
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 

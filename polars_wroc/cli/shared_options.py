@@ -164,13 +164,13 @@ def add_gates(parser: argparse.ArgumentParser, help_text: str) -> None:
 
 
 def add_margin(parser: argparse.ArgumentParser) -> None:
-    """Choose which gaps are taken for none."""
+    """Choose how large a gap must be to matter."""
     parser.add_argument(
         "--margin",
         type=float,
         default=MARGIN,
         metavar="M",
-        help=f"gaps of less than this are taken for none in the verdicts; default {MARGIN:g}",
+        help=f"gaps within this do not matter to the verdicts; default {MARGIN:g}",
     )
 
 

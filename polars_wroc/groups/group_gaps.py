@@ -93,7 +93,7 @@ def group_gaps(
         are reported but not tested, and such a group cannot be ``"best"``. A row with a frequency
         weight counts that many times.
     margin
-        Gaps of less than this are taken for none: the verdict ``"alike"`` says that a gap is
+        How large a gap must be to matter: the verdict ``"alike"`` says that it is shown to be
         within the margin on either side. Between 0 and 1.
     within
         One or several columns or expressions, such as a job, a site or a credit band, whose values

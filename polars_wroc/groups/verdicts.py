@@ -132,5 +132,5 @@ def _limit(metric: str, side: str, end: str) -> str:
 
 
 def check_margin(margin: float) -> None:
-    """Check the size of a gap that is taken for none."""
+    """Check the size within which a gap does not matter."""
     arguments.number("margin", margin, low=0.0, high=1.0, open_ends=True)

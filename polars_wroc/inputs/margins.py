@@ -1,4 +1,4 @@
-"""What differences between groups are taken for none unless the caller says otherwise."""
+"""How large differences between groups must be to matter, unless the caller says otherwise."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def operating_point(
     scores of AUC 0.85 and three negatives for each positive, expect about 0.08 (20 positives),
     0.05 (50) or 0.02 (200) less tpr on other rows at the threshold of ``criterion="youden"``, and
     0.05, 0.02 or 0.005 less with ``max_fpr=0.1``. With ``max_fpr`` the limit holds for the rows
-    at hand: on other rows fpr exceeds it in 38 to 48 % of such samples. `operating_points`
+    at hand: on other rows fpr exceeds it in 41 to 45 % of such samples. `operating_points`
     estimates the rates on other rows with ``honest="bootstrap"``.
 
     All thresholds are searched, including the one that predicts nothing positive [1]_ [2]_.
