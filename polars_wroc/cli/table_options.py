@@ -7,7 +7,7 @@ from typing import get_args
 
 from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.charts.labels import GapMetric
-from polars_wroc.cli import shared_options
+from polars_wroc.cli import decision_options, shared_options
 from polars_wroc.cli.curve_kinds import CURVES
 from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.curves.bands import BandKind
@@ -53,7 +53,7 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
     decisions.add_argument(
         "--threshold", type=float, metavar="T", help="scores of at least T are selected"
     )
-    shared_options.add_selected(decisions)
+    decision_options.add_selected(decisions)
     parser.add_argument(
         "--reference",
         action="append",
@@ -101,7 +101,7 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="scores of at least T are selected; repeatable",
     )
-    shared_options.add_rule(
+    decision_options.add_rule(
         group, "that the cost of a rule is for; with --threshold, that the rates are for"
     )
     group.add_argument(
@@ -146,7 +146,7 @@ def add_curve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--band", choices=get_args(BandKind), help="confidence band around the curve"
     )
-    shared_options.add_costs(parser.add_argument_group("costs", "for --kind cost"))
+    decision_options.add_costs(parser.add_argument_group("costs", "for --kind cost"))
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=False)
 
