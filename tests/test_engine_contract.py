@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,7 @@ GAPS: dict[str, dict[str, Any]] = {
     "a group": {"reference": "b", "threshold": 0.0},
     "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
 }
+PLAIN, WHOLE = "as they are", "integers beyond 2**53"
 AUDITS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
@@ -211,8 +213,13 @@ def test_summaries_of_every_kind(call: str) -> None:
     both(lambda f: wroc.summary(f, "y", "s", **SUMMARIES[call]), PEOPLE)
 
 
-@pytest.mark.parametrize("call", sweep(GAPS, fast=["rest"]))
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "integers beyond 2**53"]))
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    sweep(
+        [*product((PLAIN, WHOLE), GAPS), *zip(KINDS, cycle(GAPS), strict=False)],
+        fast=[(PLAIN, "rest"), (WHOLE, "rest")],
+    ),
+)
 def test_gaps_of_scores_of_every_kind(kind: str, call: str) -> None:
     both(
         lambda f: wroc.group_gaps(f, "y", "s", by="g", **GAPS[call]),
@@ -242,7 +249,8 @@ def test_audits(call: str, score: Any) -> None:
     options: dict[str, Any] = {"by": ["g", "h"]} | AUDITS[call]
     options["intersections"] = len(options["by"]) > 1
     found = audits_by_both(PEOPLE, score, **options)
-    again = audits_by_both(PEOPLE.lazy(), score, **options)
+    with wroc.Config(engine="compiled"):
+        again = wroc.audit(PEOPLE.lazy(), "y", score, **options)
     assert_frame_equal(found.segments, again.segments, check_exact=True)
     assert_frame_equal(found.gaps, again.gaps, check_exact=True)
 

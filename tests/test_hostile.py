@@ -27,7 +27,7 @@ import polars_wroc as wroc
 
 pytestmark = pytest.mark.slow
 
-BATCHES = 16
+BATCHES = 10
 CALLS_IN_BATCH = 75
 CASES = BATCHES * CALLS_IN_BATCH
 MOST_ROWS = 24

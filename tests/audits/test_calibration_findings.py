@@ -351,7 +351,7 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "mean"), [(50, 0.05), (200, 0.03), (100, 0.2)])
+@pytest.mark.parametrize(("rows", "mean"), [(50, 0.05), (100, 0.2)])
 def test_false_alarms_are_rare(rows: int, mean: float) -> None:
     rng = np.random.default_rng(5)
     replicates, alarms = 150, 0

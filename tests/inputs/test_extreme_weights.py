@@ -83,7 +83,7 @@ def test_no_limits_where_squares_are_no_numbers(
 
 
 @pytest.mark.parametrize(
-    "power", sweep([-320, -200, -145, -120, -97, -80, -70, 70, 77, 102, 130, 200, 305], fast=[-145])
+    "power", sweep([-320, -145, -120, -80, -70, 70, 102, 130, 305], fast=[-145])
 )
 @pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::4]))
 def test_limits_are_right_or_null_at_any_scale(table: str, power: int, rows: pl.DataFrame) -> None:

@@ -85,8 +85,11 @@ def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> Non
 def test_groups_called_like_columns_of_plans(name: str, engine: Engine) -> None:
     table = TABLES[name]
     expected = table(rows()).collect(engine=engine)
-    allowed = [one for one in NAMES if one not in refused(name)]
-    assert len(allowed) > len(NAMES) / 3
+    # A plan grows with the square of the number of keys; each name is tried in many tables.
+    first = 5 * GROUPED.index(name)
+    tried = islice(cycle(NAMES), first, first + len(NAMES) // 3)
+    allowed = [one for one in tried if one not in refused(name)]
+    assert len(allowed) > 1
     found = of_first(
         table(rows(), [pl.col("g").alias(one) for one in allowed]).collect(engine=engine)
     )

@@ -74,13 +74,12 @@ def test_bytes_depend_on_neither_threads_nor_order_nor_hashes(
 ) -> None:
     bundled = ROOT / "notebooks" / "data" / "diabetes.parquet"
     data = bundled if columns is DIABETES else random(tmp_path, 100_000, 60)
-    first, *others = (
+    first, other = (
         saved(data, columns, tmp_path / f"{threads}-{seed}.html", threads=threads, seed=seed)
-        for threads, seed in ((1, 0), (2, 5), (4, 0))
+        for threads, seed in ((1, 0), (4, 5))
     )
     assert b"Made on 2001-09-09 (UTC) with" in first
-    for other in others:
-        assert other == first
+    assert other == first
 
 
 @pytest.mark.slow
