@@ -83,7 +83,7 @@ def _described(file: str, *, contents: bool) -> AuditedFile:
     if not contents:
         return AuditedFile(path.name)
     rows = None
-    if sources.say_rows([file]):
+    if sources.store_row_counts([file]):
         rows = int(collect(sources.scan([file]).select(pl.len())).item())
     with path.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()

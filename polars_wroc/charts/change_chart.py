@@ -69,7 +69,7 @@ def change_chart(
     changes
         The table of `audit_changes`.
     metric
-        Metric whose changes are drawn; all but ``"auc"`` need audits with a threshold.
+        Metric whose changes are drawn; all but ``"auc"`` need audits with decisions.
     measure
         ``"gap"``: changes of the gaps to the reference. ``"value"``: of the metric itself.
     level

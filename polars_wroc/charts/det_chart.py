@@ -19,7 +19,7 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
 )
 from polars_wroc.charts.curve_points import only_at_points, with_bends, with_rates
-from polars_wroc.charts.labels import interval_name
+from polars_wroc.charts.labels import BAND, interval_name
 from polars_wroc.charts.line_labels import labels_of, longest_of
 from polars_wroc.charts.options import Options, Sort, sentences
 from polars_wroc.charts.order import Ranked
@@ -177,7 +177,7 @@ def det_chart(
     note = sentences(
         coloured and coloured.note,
         f"\N{BLACK CIRCLE} {_EQUAL_LABEL}",
-        f"Shaded: {interval_name(level, 'band')}" if band else None,
+        f"Shaded: {interval_name(level, BAND)}" if band else None,
         thinning,
     )
     return arrange(layers, faceted, columns, description=description, note=note, options=options)

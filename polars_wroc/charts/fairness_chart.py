@@ -122,8 +122,8 @@ def fairness_chart(
     coloured, faceted = channels_of_segments(keys, rows, color, facet, options, ranked)
     shown = Estimate(
         *(GAP, LOW, HIGH, read.number),
-        with_level(read.title, level),
-        f"{read.title} of each row with its confidence interval, and the band of tolerance",
+        with_level(read.title, level, read.limits),
+        f"{read.title} of each row with its {read.limits}, and the band of tolerance",
         domain_of(rows, (GAP, LOW, HIGH), _ends(read)),
         options,
     )

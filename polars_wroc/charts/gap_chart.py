@@ -65,7 +65,8 @@ def gap_chart(
         The table of `group_gaps`, the ``gaps`` of an audit, or the table of `compare`, whose gaps
         are differences between two scores; a LazyFrame is collected.
     metric
-        Metric of the gaps; all but ``"auc"`` need a table made with a threshold.
+        Metric of the gaps; all but ``"auc"`` need a table made with ``threshold`` or
+        ``selected``.
     color
         Column whose values get a colour and a shape each; of more than five, the two with the
         highest and the two with the lowest mean gap do, and the others are grey. None takes

@@ -19,7 +19,7 @@ from polars_wroc.charts.channels import (
     with_values,
 )
 from polars_wroc.charts.curve_layers import styles
-from polars_wroc.charts.labels import MINUS, interval_name
+from polars_wroc.charts.labels import INTERVAL, MINUS, interval_name
 from polars_wroc.charts.options import PLAIN, Options, captioned, wrapped
 from polars_wroc.charts.order import Ranked, ordered
 from polars_wroc.charts.style import INK, MAX_ROWS
@@ -34,7 +34,7 @@ PADDING = 20
 # Height of a row in pixels, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
 # Where the texts right of a panel begin, in pixels from its right edge, and where they end.
-_NUMBER, _LIMITS_AT, REMARK, _END = 14, 62, 166, 260
+NUMBER_AT, LIMITS_AT, REMARK, _END = 14, 62, 166, 260
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,11 @@ def layers_of(
     texts = [
         text_column(
             base.transform_filter(f"isValid(datum.{shown.value})"),
-            shown.width + _NUMBER,
+            shown.width + NUMBER_AT,
             number,
             y,
         ),
-        text_column(base, shown.width + _LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
+        text_column(base, shown.width + LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
     ]
     return interval, point, texts
 
@@ -262,6 +262,6 @@ def panels_of(
     return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales), **outer)
 
 
-def with_level(title: str, level: float | None) -> str:
-    """Add the confidence level to a title, if it is known."""
-    return f"{title} with its {interval_name(level)}"
+def with_level(title: str, level: float | None, limits: str = INTERVAL) -> str:
+    """Add the kind of limits to a title, with their level if it is known."""
+    return f"{title} with its {interval_name(level, limits)}"

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-from polars_wroc.inputs.metric import Metric
-from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.groups.min_rows import GAP_METRICS
 
 GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 # What of a metric changes between two audits: its gap to the reference, or its value.
 ChangeMeasure: TypeAlias = Literal["gap", "value"]
 MINUS = "\N{MINUS SIGN}"
+# Kinds of confidence limits.
+INTERVAL = "confidence interval"
+JOINT_INTERVAL = "joint confidence interval"
+BAND = "confidence band"
 
-_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
-NAMES: dict[GapMetric, str] = {name: _METRICS[name].label for name in get_args(GapMetric)}
+NAMES: dict[GapMetric, str] = {name: GAP_METRICS[name].label for name in get_args(GapMetric)}
 
 
 def heading(metric: GapMetric) -> str:
     """Name a number where a sentence or a title begins."""
-    return _METRICS[metric].heading
+    return GAP_METRICS[metric].heading
 
 
-def interval_name(level: float | None, kind: str = "interval") -> str:
-    """Name a confidence interval or band, with its level if that is known."""
-    return f"{'' if level is None else f'{100 * level:g}% '}confidence {kind}"
+def interval_name(level: float | None, kind: str = INTERVAL) -> str:
+    """Name confidence limits of a kind, with their level if that is known."""
+    return f"{'' if level is None else f'{100 * level:g}% '}{kind}"

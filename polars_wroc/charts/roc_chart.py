@@ -30,7 +30,7 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
     tpr_axis,
 )
-from polars_wroc.charts.labels import interval_name
+from polars_wroc.charts.labels import BAND, interval_name
 from polars_wroc.charts.line_labels import labels_of, longest_of, place_of_label, room_for_name
 from polars_wroc.charts.options import Options, Sort, sentences
 from polars_wroc.charts.order import Ranked
@@ -188,7 +188,7 @@ def roc_chart(
     note = sentences(
         coloured and coloured.note,
         f"In brackets: {interval_name(level)} of the AUC" if summary is not None else None,
-        f"Shaded: {interval_name(level, 'band')}" if band else None,
+        f"Shaded: {interval_name(level, BAND)}" if band else None,
         "Vertical lines: KS, the largest distance above the diagonal" if ks else None,
         thinning,
     )

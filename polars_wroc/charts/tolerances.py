@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.charts.channels import Keys, read_groups, shortened
 from polars_wroc.charts.gap_tables import GAP, HIGH, LOW, read_gaps
-from polars_wroc.charts.labels import GapMetric
+from polars_wroc.charts.labels import INTERVAL, JOINT_INTERVAL, GapMetric
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.margins import FOUR_FIFTHS, MARGIN
 
@@ -33,6 +33,8 @@ class Tolerated:
     none: float
     high: float
     number: str = "+.3f"
+    # Kind of the confidence limits.
+    limits: str = INTERVAL
 
     @property
     def note(self) -> str:
@@ -76,7 +78,8 @@ def _ratios(table: Any, margin: float) -> Tolerated:
     highest = rows[GAP].max()
     above = isinstance(highest, float) and highest > 1
     low = 1 - margin
-    return Tolerated(rows, keys, ("n",), "Impact ratio", low, 1.0, 1 / low if above else 1.0, ".3f")
+    band = (low, 1.0, 1 / low if above else 1.0)
+    return Tolerated(rows, keys, ("n",), "Impact ratio", *band, ".3f", JOINT_INTERVAL)
 
 
 def _largest(table: Any, margin: float) -> Tolerated:
@@ -90,4 +93,5 @@ def _largest(table: Any, margin: float) -> Tolerated:
     rows = rows.with_columns(
         name.alias(keys["metric"]), pl.format("{} against {}", *groups).alias(PAIR)
     )
-    return Tolerated(rows, keys, (), "Largest difference between groups", 0.0, 0.0, margin, ".3f")
+    title, band = "Largest difference between groups", (0.0, 0.0, margin)
+    return Tolerated(rows, keys, (), title, *band, ".3f", JOINT_INTERVAL)

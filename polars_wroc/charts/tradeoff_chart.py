@@ -11,6 +11,10 @@ from polars_wroc.charts.channels import Channel, Keys, read_groups, tooltip_of, 
 from polars_wroc.charts.curve_layers import styles
 from polars_wroc.charts.drawable import drawable
 from polars_wroc.charts.interval_layers import (
+    LIMITS_AT,
+    NOT_DEFINED,
+    NUMBER_AT,
+    PADDING,
     ROW,
     Estimate,
     as_panel,
@@ -37,9 +41,6 @@ _FREE, _COMMON, _EQUAL = _RULES
 # Columns of the drawn rows.
 _RULE, _COST, _MORE, _TEXT, _PERCENT = "__rule", "__cost", "__more", "__text", "__percent"
 _CRITERION = "__criterion"
-# Pixels from the right edge of the panel to the texts.
-_NUMBER, _DIFFERENCE = 14, 62
-_NOT_DEFINED = "not defined"
 
 Table = pl.DataFrame | pl.LazyFrame
 
@@ -154,7 +155,7 @@ def _with_texts(rows: pl.DataFrame) -> pl.DataFrame:
         more.alias(_MORE), pl.when(pl.col(_FREE) > 0).then(100 * more / _FREE).alias(_PERCENT)
     )
     texts = [
-        _NOT_DEFINED
+        NOT_DEFINED
         if value is None
         else f"{value:+.4f}" + ("" if percent is None else f" ({percent:+.1f} %)")
         for value, percent in rows.select(_MORE, _PERCENT).iter_rows()
@@ -175,7 +176,7 @@ def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
     rules = tuple(_RULES.values())
     styled = styles(Channel(_RULE, "rule", rules, rules), points=True)
     y = rows_of(table, None)
-    scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": 20}
+    scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": PADDING}
     tooltip = [
         tooltip_of(Channel(ROW, "row")),
         alt.Tooltip(f"{_RULE}:N", title="rule"),
@@ -192,7 +193,7 @@ def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
     )
     cost = once.transform_filter(f"isValid(datum.{_COST})")
     texts = [
-        text_column(cost, shown.width + _NUMBER, alt.Text(f"{_COST}:Q", format=shown.number), y),
-        text_column(once, shown.width + _DIFFERENCE, alt.Text(f"{_TEXT}:N"), y),
+        text_column(cost, shown.width + NUMBER_AT, alt.Text(f"{_COST}:Q", format=shown.number), y),
+        text_column(once, shown.width + LIMITS_AT, alt.Text(f"{_TEXT}:N"), y),
     ]
     return as_panel([line, point, *texts], table, None, shown, heading)

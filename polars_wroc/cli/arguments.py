@@ -112,7 +112,8 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
     given = options.reference
     kinds = [text for text in given if "=" not in text]
     if kinds and len(given) > 1:
-        msg = f"--reference must be one kind, or only such as sex=m; found {' and '.join(given)}"
+        rule = "be one of the kinds, or only segments such as sex=m"
+        msg = f"--reference must {rule}; found {' and '.join(given)}"
         raise UsageError(msg)
     if kinds or not given:
         return kinds[0] if kinds else default
@@ -151,7 +152,7 @@ def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[o
     given: Sequence[str] = options.unknown
     kinds = [text for text in given if text in ("exclude", "keep")]
     if kinds and len(given) > 1:
-        msg = f"--unknown must be exclude, keep or only values; found {' and '.join(given)}"
+        msg = f"--unknown must be exclude, keep, or values only; found {' and '.join(given)}"
         raise UsageError(msg)
     if kinds or not given:
         return kinds[0] if kinds else "exclude"

@@ -33,17 +33,9 @@ from polars_wroc.files import outputs
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.engine import at_once
+from polars_wroc.thresholds.rules import RULE_ARGUMENTS
 
-_THRESHOLD = (
-    "threshold",
-    "criterion",
-    "cost_fn",
-    "cost_fp",
-    "prevalence",
-    "max_fpr",
-    "min_tpr",
-    "max_selection_rate",
-)
+_THRESHOLD = ("threshold", *RULE_ARGUMENTS)
 _COMPARED = (
     "intersections",
     "min_rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from itertools import pairwise
 
 import polars as pl
@@ -29,18 +30,24 @@ def _group(text: str, schema: pl.Schema) -> str | pl.Expr:
     except ValueError:
         cuts = []
     ordered = all(low < high for low, high in pairwise(cuts))
-    if not cuts or not ordered or not all(abs(cut) < float("inf") for cut in cuts):
-        msg = f"--by must be such as {name}:18,30,50 with growing numbers; found {text!r}"
+    if not cuts or not ordered:
+        rule = f"be such as {name}:18,30,50 with growing numbers, whole ones less than 2**63"
+        msg = f"--by must {rule}; found {text!r}"
         raise ValueError(msg)
     labels = _labels(cuts, written, whole=whole and all(isinstance(cut, int) for cut in cuts))
     return _cut(name, schema[name], cuts, labels).alias(name)
 
 
 def _number(text: str) -> float:
+    """Read a number that Polars can compare with values; raise ValueError for any other."""
+    number: float
     try:
-        return int(text)
+        number, end = int(text), 2.0**63
     except ValueError:
-        return float(text)
+        number, end = float(text), math.inf
+    if not abs(number) < end:
+        raise ValueError(text)
+    return number
 
 
 def _labels(cuts: list[float], written: list[str], *, whole: bool) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.charts.labels import ChangeMeasure, GapMetric
-from polars_wroc.cli import shared_options
+from polars_wroc.cli import decision_options, shared_options
 from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.stats.equal_proportions import Exact
 
@@ -19,7 +19,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     shared_options.add_rows(parser)
     shared_options.add_counts(parser)
     shared_options.add_by(parser, "an attribute")
-    shared_options.add_threshold(parser)
+    decision_options.add_threshold(parser)
     parser.add_argument(
         "--intersections",
         action="store_true",
@@ -41,7 +41,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         help="rows of each class that a segment needs to be tested; default 30",
     )
     shared_options.add_margin(parser)
-    shared_options.add_favourable(parser)
+    decision_options.add_favourable(parser)
     parser.add_argument("--title", metavar="TEXT", help="title of the report")
     parser.add_argument(
         "--note", metavar="TEXT", help="what readers of the report should know about its rows"
@@ -72,7 +72,7 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
     decisions = parser.add_argument_group(
         "decisions", "recorded ones, or those of a threshold on a score"
     )
-    shared_options.add_selected(decisions)
+    decision_options.add_selected(decisions)
     shared_options.add_scores(decisions)
     shared_options.add_counts_alone(decisions, "--score")
     decisions.add_argument(
@@ -82,7 +82,7 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
         help="scores of at least T are selected; with median, scores above the median",
     )
     shared_options.add_by(parser, "an attribute")
-    shared_options.add_favourable(parser)
+    decision_options.add_favourable(parser)
     parser.add_argument(
         "--reference",
         action="append",

@@ -49,15 +49,11 @@ def _problem(judgement: Judgement) -> Exception | None:
 
 def check_output(
     options: argparse.Namespace, allowed: Sequence[str], *, printed: bool = False
-) -> str | None:
-    """Return the suffix of the file that is written, if there is one.
-
-    A table is ``printed`` although there is.
-    """
+) -> None:
+    """Check the file that is written, if any. ``printed``: a table is printed too."""
     check_printed(options, printed=options.output is None or (printed and options.output != "-"))
-    if options.output in (None, "-"):
-        return None
-    return outputs.check_target(options.output, allowed, options.files)
+    if options.output not in (None, "-"):
+        outputs.check_target(options.output, allowed, options.files)
 
 
 def show_table(

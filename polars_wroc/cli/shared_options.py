@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import get_args
 
 from polars_wroc.cli import screen
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.stats.multiple_tests import Adjust
-from polars_wroc.thresholds.rules import Criterion
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -119,26 +117,6 @@ def add_by(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def add_selected(parser: argparse._ActionsContainer) -> None:
-    """Name the column of recorded decisions."""
-    parser.add_argument(
-        "--selected",
-        metavar="D",
-        help="column of recorded decisions: a Boolean one, or such as decision=hired, the value "
-        "of those who are selected",
-    )
-
-
-def add_favourable(parser: argparse.ArgumentParser) -> None:
-    """Choose the decision that is good for a row."""
-    parser.add_argument(
-        "--favourable",
-        choices=get_args(Favourable),
-        default="selected",
-        help="which decision is good for a row; default selected",
-    )
-
-
 def add_adjust(parser: argparse.ArgumentParser, tests: str) -> None:
     """Choose how p-values are adjusted."""
     parser.add_argument(
@@ -171,47 +149,6 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_threshold(parser: argparse.ArgumentParser) -> None:
-    """Choose where decisions are measured."""
-    group = parser.add_argument_group(
-        "decisions", "of a threshold, of a rule that chooses it, or recorded ones"
-    )
-    add_selected(group)
-    group.add_argument(
-        "--threshold", type=float, metavar="T", help="scores of at least T are positive"
-    )
-    add_rule(group)
-
-
-def add_rule(group: argparse._ActionsContainer) -> None:
-    """Choose a threshold by a rule."""
-    group.add_argument(
-        "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
-    )
-    add_costs(group)
-    group.add_argument(
-        "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
-    )
-    group.add_argument(
-        "--min-tpr", type=float, metavar="R", help="lowest fpr with a tpr of at least R"
-    )
-    group.add_argument(
-        "--max-selection-rate", type=float, metavar="R", help="highest selection rate of at most R"
-    )
-
-
-def add_costs(group: argparse._ActionsContainer) -> None:
-    """Weigh errors by their costs."""
-    group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
-    group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
-    group.add_argument(
-        "--prevalence",
-        type=float,
-        metavar="P",
-        help="prevalence in the population that the cost is for",
-    )
-
-
 def add_level(parser: argparse.ArgumentParser) -> None:
     """Choose the level of intervals and tests, and the meaning of the weights."""
     parser.add_argument(
@@ -238,13 +175,15 @@ def add_uncertainty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fpc",
         metavar="F",
-        help="column of the sampled proportion, or of the number, of a stratum's sampling units",
+        help="column of the finite population correction: the proportion of a stratum's sampling "
+        "units that was sampled, or their number in the population",
     )
     parser.add_argument(
         "--lonely",
         choices=get_args(Lonely),
-        help="what the only sampling unit of a stratum adds to a variance: it is unknown (null, "
-        "the default), nothing, or its squared distance from the mean of all units",
+        help="what the only sampling unit of a stratum adds to a variance: null, the default, "
+        "makes it unknown; certainty, nothing; adjust, its squared distance from the mean of all "
+        "units",
     )
     parser.add_argument(
         "--replicate-weights",

@@ -110,7 +110,7 @@ def source_of(options: argparse.Namespace) -> Source:
 
 def known_rows(options: argparse.Namespace) -> int:
     """Count the rows if the files store their number; otherwise 0."""
-    if options.counts or not sources.say_rows(options.files):
+    if options.counts or not sources.store_row_counts(options.files):
         return 0
     try:
         return int(collect(sources.scan(options.files).select(pl.len())).item())
@@ -193,7 +193,7 @@ def watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
     """Scan files, and show the progress of the query that reads them."""
     frame = sources.scan(files)
     if progress:
-        progress.add(frame if sources.say_rows(files) else None)
+        progress.add(frame if sources.store_row_counts(files) else None)
     return frame
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.charts.labels import GapMetric
-from polars_wroc.cli import shared_options
+from polars_wroc.cli import decision_options, shared_options
 from polars_wroc.cli.curve_kinds import CURVES
 from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.curves.bands import BandKind
@@ -15,7 +15,7 @@ from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
 from polars_wroc.metrics.paired_tests import ComparisonMethod
 
-_GROUP = "a group column; groups are of all of them crossed"
+_GROUP = "a group column; with several, each combination of their values is a group"
 
 
 def add_auc(parser: argparse.ArgumentParser) -> None:
@@ -53,14 +53,15 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
     decisions.add_argument(
         "--threshold", type=float, metavar="T", help="scores of at least T are selected"
     )
-    shared_options.add_selected(decisions)
+    decision_options.add_selected(decisions)
     parser.add_argument(
         "--reference",
         action="append",
         metavar="R",
         default=[],
-        help=f"what groups are compared with: one of {', '.join(get_args(ReferenceKind))}; or the "
-        "group such as sex=m, of several group columns repeated for each; default rest",
+        help=f"what groups are compared with: one of {', '.join(get_args(ReferenceKind))}; or a "
+        "group such as sex=m; with several group columns give the option once for each; default "
+        "rest",
     )
     parser.add_argument(
         "--within",
@@ -100,7 +101,9 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="scores of at least T are selected; repeatable",
     )
-    shared_options.add_rule(group)
+    decision_options.add_rule(
+        group, "that the cost of a rule is for; with --threshold, that the rates are for"
+    )
     group.add_argument(
         "--common",
         action="store_true",
@@ -143,7 +146,7 @@ def add_curve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--band", choices=get_args(BandKind), help="confidence band around the curve"
     )
-    shared_options.add_costs(parser.add_argument_group("costs", "for --kind cost"))
+    decision_options.add_costs(parser.add_argument_group("costs", "for --kind cost"))
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=False)
 

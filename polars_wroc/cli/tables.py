@@ -24,11 +24,15 @@ from polars_wroc.inputs import values
 from polars_wroc.inputs.columns import check_positives
 from polars_wroc.plans.collect import collect, collect_all
 from polars_wroc.plans.engine import at_once
+from polars_wroc.thresholds.rules import RULE_ARGUMENTS
 
-_RULE = (
-    *("criterion", "cost_fn", "cost_fp", "prevalence"),
-    *("max_fpr", "min_tpr", "max_selection_rate"),
-)
+_IN_WORDS: dict[str, str] = {
+    "rest": "the rest",
+    "rest_pooled": "the rest",
+    "overall": "all rows",
+    "overall_pooled": "all rows",
+    "best": "the best group",
+}
 
 
 def run_compare(options: argparse.Namespace) -> None:
@@ -64,8 +68,7 @@ def run_gaps(options: argparse.Namespace) -> None:
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     if options.selected is not None:
         arguments.check_selected(options, table["selection_rate"].sum())
-    reference = " and ".join(options.reference) or "the rest"
-    text = partial(gaps_in_text, table, metric, reference, options.margin)
+    text = partial(gaps_in_text, table, metric, _in_words(options.reference), options.margin)
     show_table("gaps", table, options, text, metric=metric, level=options.level)
 
 
@@ -113,7 +116,7 @@ def _has_positives(known: pl.Series, source: sources.Source) -> bool:
 
 def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFrame:
     """Plan the rates at given thresholds, or at those that a rule chooses."""
-    rule = {name: value for name in _RULE if (value := getattr(options, name)) is not None}
+    rule = {name: value for name in RULE_ARGUMENTS if (value := getattr(options, name)) is not None}
     level: dict[str, Any] = {"level": options.level, "weight_type": options.weight_type}
     table: pl.LazyFrame
     if options.thresholds is None:
@@ -139,6 +142,11 @@ def _start(table: pl.DataFrame, curves: pl.DataFrame) -> float | None:
     chosen = table["threshold"].drop_nulls().unique().to_list()
     inside = len(chosen) == 1 and low is not None and low <= chosen[0] <= high
     return chosen[0] if inside else None
+
+
+def _in_words(references: list[str]) -> str:
+    """Name the reference as in the middle of a sentence."""
+    return " and ".join(_IN_WORDS.get(text, text) for text in references or ["rest"])
 
 
 def _reference(options: argparse.Namespace, groups: dict[str, pl.DataType]) -> object:

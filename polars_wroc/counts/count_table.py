@@ -163,7 +163,7 @@ def read_count_tables(
     A table whose name is among the ``stacked`` may hold several tables.
     """
     if not isinstance(frames, Sequence) or not frames:
-        reject_type(argument, "be one or several tables of `score_counts`", frames)
+        reject_type(argument, "be a list of tables of `score_counts`", frames)
     named = zip(frames, names or [""] * len(frames), strict=True)
     tables = [read_count_table(argument, frame, once=name not in stacked) for frame, name in named]
     return with_same_keys(argument, tables, names)

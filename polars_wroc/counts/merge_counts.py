@@ -15,8 +15,8 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     Parameters
     ----------
     counts
-        One or several results of `score_counts`, all DataFrames or all LazyFrames, with the same
-        groups and models. Where some are by score and some in bins, or in different numbers of
+        A list of results of `score_counts`, all DataFrames or all LazyFrames, with the same groups
+        and models. Where some are by score and some in bins, or in different numbers of
         bins, the result has the widest bins.
     bins
         Wider bins for the result; None keeps them.

@@ -94,7 +94,7 @@ def unreadable(sources: Sequence[str], error: Exception, argument: str = "files"
     return f"`{argument}` must be readable; found {found}"
 
 
-def say_rows(sources: Sequence[str]) -> bool:
+def store_row_counts(sources: Sequence[str]) -> bool:
     """Whether files store their number of rows, so that it need not be counted."""
     return not any(_suffix(source, "files") in _UNTYPED for source in sources)
 

@@ -79,7 +79,7 @@ class Categories:
         named_once = require_at_collect(
             ~repeated | pl.col(UNKNOWN),
             "`by` must have values that name each segment differently",
-            pl.format(f"{{}} twice in {division.attribute!r}", name),
+            pl.concat_str(name, pl.lit(f" twice in {division.attribute!r}")),
         )
         return ordered.with_row_index(PLACE).select(
             pl.lit(number, pl.Int32).alias(_NUMBER),

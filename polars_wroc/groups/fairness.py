@@ -81,12 +81,13 @@ def fairness(
         ``predictive_equality_difference`` (fpr), ``equalized_odds_difference``,
         ``equalized_odds_ratio`` (the worse of tpr and fpr), ``predictive_parity_difference``
         (ppv), ``auc_difference``, and ``max_abroca``, the largest area between the ROC curves
-        of a group and of its complement [2]_. The columns are ``metric``; ``value``; ``group_max,
-        group_min`` (String: the groups with the largest and the smallest value, several keys
-        joined by a comma); ``ci_low, ci_high``, the confidence interval of the difference or
-        ratio of these two groups, as if they had been named beforehand; ``joint_low, joint_high``,
-        that of the largest difference or smallest ratio among all groups, whichever have it, and
-        within 0 and 1; ``p_value`` of the test that all groups are alike. Values that are undefined
+        of a group and of its complement [2]_. The columns are, with several scores, ``model``
+        (String); ``metric`` (String); ``value`` (Float64); ``group_max, group_min`` (String), the
+        groups with the largest and the smallest value, several keys joined by a comma; ``ci_low,
+        ci_high`` (Float64), the confidence interval of the difference or ratio of these two groups,
+        as if they had been named beforehand; ``joint_low, joint_high`` (Float64), that of the
+        largest difference or smallest ratio among all groups, whichever have it, and within 0 and
+        1; ``p_value`` (Float64) of the test that all groups are alike. Values that are undefined
         or from too few rows are left out. A difference or ratio is null where fewer than two groups
         are left, and for equalized odds where that of the tpr or of the fpr is null. A ratio is
         null, and so are all its limits, where the larger rate is 0; ``ci_high`` of a ratio is

@@ -235,7 +235,8 @@ def group_gaps(
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
     if design is not None and method != "score":
-        msg = f"`method` must be 'score' with `cluster`, `strata` or `fpc`; found {method!r}"
+        given = "`cluster`, `strata`, `fpc` or `replicate_weights`"
+        msg = f"`method` must be 'score' with {given}; found {method!r}"
         raise ValueError(msg)
     check_margin(margin)
     tests = GapTests(

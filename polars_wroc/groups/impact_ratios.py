@@ -103,8 +103,8 @@ def impact_ratios(
         The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. Limits
         and tests then use the variances of the design, as in `group_gaps`.
     exact
-        The test of small categories: Fisher's with ``"mid-p"``, or ``"fisher"`` as it is, which
-        finds too few differences.
+        The test of small categories: Fisher's with ``"mid-p"``, or ``"fisher"``, the same without
+        the mid-p correction, which is conservative.
     adjust
         How p-values are adjusted for the number of tests in the table: see `group_gaps`.
 

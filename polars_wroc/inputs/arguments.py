@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NoReturn, TypeAlias, get_args
 
@@ -122,7 +123,11 @@ def check_text(argument: str, value: str) -> None:
 
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
     """Raise for an argument of the wrong kind."""
-    msg = f"`{argument}` must {rule}; found {shown(value)} of type {type(value).__name__}"
+    kind = type(value).__name__
+    # A table has many lines, and the address of an object says nothing.
+    is_long = re.search("^<|\n", repr(value)) is not None
+    found = f"{'a value' if is_long else shown(value)} of type {kind}"
+    msg = f"`{argument}` must {rule}; found {found}"
     raise TypeError(msg)
 
 

@@ -132,9 +132,9 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but for rounding.
         Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
         tested only where its sign is certain. Other tables are those of the binned scores;
-        calibration needs counts by score. ``score_distribution`` is that of each class.
-        ``impact_ratios`` needs a ``threshold``, and counts by score for the median; counts of rows
-        without a label have these alone.
+        calibration needs counts by score. ``score_distribution`` has a histogram for each class.
+        ``impact_ratios`` needs a ``threshold``; ``"median"`` needs counts by score. From counts of
+        rows without a label only ``impact_ratios`` can be computed.
 
     Raises
     ------

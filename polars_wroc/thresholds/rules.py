@@ -21,6 +21,11 @@ from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE
 
 Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]
+# The arguments of `choose_rule`.
+RULE_ARGUMENTS = (
+    *("criterion", "cost_fn", "cost_fp", "prevalence"),
+    *("max_fpr", "min_tpr", "max_selection_rate"),
+)
 
 
 class Point(NamedTuple):

@@ -204,7 +204,10 @@ def test_command_line_names_segments(
     for wrong, found in (
         (["--reference", "sex=x"], "--reference must name a segment by 'sex'"),
         (["--reference", "male"], "--reference must be one of 'rest', 'overall', 'best'"),
-        ([*named, "--reference", "rest"], "--reference must be one kind, or only such as sex=m;"),
+        (
+            [*named, "--reference", "rest"],
+            "one of the kinds, or only segments such as sex=m; found",
+        ),
         ([*named, "--reference", "sex=f"], "--reference must name one segment per attribute;"),
     ):
         assert main([*command, *wrong]) == BAD_INPUT

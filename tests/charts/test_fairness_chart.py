@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def spans(chart: Any) -> tuple[Any, Any, Any]:
 def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, min_share=0)
     chart = wroc.fairness_chart(table)
+    assert limits_named(chart) == {"joint confidence interval"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
     names = ["impact_ratio", "impact_ratio_joint_low", "impact_ratio_joint_high"]
     for column, name in zip(GAPS, names, strict=True):
@@ -69,6 +71,11 @@ def drawn_of(chart: Any) -> list[dict[str, Any]]:
     return [row for part in chart.to_dict()["datasets"].values() for row in part]
 
 
+def limits_named(chart: Any) -> set[str]:
+    """The kinds of limits in titles of axes and descriptions."""
+    return set(re.findall(r"with its (.+?)[\"',]", str(chart.to_dict())))
+
+
 @pytest.mark.parametrize("metric", ["auc", "tpr"])
 @pytest.mark.parametrize("margin", [None, 0.1])
 def test_gaps_have_their_limits_and_the_margin(
@@ -85,14 +92,15 @@ def test_gaps_have_their_limits_and_the_margin(
         within, beyond = -most <= low and high <= most, high < -most or low > most
         expected = "within the band" if within else "outside the band" if beyond else "undecided"
         assert said == expected
-    assert "95% confidence interval" in str(chart.to_dict())
+    assert limits_named(chart) == {"confidence interval", "95% confidence interval"}
 
 
 def test_largest_differences_have_joint_limits_and_name_the_groups(
     rows: pl.DataFrame, tmp_path: Path
 ) -> None:
     table = wroc.fairness(rows, "y", ["s", "t"], by="sex", threshold=0.5)
-    chart = wroc.fairness_chart(table)
+    chart = wroc.fairness_chart(table, level=0.9)
+    assert limits_named(chart) == {"joint confidence interval", "90% joint confidence interval"}
     drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
     differences = table.filter(pl.col("metric").str.ends_with("_difference"))
     for column, name in zip(GAPS, ("value", "joint_low", "joint_high"), strict=True):

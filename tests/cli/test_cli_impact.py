@@ -326,7 +326,7 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--selected hired --by sex --weight no", "--weight must name a column of the frame"),
         ("--selected hired --by sex --min-share 2", "--min-share must lie between 0 and 1"),
         ("--selected hired --by sex --level 95", "--level must lie between 0.001 and 0.9999"),
-        ("--selected hired --by sex --unknown 1 --unknown keep", "exclude, keep or only values"),
+        ("--selected hired --by sex --unknown 1 --unknown keep", "exclude, keep, or values only"),
         ("--selected hired --by code --unknown x", "--unknown must hold possible values of 'code'"),
         ("--selected hired --by sex --by race --reference m", "where there are several attributes"),
         ("--selected hired --by sex --reference x", "--reference must be 'highest' or a category"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc import charts
+from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.cli import drawing
 from polars_wroc.cli.curve_kinds import CURVES
 from polars_wroc.cli.main import main
@@ -216,6 +218,29 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     high = slopes.filter(pl.col("oe_high") < 1)["g"].to_list()
     assert f"too large (slope below 1): {'; '.join(steep)}." in said
     assert f"Scores are too high on average: {'; '.join(high)}." in said
+
+
+REFERENCES = {
+    "rest": "the rest",
+    "rest_pooled": "the rest",
+    "overall": "all rows",
+    "overall_pooled": "all rows",
+    "best": "the best group",
+    "a": "a",
+    "g=a": "g=a",
+}
+
+
+def test_every_kind_of_reference_is_in_words() -> None:
+    assert {*get_args(ReferenceKind)} <= REFERENCES.keys()
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_references_in_words(reference: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(f"gaps --by g --reference {reference}", capsys)
+    told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.:]", said)
+    assert told_of
+    assert told_of[1] == REFERENCES[reference]
 
 
 def test_where_no_threshold_can_be_chosen(

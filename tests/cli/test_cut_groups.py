@@ -33,6 +33,8 @@ def cut(frame: pl.DataFrame, text: str) -> pl.Series:
         ("18,19, 50", ["<18", "18", "19-49", "19-49", "19-49", "50+", None]),
         ("50", ["<50"] * 5 + ["50+", None]),
         ("-5,30", ["-5 to 29"] * 3 + ["30+"] * 3 + [None]),
+        (f"50,{2**63 - 1}", ["<50"] * 5 + [f"50-{2**63 - 2}", None]),
+        ("50,1e30", ["<50"] * 5 + ["50 to <1e30", None]),
         ("17.5,30", ["<17.5"] + ["17.5 to <30"] * 2 + ["30+"] * 3 + [None]),
     ],
 )
@@ -84,10 +86,13 @@ def test_columns_with_colons() -> None:
     assert cut(frame, "d,e:0").to_list() == ["0+"]
 
 
-@pytest.mark.parametrize("listed", ["", "x", "30,18", "18,18", "1,nan", "inf", "18,,30", "1e999"])
+NUMBERS = ["", "x", "30,18", "18,18", "1,nan", "inf", "18,,30", "1e999"]
+
+
+@pytest.mark.parametrize("listed", [*NUMBERS, f"1,{2**63}", f"{-(2**63)}", f"1,{'9' * 47}"])
 def test_what_is_no_list_of_growing_numbers(listed: str) -> None:
-    message = rf"--by must be such as age:18,30,50 with growing numbers; found 'age:{listed}'"
-    with pytest.raises(ValueError, match=message):
+    rule = r"such as age:18,30,50 with growing numbers, whole ones less than 2\*\*63"
+    with pytest.raises(ValueError, match=f"^--by must be {rule}; found 'age:{listed}'$"):
         cut(pl.DataFrame({"age": AGES}), f"age:{listed}")
 
 

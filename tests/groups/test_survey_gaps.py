@@ -247,7 +247,7 @@ def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
     [
         (
             {"method": "logit-t"},
-            "`method` must be 'score' with `cluster`, .* found 'logit-t'",
+            "`strata`, `fpc` or `replicate_weights`; found 'logit-t'$",
         ),
         ({"reference": "rest_pooled"}, "`reference` must not be .* design; found 'rest_pooled'$"),
         ({"reference": "overall_pooled"}, "must not be .* design; found 'overall_pooled'$"),

@@ -145,6 +145,19 @@ def test_models_compared_within_a_group_called_like_another_column() -> None:
     assert_frame_equal(found, expected.rename({"g": "under"}))
 
 
+@pytest.mark.parametrize("name", ["{}", "g{0}", "{", "g%s"])
+def test_names_that_are_patterns(name: str) -> None:
+    frame = rows().collect()
+    for table in (
+        wroc.impact_ratios(frame.rename({"g": name}), "s", by=name, threshold=0.0),
+        wroc.standardized_mean_difference(frame.rename({"g": name}), "s", by=name),
+        wroc.audit(frame.rename({"g": name}), "y", "s", by=name, threshold=0.0).impact,
+    ):
+        assert table is not None
+        assert set(table["attribute"]) == {name}
+        assert table["segment"].to_list() == ["a", "b", "c"]
+
+
 def test_messages_have_the_names_that_were_given() -> None:
     frame = rows().collect()
     by: list[str | pl.Expr] = ["g", pl.col("y").alias("__key_0")]
