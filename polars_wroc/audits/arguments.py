@@ -30,7 +30,7 @@ from polars_wroc.inputs.survey_design import SurveyArguments
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.stats.multiple_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
-from polars_wroc.thresholds.rules import Criterion, Rule, threshold_or_rule
+from polars_wroc.thresholds.rules import RULE_ARGUMENTS, Criterion, Rule, threshold_or_rule
 
 _ROUNDING = 1e-9
 _NO_SURVEY = SurveyArguments()
@@ -87,9 +87,7 @@ class AuditArguments:
 
     @property
     def _rule(self) -> dict[str, Any]:
-        names = ("criterion", "cost_fn", "cost_fp", "prevalence")
-        limits = ("max_fpr", "min_tpr", "max_selection_rate")
-        given = {name: getattr(self, name) for name in (*names, *limits)}
+        given = {name: getattr(self, name) for name in RULE_ARGUMENTS}
         return {name: value for name, value in given.items() if value is not None}
 
     def _choice(self) -> float | Rule | None:
