@@ -50,7 +50,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _asks_for_slow(config: pytest.Config) -> bool:
-    return bool(config.option.markexpr == "slow")
+    return str(config.option.markexpr).startswith("slow")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,9 +59,12 @@ def pytest_collection_modifyitems(
 ) -> Generator[None]:
     """Mark the tests that open pages, and leave out those that are wanted without a browser.
 
-    Where the slow tests are asked for, those of random rows are among them.
+    Where the slow tests are asked for, those of random rows are among them. What is slow for two
+    reasons, such as two values of sweeps together, is for .ci/nightly.
     """
     for item in items:
+        if len(list(item.iter_markers("slow"))) > 1:
+            item.add_marker("nightly")
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         if _asks_for_slow(config) and is_hypothesis_test(getattr(item, "obj", None)):

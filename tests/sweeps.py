@@ -1,4 +1,8 @@
-"""Parameters of tests of which some are tried in each run, and all with the slow tests."""
+"""Parameters of tests of which some are tried in each run, and all with the slow tests.
+
+Of two swept parameters each value is tried with the first of the other; .ci/nightly tries all
+pairs.
+"""
 
 from __future__ import annotations
 

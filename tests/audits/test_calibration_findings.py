@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 from scipy.special import expit
 from scipy.stats import norm, t
 from statsmodels.stats.multitest import multipletests
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.calibration_sentences import calibration_sentence
@@ -351,7 +352,7 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "mean"), [(50, 0.05), (100, 0.2)])
+@pytest.mark.parametrize(("rows", "mean"), sweep([(50, 0.05), (100, 0.2)]))
 def test_false_alarms_are_rare(rows: int, mean: float) -> None:
     rng = np.random.default_rng(5)
     replicates, alarms = 150, 0

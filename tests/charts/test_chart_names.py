@@ -78,7 +78,7 @@ def rows(names: dict[str, list[str]]) -> pl.DataFrame:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 3)))
+@pytest.mark.parametrize("number", sweep(range(0, len(NAMES), 3), fast=3))
 def test_columns_and_values_of_any_name_are_drawn(
     number: int, tmp_path: Path, chromium: Chromium
 ) -> None:
