@@ -24,7 +24,7 @@ def undecided(audit: AuditTables) -> list[str]:
         return []
     selected = _selected_at_half(audit)
     would = f" At 0.5 the score selects {_percent(selected)}." if selected is not None else ""
-    return [f"Decisions were not audited: no threshold was given.{would}"]
+    return [f"No threshold was given.{would}"]
 
 
 def _percent(share: float) -> str:
