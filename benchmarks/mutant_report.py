@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import speed
-from mutant_sites import PACKAGE, Plan
+from mutant_sites import PACKAGE, Plan, key, mutants_of
 
 Result = Mapping[str, object]
 EXPLAINED = Path(__file__).with_name("mutants_explained.toml")
@@ -17,7 +17,7 @@ EXPLAINED = Path(__file__).with_name("mutants_explained.toml")
 def publish(plan: Plan, results: Sequence[Result], output: Path | None) -> None:
     """Print the report, or write it to a file."""
     formulas = {str(path) for path in plan.modules()[0]}
-    results = [result for result in results if _is_current(result)]
+    results = list(_current(plan, results))
     of_formulas = [result for result in results if result["file"] in formulas]
     others = [result for result in results if result["file"] not in formulas]
     sections = [
@@ -48,8 +48,9 @@ each operator, and numbers plus and minus 1.
 - Formulas: {len(of_formulas):,} of the {possible[0]:,} places in these modules:
   {", ".join(f"`{name}`" for name in plan.formulas)}.
 - Elsewhere: {len(others):,} of the {possible[1]:,} places in the other modules of
-  {", ".join(f"`{name}`" for name in plan.folders)}, of a sample of
-  {plan.sample} by seed {plan.seed}. Some of them have formulas too.
+  {", ".join(f"`{name}`" for name in plan.folders)}: samples of
+  {plan.sample} by seed {plan.seed}, without those whose code has changed since. Some of these
+  modules have formulas too.
 - Not changed are types, decorators and the arguments of `zip`; a change that leaves the module the
   same, or no Python, does not count.
 - Not run: the other places{untouched}, and replacements of an operator by more than one other.
@@ -97,10 +98,16 @@ def _survivors(results: Iterable[Result]) -> str:
     return speed.markdown(("module", "code", "mutant", "why no test fails"), sorted(rows))
 
 
-def _is_current(result: Result) -> bool:
-    """Whether the code that was changed is still there."""
-    path = Path(str(result["file"]))
-    return path.exists() and str(result["before"]) in path.read_text("utf-8")
+def _current(plan: Plan, results: Sequence[Result]) -> Iterator[Result]:
+    """Results of mutants whose code is still there."""
+    paths = {Path(str(result["file"])) for result in results}
+    there = {
+        key(mutant._asdict())
+        for path in paths
+        if path.exists()
+        for mutant in mutants_of(path, plan.operators)
+    }
+    return (result for result in results if key(result) in there)
 
 
 def _reason(result: Result) -> str | None:

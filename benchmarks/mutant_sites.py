@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -73,6 +73,11 @@ class Mutant(NamedTuple):
         inside = slice(self.first - 1, self.last)
         lines[inside] = [_mutated("".join(lines[inside]), self.operator, self.place)]
         return "".join(lines)
+
+
+def key(mutant: Mapping[str, object]) -> tuple[object, ...]:
+    """What makes a mutant the same when lines have moved."""
+    return tuple(mutant[name] for name in ("file", "function", "column", "before", "after"))
 
 
 def plan() -> Plan:

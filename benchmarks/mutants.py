@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mutant_sites import Mutant, Plan, mutants_of, plan
+from mutant_sites import Mutant, Plan, key, mutants_of, plan
 from mutant_tests import Traced, traced
 
 # Seconds that the tests may take, and may have taken when they were traced.
@@ -74,9 +74,9 @@ def _start() -> subprocess.Popen[str]:
 
 def try_mutants(mutants: Iterable[Mutant], tests: Traced, results: Path) -> None:
     """Try the mutants of which there is no result yet, and write down what happens."""
-    done = {_key(result) for result in read(results)}
+    done = {key(result) for result in read(results)}
     worker = Worker()
-    waiting = (mutant for mutant in mutants if _key(mutant._asdict()) not in done)
+    waiting = (mutant for mutant in mutants if key(mutant._asdict()) not in done)
     with results.open("a", encoding="utf-8") as file:
         for tried, mutant in enumerate(waiting):
             start = time.perf_counter()
@@ -117,11 +117,11 @@ def check(worker: Worker, mutant: Mutant, tests: Traced) -> None:
 
 def try_again(mutants: Iterable[Mutant], tests: Sequence[str], results: Path) -> None:
     """Run given tests of the mutants that survived, and write down which are killed now."""
-    left = {_key(one) for one in latest(read(results)) if one["outcome"] != "killed"}
+    left = {key(one) for one in latest(read(results)) if one["outcome"] != "killed"}
     worker = Worker()
     with results.open("a", encoding="utf-8") as file:
         for mutant in mutants:
-            if _key(mutant._asdict()) not in left:
+            if key(mutant._asdict()) not in left:
                 continue
             answer = worker.run(mutant, mutant.text(), tests, FAR[0])
             print(mutant.file, mutant.line, mutant.after, "|", answer["failed"] or "survived")
@@ -141,12 +141,7 @@ def read(results: Path) -> list[dict[str, object]]:
 
 def latest(results: Iterable[dict[str, object]]) -> list[dict[str, object]]:
     """Return the last result of each mutant."""
-    return list({_key(result): result for result in results}.values())
-
-
-def _key(mutant: dict[str, object]) -> tuple[object, ...]:
-    """What makes a mutant the same when lines have moved."""
-    return tuple(mutant[name] for name in ("file", "function", "column", "before", "after"))
+    return list({key(result): result for result in results}.values())
 
 
 def chosen(what: Plan, only: Sequence[str]) -> Iterator[Mutant]:
