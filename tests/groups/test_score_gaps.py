@@ -204,6 +204,18 @@ def test_gap_to_the_pooled_rest_is_that_to_one_group() -> None:
     )
 
 
+def test_a_group_of_one_class_has_the_others_as_its_reference() -> None:
+    frame = people(7, {"a": 50, "b": 90, "c": 40}).filter(
+        (pl.col("g") != "c") | (pl.col("y") == 1)
+    )
+    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="overall")
+    aucs = [plain_score.auc_of(frame.filter(g=g)) for g in ("a", "b")]
+    others = plain_score.mean_of([auc for auc in aucs if auc])
+    assert others
+    assert table["auc_reference"].to_list() == pytest.approx([others.auc] * 3, rel=1e-12)
+    assert table.filter(g="c").select("auc", "auc_gap").row(0) == (None, None)
+
+
 def test_an_offset_of_all_scores_of_a_group_is_no_gap() -> None:
     """Three groups with the same curve, one of which scores 2 higher."""
     one = people(3, {"a": 300})
