@@ -112,4 +112,4 @@ def test_areas_of_many_pieces_keep_their_digits() -> None:
     signed = np.array([1, 1, 1, *[-1] * (2 * rows), 1], np.int8)
     groups = np.array([0, 1, 1, *[0, 1] * rows, 1], np.uint32)
     table = sums_of(-np.arange(len(signed), dtype=float), signed, groups, 2)
-    assert table[:, 4] == pytest.approx([1 / 3, 1 / 3], rel=2e-14)
+    assert table[:, 4] == pytest.approx([1 / 3, 1 / 3], rel=2e-14, abs=0)
