@@ -177,6 +177,12 @@ def test_states_add_up_in_any_way(data: st.DataObject, bins: int | None) -> None
     assert_frame_equal(*summaries, rel_tol=1e-12, abs_tol=1e-12)
 
 
+def test_columns_of_groups_may_have_any_order(scored: pl.DataFrame) -> None:
+    orders = (["g", "h"], ["h", "g"])
+    halves = [counts_of(scored[half::2], by) for half, by in enumerate(orders)]
+    assert_frame_equal(wroc.merge_counts(halves), counts_of(scored, ["g", "h"]), **EQUAL)
+
+
 def test_threads_count_what_one_does(scored: pl.DataFrame) -> None:
     parts = [scored[place::7] for place in range(7)]
     with ThreadPoolExecutor(3) as pool:
