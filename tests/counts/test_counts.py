@@ -264,12 +264,20 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
 def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
     scored: pl.DataFrame, threshold: float
 ) -> None:
-    exact, binned = (
-        wroc.audit(scored, "y", "s", by="g", threshold=threshold, bins=bins).segments
-        for bins in (None, 16)
+    exact, binned, without = (
+        wroc.audit(scored, "y", "s", by="g", threshold=given, bins=bins).segments
+        for bins, given in ((None, threshold), (16, threshold), (16, None))
     )
     cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
     assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)
+    # The threshold divides one bin, and leaves the others as they are.
+    nested = [
+        *(without["auc_low"], binned["auc_low"]),
+        exact["auc"],
+        *(binned["auc_high"], without["auc_high"]),
+    ]
+    for low, high in pairwise(nested):
+        assert (low <= high + 1e-12).all()
 
 
 @pytest.mark.parametrize(
