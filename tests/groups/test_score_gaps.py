@@ -206,9 +206,7 @@ def test_gap_to_the_pooled_rest_is_that_to_one_group() -> None:
 
 
 def test_a_group_of_one_class_has_the_others_as_its_reference() -> None:
-    frame = people(7, {"a": 50, "b": 90, "c": 40}).filter(
-        (pl.col("g") != "c") | (pl.col("y") == 1)
-    )
+    frame = people(7, {"a": 50, "b": 90, "c": 40}).filter((pl.col("g") != "c") | (pl.col("y") == 1))
     table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="overall")
     aucs = [plain_score.auc_of(frame.filter(g=g)) for g in ("a", "b")]
     others = plain_score.mean_of([auc for auc in aucs if auc])

@@ -156,7 +156,7 @@ def assert_verdict(row: Any, rate: str, one: Any, other: Any, error: float) -> N
         assert row[f"{gap}_detectable"] == pytest.approx(expected, rel=1e-4)
     low, high = combined(one, other, stats.norm.isf(error))
     different = row[f"{gap}_p_adjusted"] <= 0.05
-    alike = -0.3 < low and high < 0.3
+    alike = low > -0.3 and high < 0.3
     verdict = "alike" if alike else "different" if different else "too little data"
     assert row[f"{gap}_verdict"] == verdict
 
