@@ -192,3 +192,20 @@ def gaps(
         p_value = max(each.p_value for each in of_two)
         found = {g: each and each._replace(p_value=p_value) for g, each in found.items()}
     return found
+
+
+def smallest(
+    reference: float, sizes: Sequence[float], error: float, largest: float
+) -> float | None:
+    """The smallest difference that a test finds with a power of 80 %; ``sizes`` are inverse."""
+
+    def excess(difference: float) -> float:
+        middle, below = reference - difference / 2, reference - difference
+        tested = middle * (1 - middle) * sum(sizes)
+        true = reference * (1 - reference) * sizes[1] + below * (1 - below) * sizes[0]
+        z = stats.norm.isf(error / 2)
+        return float(difference - z * np.sqrt(tested) - stats.norm.ppf(0.8) * np.sqrt(true))
+
+    if largest <= 0 or excess(largest) < 0:
+        return None
+    return float(optimize.brentq(excess, 1e-12, largest, xtol=1e-14))

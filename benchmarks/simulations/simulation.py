@@ -93,7 +93,7 @@ def gaps(
     table = with_holm(table, p_values)
     metrics = [name.removesuffix(_P_VALUE) for name in p_values]
     # Of this number depends what a test can see, which is part of a verdict.
-    verdicts = Verdicts(metrics, pl.col("tests"), LEVEL, MARGIN)
+    verdicts = Verdicts(metrics, pl.col("tests"), LEVEL, MARGIN, designed=False)
     table = collect(in_columns(table.lazy(), verdicts.steps))
     return table.select(pl.exclude("^__.*$"), repeated=REPEATED)
 

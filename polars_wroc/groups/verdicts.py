@@ -46,7 +46,7 @@ class Verdicts:
     level: float
     margin: float
     # With the columns of `SurveyGaps`.
-    designed: bool = False
+    designed: bool
 
     @property
     def steps(self) -> list[Step]:

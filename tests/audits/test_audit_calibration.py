@@ -51,6 +51,21 @@ def test_means_and_wilson_s_interval_by_definition(data: pl.DataFrame) -> None:
         assert tuple(row[name] for name in names) == pytest.approx(expected, abs=1e-12)
 
 
+def test_slopes_of_scores_that_are_small_and_close_together() -> None:
+    rng = np.random.default_rng(3)
+    logit = rng.normal(-4, 0.05, 3_000)
+    promised = 1 / (1 + np.exp(-logit))
+    y = rng.random(3_000) < 2 * promised
+    frame = pl.DataFrame({"y": y, "p": promised, "g": rng.integers(0, 2, 3_000)})
+    found = wroc.audit(frame, "y", "p", by="g").calibration
+    assert found is not None
+    for by, attribute in ((None, "overall"), ("g", "g")):
+        expected = wroc.calibration_slope(frame, "y", "p", by=by)
+        names = [name for name in expected.columns if name.startswith("calibration_")]
+        of_segments = found.filter(attribute=attribute).select(names)
+        assert_frame_equal(of_segments, expected.select(names), rel_tol=1e-10)
+
+
 @pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str | None) -> None:
     result = wroc.audit(data.lazy(), "y", "p", by=["g", "h"], weight=weight, intersections=True)

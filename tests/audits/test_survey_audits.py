@@ -181,6 +181,18 @@ def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     assert [found["observed_rate_low"], found["observed_rate_high"]] == pytest.approx(ends)
 
 
+def test_of_scores_that_are_the_labels_only_the_rate_is_uncertain(survey: pl.DataFrame) -> None:
+    audit = wroc.audit(survey.with_columns(s=pl.col("y").cast(float)), "y", "s", by="g", **UNITS)
+    assert audit.calibration is not None
+    for row in audit.calibration.iter_rows(named=True):
+        rate, low, high = (row[f"observed_rate{end}"] for end in ("", "_low", "_high"))
+        assert low < rate < high
+        found = [row[f"calibration_in_the_large{end}"] for end in ("", "_low", "_high")]
+        assert found == pytest.approx([0, rate - high, rate - low], abs=1e-12)
+        found = [row[name] for name in ("oe_ratio", "oe_low", "oe_high")]
+        assert found == pytest.approx([1, low / rate, high / rate])
+
+
 def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
     audit = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=0.5, cluster="g")
     gaps = audit.gaps.select("^(auc|tpr)_gap_(se|low|high|p_value)$")

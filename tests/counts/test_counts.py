@@ -177,6 +177,12 @@ def test_states_add_up_in_any_way(data: st.DataObject, bins: int | None) -> None
     assert_frame_equal(*summaries, rel_tol=1e-12, abs_tol=1e-12)
 
 
+def test_columns_of_groups_may_have_any_order(scored: pl.DataFrame) -> None:
+    orders = (["g", "h"], ["h", "g"])
+    halves = [counts_of(scored[half::2], by) for half, by in enumerate(orders)]
+    assert_frame_equal(wroc.merge_counts(halves), counts_of(scored, ["g", "h"]), **EQUAL)
+
+
 def test_threads_count_what_one_does(scored: pl.DataFrame) -> None:
     parts = [scored[place::7] for place in range(7)]
     with ThreadPoolExecutor(3) as pool:
@@ -258,12 +264,20 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
 def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
     scored: pl.DataFrame, threshold: float
 ) -> None:
-    exact, binned = (
-        wroc.audit(scored, "y", "s", by="g", threshold=threshold, bins=bins).segments
-        for bins in (None, 16)
+    exact, binned, without = (
+        wroc.audit(scored, "y", "s", by="g", threshold=given, bins=bins).segments
+        for bins, given in ((None, threshold), (16, threshold), (16, None))
     )
     cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
     assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)
+    # The threshold divides one bin, and leaves the others as they are.
+    nested = [
+        *(without["auc_low"], binned["auc_low"]),
+        exact["auc"],
+        *(binned["auc_high"], without["auc_high"]),
+    ]
+    for low, high in pairwise(nested):
+        assert (low <= high + 1e-12).all()
 
 
 @pytest.mark.parametrize(

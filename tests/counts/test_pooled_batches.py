@@ -51,6 +51,7 @@ SCORES: dict[str, pl.Expr] = {
     "probabilities": 1 / (1 + (-5 * SCORE).exp()),
     "near one": 1 - (SCORE.abs() * 1e-12),
     "zeros of both signs": pl.when(pl.col("h") == 1).then(SCORE * 0).otherwise(-0.0),
+    "around zero": (pl.col("h") - 1) * 5e-324,
     "huge": SCORE * 1e300,
     "NaN and infinities": pl.when(SCORE > 1)
     .then(float("inf"))
@@ -112,7 +113,7 @@ def both(table: Callable[[Any], Any], frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("kind", sweep(SCORES, fast=[*SCORES][::3]))
+@pytest.mark.parametrize("kind", sweep(SCORES, fast=["around zero", *[*SCORES][::3]]))
 def test_scores_of_every_kind(kind: str, weight: str | None) -> None:
     frame = PEOPLE.with_columns(s=SCORES[kind])
     both(lambda f: counts(f, weight=weight, by="g"), frame)
@@ -172,6 +173,7 @@ def test_few_rows(rows: int, by: str | None) -> None:
     [
         {"y": pl.lit(2)},
         {"y": pl.col("h") - 1},
+        {"y": pl.col("h") - 1, "w": pl.lit(0.5)},
         {"w": pl.lit(-1.0)},
         {"w": pl.lit(float("nan"))},
     ],

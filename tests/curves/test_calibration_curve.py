@@ -276,6 +276,15 @@ def test_whole_weights_are_repeated_rows(
     assert_frame_equal(found.select(columns), expected.select(columns), abs_tol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None:
+    frame = sample(2)
+    expected = wroc.calibration_error(frame, "y", "s", weight="w", by="g").drop("weight")
+    scaled = frame.with_columns(pl.col("w") * factor)
+    found = wroc.calibration_error(scaled, "y", "s", weight="w", by="g").drop("weight")
+    assert_frame_equal(found, expected, rel_tol=1e-9)
+
+
 def test_limits_hold_a_calibrated_score() -> None:
     random = np.random.default_rng(11)
     rows, times = 80, 400

@@ -245,6 +245,19 @@ def test_what_is_undefined_is_null(people: pl.DataFrame) -> None:
     assert empty.schema == table.schema
 
 
+@pytest.mark.parametrize("engine", ["polars", "compiled"])
+@pytest.mark.parametrize("group", ["a", "b"])
+@pytest.mark.parametrize("positive", [False, True])
+def test_no_area_where_one_of_two_groups_lacks_a_class(
+    people: pl.DataFrame, group: str, positive: bool, engine: Engines
+) -> None:
+    pair = people.filter(pl.col("g").is_in(["a", "b"]))
+    frame = pair.filter((pl.col("g") != group) | (pl.col("y") != positive))
+    with wroc.Config(engine=engine):
+        table = measured(frame, permutations=9)
+    assert table.select(COLUMNS).rows() == [(None, None, None)] * 2
+
+
 def test_options_are_checked(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="`by` must name the groups to compare"):
         wroc.abroca_test(people, "y", "s", by=None)  # type: ignore[arg-type]

@@ -55,6 +55,36 @@ def test_intervals_of_gaps_hold_those_of_the_rows(
         assert (p_values < 0.01).all()
 
 
+def test_bins_of_one_score_hide_nothing(crowded: pl.DataFrame) -> None:
+    rows = crowded.with_columns(s=(pl.col("s") * 3).round() / 3)
+    counts = wroc.from_counts(wroc.score_counts(rows, "y", "s", by="g", bins=16))
+    exact = wroc.group_gaps(rows, "y", "s", by="g")
+    assert_frame_equal(counts.group_gaps(by="g"), exact, rel_tol=1e-9)
+
+
+def test_bins_hide_as_much_of_the_pooled_rest_as_of_one_group(crowded: pl.DataFrame) -> None:
+    several = pl.when(pl.col("g") == "a").then("g").otherwise(pl.format("b{}", pl.col("s") > 0.5))
+    groups = [crowded, crowded.with_columns(g=several)]
+    counts = [wroc.score_counts(rows, "y", "s", by="g", bins=16) for rows in groups]
+    one, pooled = (
+        wroc.from_counts(table).group_gaps(by="g", reference=reference).filter(g="a")
+        for table, reference in zip(counts, ("b", "rest_pooled"), strict=True)
+    )
+    columns = [f"auc_gap{end}" for end in ("", "_low", "_high", "_p_value", "_detectable")]
+    assert_frame_equal(pooled.select(columns), one.select(columns), rel_tol=1e-9)
+
+
+def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
+    # One group ranks all rows well, and the other none; of two rows a bin hides the order.
+    pairs = [(0.1, 0.9)] * 3 + [(0.52, 0.521)]
+    rows = [("a", y, pair[y]) for pair in pairs for y in (0, 1)]
+    rows += [("b", y, pair[1 - y]) for pair in pairs for y in (0, 1)]
+    frame = pl.DataFrame(rows, ["g", "y", "s"], orient="row")
+    gaps = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=16)).group_gaps(by="g")
+    assert gaps["auc_gap"].to_list() == [0.9375, -0.9375]
+    assert (gaps["auc_gap_high"][0], gaps["auc_gap_low"][1]) == (1, -1)
+
+
 def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:
     for bins in (16, 256):
         gaps = wroc.audit(crowded, "y", "s", by="g", bins=bins).gaps

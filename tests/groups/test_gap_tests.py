@@ -183,6 +183,15 @@ def test_small_groups_and_small_references_are_not_tested(
     assert_frame_equal(gaps.select(measured), free.select(measured))
 
 
+@pytest.mark.parametrize(("min_rows", "tests"), [(20, 2), (21, 0)])
+@pytest.mark.parametrize("reference", ["rest", "overall"])
+def test_as_many_rows_as_needed_are_enough(reference: str, min_rows: int, tests: int) -> None:
+    # The smaller group has 20 rows of each class.
+    frame = people({"a": 200, "b": 40})
+    gaps = wroc.group_gaps(frame, "y", "s", by="g", reference=reference, min_rows=min_rows)
+    assert gaps["auc_gap_p_value"].count() == tests
+
+
 @pytest.mark.slow
 def test_rows_of_a_class_are_counted_not_weighed() -> None:
     frame = people({"a": 200, "b": 58}).with_columns(w=pl.col("w") * 1000)
@@ -194,22 +203,21 @@ def test_rows_of_a_class_are_counted_not_weighed() -> None:
     assert gaps.select("g", "auc_gap_p_value").rows() == [("a", None)]
 
 
-@pytest.mark.slow
-def test_groups_without_rows_do_not_make_three_of_two() -> None:
+# The group that lacks all scores comes between, first and last.
+@pytest.mark.parametrize("names", sweep(["acb", "bca", "abc"]))
+def test_groups_without_rows_do_not_make_three_of_two(names: str) -> None:
     frame = people({"a": 160, "b": 90})
     empty = people({"c": 40}).with_columns(s=None)
-    # The group that lacks all scores comes last, first and between.
-    for names in ("abc", "bca", "acb"):
-        renamed = pl.concat([frame, empty], how="vertical_relaxed").with_columns(
-            g=pl.col("g").replace(dict(zip("abc", names, strict=True)))
-        )
-        two = renamed.filter(pl.col("s").is_not_null())
-        found, expected = (
-            wroc.group_gaps(table, "y", "s", by="g", threshold=0.7) for table in (renamed, two)
-        )
-        there = found.filter(pl.col("n_pos") > 0)
-        assert_frame_equal(there, expected)
-        assert found.filter(n_pos=0).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
+    renamed = pl.concat([frame, empty], how="vertical_relaxed").with_columns(
+        g=pl.col("g").replace(dict(zip("abc", names, strict=True)))
+    )
+    two = renamed.filter(pl.col("s").is_not_null())
+    found, expected = (
+        wroc.group_gaps(table, "y", "s", by="g", threshold=0.7) for table in (renamed, two)
+    )
+    there = found.filter(pl.col("n_pos") > 0)
+    assert_frame_equal(there, expected)
+    assert found.filter(n_pos=0).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,37 @@ def models(people: pl.DataFrame) -> pl.DataFrame:
     return people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(second))
 
 
+def mean(frame: pl.DataFrame, samples: dict[Key, Sample | None]) -> Sample:
+    """Average the AUCs of groups by their pairs, with Welch and Satterthwaite's df."""
+    counts = {key: frame.filter(g=key[0]).group_by("y").agg(pl.sum("w"))["w"] for key in samples}
+    pairs = {key: weights.product() for key, weights in counts.items()}
+    total = sum(pairs.values())
+    auc, phi, per_df = 0.0, np.zeros(frame.height), 0.0
+    for key, one in samples.items():
+        share = pairs[key] / total
+        assert one
+        auc += share * one.auc
+        if one.phi is not None:
+            phi += share * one.phi
+            per_df += share**4 * (one.phi**2).sum() ** 2 / one.df
+    return Sample(auc, phi, (phi**2).sum() ** 2 / per_df)
+
+
+@pytest.mark.parametrize("perfect", [False, True])
+def test_gaps_to_the_mean_of_the_others_follow_their_definition(
+    people: pl.DataFrame, perfect: bool
+) -> None:
+    better = pl.when(g="d").then(10 * pl.col("y").cast(pl.Int64)).otherwise(0)
+    frame = people.with_columns(s=pl.col("s") + better) if perfect else people
+    samples = {key: sample(frame, rows) for key, rows in masks_of(frame, ["g"]).items()}
+    expected = []
+    for key, own in samples.items():
+        other = mean(frame, {each: one for each, one in samples.items() if each != key})
+        expected.append(between(own, other, [other], same=False))
+    table = logit_gaps(frame, "y", "s", weight="w", by="g", reference="rest")
+    assert_follows(table, expected)
+
+
 @given(FRAMES, st.sampled_from(REFERENCES))
 def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> None:
     assume("b" in frame["g"])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from scipy import stats
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -202,6 +203,26 @@ def test_gap_to_the_pooled_rest_is_that_to_one_group() -> None:
     assert table.filter(g="a").select(columns).row(0) == pytest.approx(
         expected.filter(g="a").select(columns).row(0), rel=1e-9
     )
+
+
+def test_a_group_of_one_class_has_the_others_as_its_reference() -> None:
+    frame = people(7, {"a": 50, "b": 90, "c": 40}).filter((pl.col("g") != "c") | (pl.col("y") == 1))
+    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="overall")
+    aucs = [plain_score.auc_of(frame.filter(g=g)) for g in ("a", "b")]
+    others = plain_score.mean_of([auc for auc in aucs if auc])
+    assert others
+    assert table["auc_reference"].to_list() == pytest.approx([others.auc] * 3, rel=1e-12)
+    assert table.filter(g="c").select("auc", "auc_gap").row(0) == (None, None)
+
+
+def test_a_perfect_group_of_a_perfect_sample_has_the_limits_of_its_auc() -> None:
+    frame = people(11, {"a": 30, "b": 60}).with_columns(s=pl.col("y") * 3.0)
+    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="overall_pooled")
+    for row in table.rows(named=True):
+        auc = plain_score.auc_of(frame.filter(g=row["g"]))
+        assert auc
+        low, _ = plain_score.limits(auc, stats.norm.ppf(0.975))
+        assert [row[name] for name in NUMBERS[:3]] == pytest.approx([0, low - 1, 0], abs=1e-9)
 
 
 def test_an_offset_of_all_scores_of_a_group_is_no_gap() -> None:

@@ -264,12 +264,15 @@ def test_what_is_undefined_is_left_out_of_the_means(people: pl.DataFrame) -> Non
     assert row["final_score"] == pytest.approx(score)
 
 
-def test_a_mean_with_an_auc_of_zero_is_zero() -> None:
+def test_means_with_an_auc_of_zero() -> None:
     frame = pl.DataFrame({"g": list("aabb"), "y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
     for power in (-5, 0):
         table = wroc.subgroup_auc(frame, "y", "s", by="g", power=power)
         assert table.select(MEANS).row(0) == (1.0, 0.0, 0.0)
         assert table["final_score"][0] == pytest.approx((0.75 + 1) / 4)
+    # By a positive power it is less than their mean, but not zero.
+    table = wroc.subgroup_auc(frame, "y", "s", by="g", power=0.5)
+    assert table.select(MEANS).row(0) == pytest.approx((1.0, 0.25, 0.25))
 
 
 def test_a_single_group_has_no_border(people: pl.DataFrame) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +9,6 @@ import plain_score
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from scipy import optimize, stats
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -48,23 +45,6 @@ def number_of_tests(table: pl.DataFrame) -> int:
     return sum(table[f"{metric}_gap_p_value"].count() for metric in METRICS)
 
 
-def smallest(
-    reference: float, sizes: Sequence[float], error: float, largest: float
-) -> float | None:
-    """The detectable difference as it is defined."""
-
-    def excess(difference: float) -> float:
-        middle, below = reference - difference / 2, reference - difference
-        tested = middle * (1 - middle) * sum(sizes)
-        true = reference * (1 - reference) * sizes[1] + below * (1 - below) * sizes[0]
-        z = stats.norm.isf(error / 2)
-        return float(difference - z * math.sqrt(tested) - stats.norm.ppf(0.8) * math.sqrt(true))
-
-    if largest <= 0 or excess(largest) < 0:
-        return None
-    return float(optimize.brentq(excess, 1e-12, largest, xtol=1e-14))
-
-
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "b"], fast=3))
 @pytest.mark.parametrize("adjust", sweep(["holm", "bh", "none"], fast=["holm", "none"]))
 def test_aucs_against_the_definition(reference: str, adjust: str) -> None:
@@ -84,7 +64,7 @@ def test_aucs_against_the_definition(reference: str, adjust: str) -> None:
         assert own
         assert other
         sizes = [max(plain_score.inverse_sizes(auc).values()) for auc in (own, other)]
-        expected = smallest(other.auc, sizes, error, other.auc - 0.5)
+        expected = plain_score.smallest(other.auc, sizes, error, other.auc - 0.5)
         if reference == "overall":
             assert expected
             expected *= other.pairs / (own.pairs + other.pairs)
@@ -130,7 +110,7 @@ def test_rates_against_the_definition() -> None:
             size = min(1 / (h**2).sum(), p * (1 - p) / (h**2 * (d - p) ** 2).sum())
             sides.append((p, 1 / size, w.sum()))
         (_, own, weight), (reference, other, rest) = sides
-        expected = smallest(reference, (own, other), error, reference)
+        expected = plain_score.smallest(reference, (own, other), error, reference)
         assert expected
         share = rest / (weight + rest)
         assert row["selection_rate_gap_detectable"] == pytest.approx(share * expected, rel=1e-7)

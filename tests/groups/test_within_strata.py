@@ -145,11 +145,28 @@ def combined(one: Any, other: Any, z: float) -> tuple[float, float]:
     return p - q - np.hypot(p - low, high_b - q), p - q + np.hypot(high - p, q - low_b)
 
 
+def assert_verdict(row: Any, rate: str, one: Any, other: Any, error: float) -> None:
+    """Check what is said of a gap, by a margin of 0.3 and one test at the level of ``error``."""
+    gap = f"{rate}_gap"
+    sizes = [1 / size for _, size in (one, other)]
+    expected = plain_score.smallest(other[0], sizes, error, other[0])
+    if expected is None:
+        assert row[f"{gap}_detectable"] is None
+    else:
+        assert row[f"{gap}_detectable"] == pytest.approx(expected, rel=1e-4)
+    low, high = combined(one, other, stats.norm.isf(error))
+    different = row[f"{gap}_p_adjusted"] <= 0.05
+    alike = low > -0.3 and high < 0.3
+    verdict = "alike" if alike else "different" if different else "too little data"
+    assert row[f"{gap}_verdict"] == verdict
+
+
 @pytest.mark.parametrize("reference", ["rest", "b"])
 @pytest.mark.parametrize(("seed", "n"), sweep([(1, 400), (2, 40), (3, 25), (4, 2_000)], fast=3))
 def test_rates_against_the_definition(reference: str, seed: int, n: int) -> None:
     frame = people(seed, n, strata=max(2, n // 12) if n < 100 else 5)
-    table = gaps(frame, reference=reference)
+    table = gaps(frame, reference=reference, margin=0.3)
+    tests = sum(table[f"{metric}_gap_p_value"].count() for metric in ("auc", *RATES))
     compared = 0
     for row in table.rows(named=True):
         for rate in RATES:
@@ -166,6 +183,7 @@ def test_rates_against_the_definition(reference: str, seed: int, n: int) -> None
                 end = 0 if found[0] > 0 else 1
                 z = optimize.brentq(lambda z: combined(one, other, z)[end], 1e-9, 60)  # noqa: B023
                 assert found[3] == pytest.approx(2 * stats.norm.sf(z), abs=1e-8)
+            assert_verdict(row, rate, one, other, 0.05 / tests)
             if other[0] > 0 and min(one[0], other[0]) < 1:
                 assert row[f"{rate}_ratio"] == pytest.approx(one[0] / other[0])
                 equal = row[f"{rate}_ratio_low"] <= 1 <= row[f"{rate}_ratio_high"]
@@ -248,6 +266,17 @@ def test_groups_that_never_meet_are_not_compared() -> None:
         for part in ("", "_low", "_high", "_p_value", "_verdict", "_detectable"):
             assert row[f"{metric}_gap{part}"] is None
         assert row[f"{metric}_gap_crude"] is not None
+
+
+def test_rates_that_vary_between_strata_alone() -> None:
+    """Strata where all are treated alike leave no variance: the sizes are those of weights."""
+    frame = counted([((12, 0), (15, 0)), ((0, 14), (0, 12)), ((16, 0), (0, 13))])
+    row = gaps(frame, weight=None, reference="z").filter(g="a").row(0, named=True)
+    one, other = standardised(frame.with_columns(w=1.0), "a", "z", "selection_rate")
+    assert min(one[0], other[0]) > 0.1
+    found = [row[f"selection_rate_gap{end}"] for end in ("", "_low", "_high")]
+    limits = combined(one, other, stats.norm.ppf(0.975))
+    assert found == pytest.approx([one[0] - other[0], *limits], abs=1e-9)
 
 
 @pytest.mark.parametrize("outcome", [0, 1])

@@ -87,6 +87,18 @@ def test_no_limits_where_squares_are_no_numbers(
 )
 @pytest.mark.parametrize("table", sweep(TABLES, fast=list(TABLES)[::4]))
 def test_limits_are_right_or_null_at_any_scale(table: str, power: int, rows: pl.DataFrame) -> None:
+    check_limits(table, power, rows)
+
+
+def test_limits_are_right_or_null_where_products_of_four_weights_are_no_numbers(
+    rows: pl.DataFrame,
+) -> None:
+    for power in (-81, 78):
+        check_limits("group_gaps, pooled", power, rows)
+
+
+def check_limits(table: str, power: int, rows: pl.DataFrame) -> None:
+    """Compare limits with those of weights that are no power of ten as large."""
     measure = partial(TABLES[table], label="y", score="s", weight="w", by="g")
     expected = limits(measure(rows))
     found = limits(measure(rows.with_columns(pl.col("w") * float(f"1e{power}"))))

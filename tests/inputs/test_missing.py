@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
+from polars_wroc.plans.engine import Engine as Kind
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
@@ -101,6 +102,13 @@ def test_group_of_one_class_has_a_curve_with_null_rates() -> None:
     assert curve["auc_change"].to_list() == [None] * 3
 
 
+def test_curve_of_one_class_is_cut_where_that_class_is() -> None:
+    # Three parts of the length from 0 to 2, of which this curve has a half.
+    rows = pl.DataFrame({"y": [0] * 12, "s": range(12)})
+    curve = wroc.roc_curve(rows, "y", "s", max_points=8)
+    assert (curve["fpr"] * 12).round(9).to_list() == [0, 1, 8, 9, 12]
+
+
 def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
     rows = pl.DataFrame({"y": [1, 1], "s": [1.0, 2.0]})
     at_threshold = wroc.threshold_metrics(rows, "y", "s", thresholds=2).row(0, named=True)
@@ -127,6 +135,16 @@ def test_empty_frame_has_no_groups_but_all_columns(table: Callable[..., pl.DataF
     empty = table(rows.clear(), "y", "s", by="g")
     assert empty.height == 0
     assert empty.schema == table(rows, "y", "s", by="g").schema
+
+
+@pytest.mark.parametrize("kind", ["polars", "compiled"])
+def test_group_of_one_missing_row_is_kept(kind: Kind) -> None:
+    rows = pl.DataFrame({"y": [1, 0, None], "s": [2.0, 1.0, 3.0], "g": ["a", "a", "b"]})
+    with wroc.Config(engine=kind):
+        counts = wroc.summary(rows, "y", "s", by="g").select("g", "n_pos", "n_neg", "n_missing")
+        curve = wroc.roc_curve(rows, "y", "s", by="g")
+    assert counts.rows() == [("a", 1, 1, 0), ("b", 0, 0, 1)]
+    assert curve["g"].to_list() == ["a", "a", "a", "b"]
 
 
 def test_group_of_only_missing_rows_is_kept(engine: Engine) -> None:

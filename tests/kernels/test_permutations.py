@@ -104,3 +104,12 @@ def test_curves_that_cross_within_a_piece() -> None:
     signed = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
     groups = np.array([0, 0, 0, 1, 1], np.uint32)
     assert sums_of(score, signed, groups, 2)[:, 4].tolist() == [0.25, 0.25]
+
+
+def test_areas_of_many_pieces_keep_their_digits() -> None:
+    # One group ranks its positive first, the other two of three; between are the negatives.
+    rows = 100_000
+    signed = np.array([1, 1, 1, *[-1] * (2 * rows), 1], np.int8)
+    groups = np.array([0, 1, 1, *[0, 1] * rows, 1], np.uint32)
+    table = sums_of(-np.arange(len(signed), dtype=float), signed, groups, 2)
+    assert table[:, 4] == pytest.approx([1 / 3, 1 / 3], rel=2e-14, abs=0)

@@ -19,6 +19,7 @@ from polars_wroc.kernels.sorting import (
     UNSIGNED_BITS,
     KeyBits,
     RowChunk,
+    score_bits,
     sort_rows,
 )
 
@@ -132,3 +133,17 @@ def test_order_does_not_depend_on_threads(count: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sorting, "thread_count", lambda: count)
     codes = np.random.default_rng(2).integers(0, 5, ROWS).astype(np.uint8)
     check(score, score.view(np.uint64), FLOAT_BITS, codes, 5)
+
+
+def test_cells_within_cells() -> None:
+    # Of 2,048 cells of 25 scores each, the last is divided again, five times.
+    cells, last = np.arange(2048, dtype=np.uint64), np.uint64(2**64 - 1)
+    shifts = [np.uint64(shift) for shift in (46, 35, 24, 13, 2)]
+    levels = [(last << shift << np.uint64(11)) | (cells << shift) for shift in shifts]
+    ends = np.array([0, last], np.uint64)
+    bits = np.append(np.repeat(~np.concatenate(levels), 25), ends)
+    row = np.random.default_rng(1).permutation(len(bits)).astype(np.uint32)
+    shuffled = np.empty_like(bits)
+    shuffled[row] = bits
+    found = sort_rows([RowChunk(shuffled, np.ones(len(bits)))], UNSIGNED_BITS)
+    np.testing.assert_array_equal(score_bits(found.keys, UNSIGNED_BITS), np.sort(bits)[::-1])
