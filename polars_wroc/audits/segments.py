@@ -26,7 +26,7 @@ from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_design import with_variances_of
 from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.summary import summary_columns, summary_of
+from polars_wroc.metrics.summary import summary_columns, summary_of, with_cells
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.curve import cell
@@ -83,7 +83,7 @@ class Segments(NamedTuple):
         """Compute the summary of each segment and its metrics at the threshold."""
         enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
         sums = self._sums_by_design if self.interval.options.designed else self.sums
-        table = summary_of(sums, self.interval).with_columns(small=~enough)
+        table = with_cells(summary_of(sums, self.interval).with_columns(small=~enough))
         columns = [*summary_columns(sums), "small"]
         if self.at_threshold is not None:
             named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})

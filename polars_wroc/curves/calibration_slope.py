@@ -83,10 +83,11 @@ def calibration_slope(
         ``calibration_intercept, calibration_intercept_low, calibration_intercept_high``; and
         ``calibration_slope, calibration_slope_se, calibration_slope_low, calibration_slope_high``.
         All of these are null where no row has weight, or where sums of weights overflow or
-        underflow; the ratio also where all scores are 0. Slope and intercept are null where a class
-        has no weight, where a score is 0 or 1, and where the regression does not converge, as the
-        slope if the score separates the classes; the slope also where all scores are equal. Limits
-        and standard error are null where the squares of the weights overflow or underflow.
+        underflow; the ratio also where all scores are 0; and the ratio and its limits also where
+        they overflow. Slope and intercept are null where a class has no weight, where a score is 0
+        or 1, and where the regression does not converge, as the slope if the score separates the
+        classes; the slope also where all scores are equal. Limits and standard error are null where
+        the squares of the weights overflow or underflow.
 
     Raises
     ------

@@ -143,10 +143,12 @@ def _areas(rows: Rows, area: PartialAUC) -> tuple[pl.LazyFrame, list[str]]:
 def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyFrame:
     options = interval.options
     carried = [name for name in (CLUSTER, STRATUM) if name in rows.frame.collect_schema()]
-    of_group = pl.struct(SCORE, WEIGHT, *carried).filter(pl.col(WEIGHT).is_not_null()).implode()
+    signed = rows.observations.signed_weight.alias(WEIGHT)
+    of_group = pl.struct(SCORE, signed, *carried).filter(pl.col(WEIGHT).is_not_null()).implode()
     listed = aggregate(rows.frame, rows.keys, {_ROWS: of_group})
     placed = listed.with_columns(area.placed_in_lists(pl.col(_ROWS), *carried).alias(_ROWS))
-    placed = placed.explode(_ROWS).unnest(_ROWS)
+    # A group whose rows are all missing keeps its row of the result.
+    placed = placed.explode(_ROWS, empty_as_null=True).unnest(_ROWS)
     if options.clustered:
         of_cluster = interval.cluster_sums(area.placements(pl.col))
         placed = with_cluster_sums(placed, rows.keys, of_cluster)

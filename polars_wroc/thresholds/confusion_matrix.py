@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Real
 
 import polars as pl
 
@@ -106,6 +107,8 @@ def confusion_matrix(
     if isinstance(threshold, pl.Expr):
         carried["__threshold"] = expressions.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
+    elif isinstance(threshold, bool) or not isinstance(threshold, Real):
+        arguments.reject_type("threshold", "be a number or a Polars expression", threshold)
     else:
         value = pl.lit(arguments.number("threshold", threshold) + 0.0)
     build = partial(
