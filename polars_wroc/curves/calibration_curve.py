@@ -189,18 +189,17 @@ def calibration_curve(
     │ 2   ┆ 0.9       ┆ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2       │
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
-    check_bin_options(bins, strategy, level)
+    bins, level = check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows, "probability")).sort("bin")
     curve = in_columns(summed, calibration_steps(DIFFERENCE, level))
     return like_input(frame, rows.result(curve, _COLUMNS))
 
 
-def check_bin_options(bins: object, strategy: object, level: object) -> None:
-    """Check the options of `calibration_curve` and `calibration_error`."""
-    arguments.whole_number("bins", bins, low=1)
+def check_bin_options(bins: object, strategy: object, level: object) -> tuple[int, float]:
+    """Check the options of `calibration_curve` and `calibration_error`; return the numbers."""
     arguments.option("strategy", strategy, get_args(Strategy))
-    arguments.level(level)
+    return arguments.whole_number("bins", bins, low=1), arguments.level(level)
 
 
 def sums_in_bins(

@@ -98,7 +98,7 @@ def calibration_error(
     │ 5   ┆ 0.48       ┆ 0.4           ┆ 0.24                       │
     └─────┴────────────┴───────────────┴────────────────────────────┘
     """
-    check_bin_options(bins, strategy, level)
+    bins, level = check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     of_bins = sums_in_bins(rows, bins, strategy, in_the_large_sums(rows, "probability"))
     by_bin = in_columns(of_bins, calibration_steps(DIFFERENCE, level))

@@ -131,8 +131,8 @@ def calibration_slope(
     └──────────┴───────────────────────┴───────────────────┘
     """
     if clip is not None:
-        arguments.number("clip", clip, low=LEAST_CLIP, high=0.5)
-    arguments.level(level)
+        clip = arguments.number("clip", clip, low=LEAST_CLIP, high=0.5)
+    level = arguments.level(level)
     check_weight_type(weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.require_scores("a calibration")

@@ -114,7 +114,7 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else _checked(thresholds)
-    arguments.level(level)
+    level = arguments.level(level)
     metrics: ThresholdMetrics = ThresholdMetrics(None, weight_type, prevalence)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
     curve = curve_frame(rows, asked, squares=True)

@@ -120,8 +120,8 @@ def abroca_test(
     └─────┴────────┴─────────┘
     """
     require_groups(by)
-    arguments.whole_number("permutations", permutations, low=1)
-    arguments.whole_number("seed", seed, low=0)
+    permutations = arguments.whole_number("permutations", permutations, low=1)
+    seed = arguments.whole_number("seed", seed, low=0)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.check_names(ABROCA_COLUMNS)

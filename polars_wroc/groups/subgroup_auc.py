@@ -115,7 +115,7 @@ def subgroup_auc(
     └─────┴──────────────┴──────────┴──────────┴────────┘
     """
     require_groups(by)
-    arguments.number("power", power, finite=True)
+    power = arguments.number("power", power, finite=True)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     options = IntervalOptions(level, method, weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)

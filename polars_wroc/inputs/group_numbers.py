@@ -31,7 +31,8 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Check the number."""
-        arguments.whole_number(self.argument, self.most, low=1)
+        most = arguments.whole_number(self.argument, self.most, low=1)
+        arguments.hold(self, most=most)
 
     def check(self, found: int) -> None:
         """Raise for a number that is known when the plan is built."""

@@ -75,7 +75,7 @@ class IntervalOptions:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        arguments.level(self.level)
+        arguments.hold(self, level=arguments.level(self.level))
         if self.designed and self.method not in get_args(AreaMethod):
             allowed = "'score', 'logit-t', 'logit' or 'wald' with a survey design"
             msg = f"`method` must be {allowed}; found {self.method!r}"

@@ -122,7 +122,7 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
-    arguments.level(level)
+    level = arguments.level(level)
     formulas: dict[str, Formula] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
@@ -249,8 +249,8 @@ def _replicates(
     multiplier: Multiplier,
 ) -> pl.LazyFrame:
     """Compute the metrics of the data as replicate 0, then of each replicate."""
-    arguments.whole_number("replicates", replicates, low=2)
-    arguments.whole_number("seed", seed, low=0)
+    replicates = arguments.whole_number("replicates", replicates, low=2)
+    seed = arguments.whole_number("seed", seed, low=0)
     arguments.option("multiplier", multiplier, get_args(Multiplier))
     draws = list(islice(seeds(seed), replicates))
     when, walked = compiled_when(frame, replicates), from_walk(formulas)

@@ -156,7 +156,7 @@ def compare(
     │ old     ┆ new     ┆ -0.222     ┆ 0.157 ┆ 0.157   │
     └─────────┴─────────┴────────────┴───────┴─────────┘
     """
-    check_options(level, adjust)
+    level = check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     designed = survey.more_than_clusters or (survey.given and method == "score")

@@ -39,7 +39,7 @@ class CostPartialAUC:
     def __post_init__(self) -> None:
         """Check the arguments."""
         read_costs(self.cost_fn, self.cost_fp)
-        target_prevalence(self.prevalence)
+        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         arguments.option("baseline", self.baseline, get_args(Baseline))
         arguments.option("value", self.value, COST_AREAS)
 

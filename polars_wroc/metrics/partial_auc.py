@@ -106,7 +106,7 @@ class PartialAUC:
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
-                object.__setattr__(self, name, arguments.rate_range(name, value))
+                arguments.hold(self, **{name: arguments.rate_range(name, value)})
         if not isinstance(self.standardize, bool) and self.standardize != "mean":
             msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
             raise ValueError(msg)

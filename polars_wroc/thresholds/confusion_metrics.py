@@ -81,9 +81,9 @@ class ThresholdMetrics:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.level is not None:
-            arguments.level(self.level)
+            arguments.hold(self, level=arguments.level(self.level))
         check_weight_type(self.weight_type)
-        target_prevalence(self.prevalence)
+        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         if self.designed and self.prevalence is not None:
             msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
             raise ValueError(msg)
