@@ -38,7 +38,7 @@ _PLACE = "__place"
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 # In how many of the smallest segments a score is not from 0 to 1.
-NO_PROBABILITIES = "__no_probabilities"
+OUTSIDE_0_TO_1 = "__outside_0_to_1"
 CALIBRATION_COLUMNS = (
     *IN_THE_LARGE_COLUMNS,
     EXTREMES,
@@ -77,7 +77,7 @@ class Segments(NamedTuple):
     @property
     def calibrated(self) -> pl.Expr:
         """Whether all values of a score are from 0 to 1."""
-        return over(pl.col(NO_PROBABILITIES).sum(), self.models) == 0
+        return over(pl.col(OUTSIDE_0_TO_1).sum(), self.models) == 0
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the summary of each segment and its metrics at the threshold."""

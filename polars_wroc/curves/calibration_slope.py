@@ -15,8 +15,8 @@ from polars_wroc.curves.calibration_fit import (
     fit_steps,
     logit,
     logit_sums,
-    points,
     standard_deviation,
+    standardised_rows,
     start,
     total,
 )
@@ -140,7 +140,7 @@ def calibration_slope(
     rows = replace(rows, frame=rows.frame.with_columns(logit(clip).alias(LOGIT)))
     sums = _sums(rows, weight_type)
     # Each step reads them. Polars would find out too, but takes half as long again.
-    of_rows = prepared(points(rows, sums), sums).cache()
+    of_rows = prepared(standardised_rows(rows, sums), sums).cache()
     fit = fitted(of_rows, in_columns(sums, [start]).select(GROUP, *COEFFICIENTS))
     found = with_variances(of_rows, fit, robust=weight_type == "probability")
     table = sums.join(found, on=GROUP, how="left")

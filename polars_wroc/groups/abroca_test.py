@@ -11,7 +11,8 @@ from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_g
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.group_numbers import GROUP, Limit
+from polars_wroc.inputs.limits import Limit
+from polars_wroc.inputs.numbered_groups import GROUP
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, collect, like_input

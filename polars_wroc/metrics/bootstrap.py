@@ -176,7 +176,7 @@ def bootstrap_replicates(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and replicate, sorted by the ``by`` columns, then by
         ``replicate`` (Int64), which is 0 for the data themselves and from 1 for the replicates.
-        After it comes a Float64 column for each metric, null where a class has no weight.
+        After it comes a Float64 column for each metric, null where it is not defined.
 
     Raises
     ------

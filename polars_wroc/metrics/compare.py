@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_paired_rows
-from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.limits import Limit
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments

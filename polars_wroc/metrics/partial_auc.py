@@ -93,6 +93,20 @@ class PartialAUC:
     """Partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
     The arguments are those of `partial_auc`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `partial_auc`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> early = {"early": wroc.PartialAUC(fpr=(0.0, 0.5))}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=early)).item()
+    {'early': 0.25}
     """
 
     fpr: Range | None = None

@@ -78,7 +78,8 @@ def partial_aucs(
         ``partial_auc`` (Float64), null where a class has no weight; with ``bins`` or
         ``tolerance`` also ``partial_auc_low, partial_auc_high``: the exact area lies between
         them, but for rounding in the last digits. With a ``level`` there follow the other columns
-        of `partial_auc_ci`, and with ``strata`` or ``fpc`` those that `summary` adds for them.
+        of `partial_auc_ci`, and with ``strata``, ``fpc`` or ``replicate_weights`` those that
+        `summary` adds for them.
 
     Raises
     ------

@@ -52,10 +52,10 @@ def count_in_bins(rows: Rows) -> pl.LazyFrame:
     return add_up_in_bins(rows, _BINNING, _PARTS)
 
 
-def add_bin_counts(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+def add_bin_counts(counts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """Add up the bin counts of parts of the data."""
     # Only parts whose labels may be both 0 and -1 have columns that count these.
-    parts = pl.concat([part.lazy() for part in tallies], how="diagonal_relaxed")
+    parts = pl.concat([part.lazy() for part in counts], how="diagonal_relaxed")
     return collect(add_up(parts, keys, score_bin(pl.col(LOW), _PARTS)))
 
 

@@ -101,11 +101,11 @@ def summary(
     strata
         Column name or expression of each row's stratum, for a stratified sample. With it, or with
         ``fpc``, the standard error is that of the survey design: linearised, from the totals of the
-        sampling units within their strata. ``cluster`` then is the primary sampling unit, which a
-        number identifies within its stratum; without it each row is one. Units and strata are those
-        of all rows of the frame, also of other groups, missing or of weight 0, so do not filter
-        them before. Null is a stratum too. ``method`` must be ``"score"``, ``"logit-t"``,
-        ``"logit"`` or ``"wald"``; quantiles are Student's.
+        sampling units within their strata. ``cluster`` then is the primary sampling unit: equal
+        values in different strata are different units, and without it each row is a unit. Units and
+        strata count in all rows of the frame, also in those of other groups, that are missing or of
+        weight 0, so do not filter them before. Null is a stratum too. ``method`` must be
+        ``"score"``, ``"logit-t"``, ``"logit"`` or ``"wald"``; quantiles are Student's.
     fpc
         Column name or numeric expression, constant in a stratum, for samples that are a large part
         of the population (finite population correction): the proportion of units that was sampled
@@ -146,12 +146,12 @@ def summary(
         AUC of the rows lies between them, but for rounding in the last digits. The other columns
         are computed from the binned scores; ``inverted`` is null where these bounds leave it open.
         With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the variance
-        divided by that of independent rows), ``df`` (Int64: the degrees of freedom that the
-        interval uses; in each stratum the sampling units with rows of the group, at most all units
-        of the stratum less one; of the class in fewer units), ``df_segment`` (Int64: the units with
-        rows of the group less the strata with such; null for replicate weights), and ``ci_note``
-        says where a lonely unit, a single unit with rows or a replicate without a class leaves the
-        variance unknown.
+        divided by that of independent rows), ``df`` (Int64: the degrees of freedom of the interval,
+        the smaller number of both classes: the sampling units with rows of the class in the group,
+        in each stratum at most one less than it has, added up over the strata), ``df_segment``
+        (Int64: the units with rows of the group less the strata with such; null for replicate
+        weights), and ``ci_note`` says where a lonely unit, a single unit with rows or a replicate
+        without a class leaves the variance unknown.
 
     Raises
     ------

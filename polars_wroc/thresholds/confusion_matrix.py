@@ -68,7 +68,7 @@ def confusion_matrix(
         probability [2]_ and is null for one outside [0, 1). With ``level`` also ``tpr_low``,
         ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and
         ``accuracy``. A rate whose denominator is 0 is null; with a null or NaN threshold all
-        fields are null.
+        fields are null. Rows with a null label, score or weight or a NaN score are left out.
 
     Raises
     ------
