@@ -14,6 +14,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
+from polars_wroc.plans.checks import MARK, message_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -566,6 +567,13 @@ def test_messages_have_the_whole_name_of_a_column() -> None:
     message = rf"^{WEIGHT}column 'a \"net\" weight' holds -2\.0$"
     with pytest.raises(InvalidOperationError, match=message):
         wroc.summary(rows, "y", "s", weight='a "net" weight')
+
+
+def test_messages_in_the_plan_of_another_error_are_not_its_message() -> None:
+    plan = f'cannot add\n\nSELECT [when(x).then("{MARK}`label` must be 0").strict_cast(Float64)]'
+    assert message_of(InvalidOperationError(plan)) is None
+    failed = f'conversion failed for 2 values: ["{MARK}`label` must be 0", "{MARK}`label`"]'
+    assert message_of(InvalidOperationError(failed)) == "`label` must be 0"
 
 
 @pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])
