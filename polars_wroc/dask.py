@@ -198,7 +198,7 @@ def summary(
     """
     _check(client)
     options = IntervalOptions(level, method, weight_type)
-    arguments.whole_number("rows_per_range", rows_per_range, low=1)
+    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     return summarise_ranges(_PassesOnCluster(client, rows), options, rows_per_range)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from numbers import Real
 from typing import Any, get_args
 
 import polars as pl
@@ -72,17 +73,24 @@ class AuditArguments:
 
     def __post_init__(self) -> None:
         """Check what needs no rows."""
-        check_options(self.level, self.adjust)
-        check_margin(self.margin)
+        level = check_options(self.level, self.adjust)
+        arguments.hold(self, level=level, margin=check_margin(self.margin))
         arguments.option("favourable", self.favourable, get_args(Favourable))
         if self.min_cell is not None:
-            arguments.whole_number("min_cell", self.min_cell, low=2)
+            min_cell = arguments.whole_number("min_cell", self.min_cell, low=2)
+            arguments.hold(self, min_cell=min_cell)
         for name in ("title", "note"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 arguments.reject_type(name, "be a text", value)
         require_groups(self.by, "name the attributes to audit")
-        self._choice()
+        arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
+        binning = Binning(self.bins, self.tolerance)
+        arguments.hold(self, bins=binning.bins, tolerance=binning.tolerance)
+        if isinstance(choice := self._choice(), float):
+            arguments.hold(self, threshold=choice)
+        numbers = {name: value for name, value in self._rule.items() if isinstance(value, Real)}
+        arguments.hold(self, **{name: float(value) for name, value in numbers.items()})
         self._interval()
 
     @property
@@ -106,7 +114,6 @@ class AuditArguments:
     def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
         """Check the arguments against checked rows; ``scores`` are the names of the columns."""
         require_texts(rows)
-        least = arguments.whole_number("min_rows", self.min_rows, low=0)
         divided = _groupings(rows, intersections=self.intersections)
         choice = self._choice()
         # Of the score there is a threshold only where no decisions were recorded.
@@ -121,7 +128,7 @@ class AuditArguments:
                 self.level,
                 self.weight_type,
                 self.adjust,
-                least,
+                self.min_rows,
                 method="score" if self.method == "score" else "logit-t",
                 margin=self.margin,
                 designed=self.survey.given,

@@ -167,7 +167,7 @@ def audit_by(
     rows_per_range: int,
 ) -> Audit:
     """Audit the rows of several frames by passes over them, in ranges of about so many rows."""
-    arguments.whole_number("rows_per_range", rows_per_range, low=1)
+    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     columns = (asked.label, asked.score, asked.weight, asked.by, asked.pos_label)
     parts = read_parts(argument, frames, *columns, mark_missing=True)
     first = frames if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames[0]

@@ -19,7 +19,7 @@ import polars as pl
 from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.ranked_segments import RankedSegments, RankedSums, rank_segments
 from polars_wroc.audits.segment_fits import few_rows, fit_segments
-from polars_wroc.audits.segments import NO_PROBABILITIES, Segments
+from polars_wroc.audits.segments import OUTSIDE_0_TO_1, Segments
 from polars_wroc.audits.tables import EnoughRows
 from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
@@ -209,7 +209,7 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
     if not rows.binned:
         of_segment |= in_the_large_sums(rows, plan.tests.weight_type)
         of_segment[EXTREMES] = extremes(rows)
-        of_segment[NO_PROBABILITIES] = (~pl.col(SCORE).is_between(0, 1)).any()
+        of_segment[OUTSIDE_0_TO_1] = (~pl.col(SCORE).is_between(0, 1)).any()
     of_group = ranked.reference.aggregates(ranked.curve)
     of_size = {name: of_group[name] for name in OWN_WEIGHTS}
     # Sums that do not depend on ranks add up over the smallest segments.

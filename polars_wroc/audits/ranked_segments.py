@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.read_rows import RowReader
-from polars_wroc.audits.segments import NO_PROBABILITIES
+from polars_wroc.audits.segments import OUTSIDE_0_TO_1
 from polars_wroc.curves.calibration_fit import EXTREMES
 from polars_wroc.curves.in_the_large import walked_in_the_large_sums
 from polars_wroc.groups.gaps import place
@@ -31,7 +31,7 @@ from polars_wroc.plans.engine import is_compiled
 from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placed_rows import PlacedRows
 from polars_wroc.ranking.placements import RowCurve, row_curve
-from polars_wroc.ranking.thinning import parts_of, thin_placements
+from polars_wroc.ranking.thinning import parts_of_curve, thin_placements
 from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import common_threshold, confusion_at
@@ -178,7 +178,7 @@ class WalkedSegments(RankedSegments):
         """Add up the rows of each code."""
         weight_type: WeightType = "frequency" if self.sorted_rows.frequency else "probability"
         values = walked_in_the_large_sums(weight_type)
-        values[NO_PROBABILITIES] = over_decisions("no_probabilities")
+        values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
         values[EXTREMES] = over_decisions("extremes").cast(pl.Int64)
         table = self.sorted_rows.decided_sums()
         keys = [name for name in table.columns if name not in DECIDED_SUMS]
@@ -268,7 +268,7 @@ def _walk(
     from polars_wroc.ranking.compiled_rows import compile_batches  # noqa: PLC0415
 
     frequency = reference.units == "frequency"
-    parts = parts_of(CURVE_POINTS)
+    parts = parts_of_curve(CURVE_POINTS)
     compiled = compile_batches(
         batches, rows.model_keys, rows.keys, frequency=frequency, parts=parts
     )

@@ -21,9 +21,9 @@ from polars_wroc.curves.calibration_fit import (
     added_logit_sums,
     logit,
     logit_sums,
-    points,
-    points_of_parts,
     standard_deviation,
+    standardised_rows,
+    standardised_rows_of_parts,
     start,
     total,
 )
@@ -84,7 +84,7 @@ def few_rows(
     bins = None
     for rows in map(_with_logits, parts()):
         # Two plans are faster than one, and the rows of a part few or all.
-        held = collect(points(rows, segments.lazy()))
+        held = collect(standardised_rows(rows, segments.lazy()))
         part = run(binned(held.lazy(), weights))
         bins = part if bins is None else run(added_bins(pl.concat([bins, part]).lazy()))
     assert bins is not None
@@ -121,7 +121,7 @@ def fit_segments(few: FewRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan) 
     whole = numbered.join(of_logits, on=GROUP, how="left", maintain_order="left")
     groups = collect(in_columns(whole, [total, standard_deviation]), reproducible=True).lazy()
     begin = collect(in_columns(groups, [start]).select(GROUP, *COEFFICIENTS))
-    of_groups = prepared(points_of_parts(few.points.lazy(), parts, groups), groups)
+    of_groups = prepared(standardised_rows_of_parts(few.points.lazy(), parts, groups), groups)
     held = collect(of_groups, reproducible=True)
     fit = fitted_at_once(held, begin)
     robust = plan.tests.weight_type == "probability"

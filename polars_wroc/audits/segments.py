@@ -26,7 +26,7 @@ from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_design import with_variances_of
 from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.summary import summary_columns, summary_of
+from polars_wroc.metrics.summary import summary_columns, summary_of, with_cells
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.ranking.curve import cell
@@ -38,7 +38,7 @@ _PLACE = "__place"
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 # In how many of the smallest segments a score is not from 0 to 1.
-NO_PROBABILITIES = "__no_probabilities"
+OUTSIDE_0_TO_1 = "__outside_0_to_1"
 CALIBRATION_COLUMNS = (
     *IN_THE_LARGE_COLUMNS,
     EXTREMES,
@@ -77,13 +77,13 @@ class Segments(NamedTuple):
     @property
     def calibrated(self) -> pl.Expr:
         """Whether all values of a score are from 0 to 1."""
-        return over(pl.col(NO_PROBABILITIES).sum(), self.models) == 0
+        return over(pl.col(OUTSIDE_0_TO_1).sum(), self.models) == 0
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the summary of each segment and its metrics at the threshold."""
         enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
         sums = self._sums_by_design if self.interval.options.designed else self.sums
-        table = summary_of(sums, self.interval).with_columns(small=~enough)
+        table = with_cells(summary_of(sums, self.interval).with_columns(small=~enough))
         columns = [*summary_columns(sums), "small"]
         if self.at_threshold is not None:
             named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})

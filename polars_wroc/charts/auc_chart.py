@@ -110,7 +110,7 @@ def auc_chart(
     check_rows("summary", table)
     ranked = Ranked(pl.col("auc"), "mean AUC")
     coloured, faceted = channels_of_segments(keys, table, color, facet, options, ranked)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     segment = segment_of(keys, coloured, faceted)
     table = _with_overall(table, keys, overall)
     auc = Estimate(

@@ -111,7 +111,7 @@ def calibration_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS)
     check_rows("curves", table)
     groups = list(keys.values())

@@ -112,7 +112,7 @@ def change_chart(
     options = Options(sort, None, width, height, title)
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.option("measure", measure, get_args(ChangeMeasure))
-    arguments.level(level)
+    level = arguments.level(level)
     table, keys = read_groups("changes", changes, _COLUMNS)
     if not are_of_audit(keys):
         msg = f"`changes` must be the table of `audit_changes`; found the groups {list(keys)}"

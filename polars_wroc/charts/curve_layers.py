@@ -175,7 +175,7 @@ def arrange(
     """
     import altair as alt  # noqa: PLC0415
 
-    arguments.whole_number("columns", columns, low=1)
+    columns = arguments.whole_number("columns", columns, low=1)
     values = () if facet is None else facet.values
     in_row = max(min(columns, len(values)), 1)
     # Set when the chart is made, since each later change copies all of its layers.

@@ -114,7 +114,7 @@ def decision_chart(
 
     options = Options(sort, highlight, width, height, title)
     arguments.flag("standardized", standardized)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS)
     groups = list(keys.values())
     points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)

@@ -128,7 +128,7 @@ def det_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, CURVE_COLUMNS)
     groups = list(keys.values())
     count_curves(table, groups)

@@ -118,7 +118,7 @@ def distribution_chart(
     groups = list(keys.values())
     if threshold is not None:
         low, high = ends_of(table)
-        arguments.number("threshold", threshold, low=low, high=high)
+        threshold = arguments.number("threshold", threshold, low=low, high=high)
     bins = with_means(table, groups)
     ranked = Ranked(pl.col(MEAN), "mean score")
     coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)

@@ -114,7 +114,7 @@ def fairness_chart(
     'VConcatChart'
     """
     options = Options(sort, highlight, width, height, title)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     read = read_tolerated(table, metric, margin)
     rows, keys = read.rows, read.keys
     check_rows("table", rows)

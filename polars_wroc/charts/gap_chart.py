@@ -144,7 +144,7 @@ def chart_spec(
 ) -> ChartSpec:
     """Check the arguments of `gap_chart`, and prepare the rows that it draws."""
     arguments.option("metric", metric, get_args(GapMetric))
-    arguments.level(level)
+    level = arguments.level(level)
     read = read_gaps(gaps, metric)
     table, keys = read.rows, read.keys
     check_rows("gaps", table)

@@ -95,7 +95,7 @@ def matrix_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, None, width, height, title)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     table, keys = read_groups("pairs", pairs, _COLUMNS)
     check_rows("pairs", table)
     positives, negatives, faceted = _axes(keys, table, facet)

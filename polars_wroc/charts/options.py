@@ -34,7 +34,8 @@ class Options:
         arguments.option("sort", self.sort, get_args(Sort))
         for name, pixels in (("width", self.width), ("height", self.height)):
             if pixels is not None:
-                arguments.whole_number(name, pixels, low=_SMALLEST)
+                checked = arguments.whole_number(name, pixels, low=_SMALLEST)
+                arguments.hold(self, **{name: checked})
         if self.title is not None:
             if not isinstance(self.title, str):
                 arguments.reject_type("title", "be text", self.title)

@@ -124,7 +124,7 @@ def rates_chart(
 
     options = Options(sort, highlight, width, height, title)
     drawn = _checked(rates)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     table, keys = read_groups("metrics", metrics, ("threshold", *CELLS, *{*drawn, "tpr", "fpr"}))
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
     points, thinning = fit(with_choice(table, list(keys.values()), at), keys, len(drawn))

@@ -143,7 +143,7 @@ def roc_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    arguments.optional_level(level)
+    level = arguments.optional_level(level)
     for name, marked in (("ks", ks), ("abroca", abroca)):
         arguments.flag(name, marked)
     table, keys = read_groups("curves", curves, ROC_COLUMNS)

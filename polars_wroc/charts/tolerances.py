@@ -53,7 +53,7 @@ def read_tolerated(table: Any, metric: GapMetric | None, margin: float | None) -
     if isinstance(table, pl.DataFrame | pl.LazyFrame):
         columns = table.collect_schema().names()
     if margin is not None:
-        arguments.number("margin", margin, low=0, high=1, open_ends=True)
+        margin = arguments.number("margin", margin, low=0, high=1, open_ends=True)
     if _RATIO in columns:
         _no_metric(metric, "impact_ratios")
         return _ratios(table, 1 - FOUR_FIFTHS if margin is None else margin)

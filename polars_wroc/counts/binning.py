@@ -53,9 +53,11 @@ class Binning:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.bins is not None:
-            arguments.whole_number("bins", self.bins, low=bins_of(1))
+            bins = arguments.whole_number("bins", self.bins, low=bins_of(1))
+            arguments.hold(self, bins=bins)
         if self.tolerance is not None:
-            arguments.number("tolerance", self.tolerance, low=0, high=1)
+            tolerance = arguments.number("tolerance", self.tolerance, low=0, high=1)
+            arguments.hold(self, tolerance=tolerance)
 
     def __bool__(self) -> bool:
         """Whether scores are binned at all."""

@@ -64,7 +64,7 @@ class Band:
     def __post_init__(self) -> None:
         """Check the options."""
         arguments.option("band", self.kind, get_args(BandKind))
-        arguments.level(self.level)
+        arguments.hold(self, level=arguments.level(self.level))
         check_weight_type(self.weight_type)
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:

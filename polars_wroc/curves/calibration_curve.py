@@ -18,7 +18,7 @@ from polars_wroc.plans.by_keys import over
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, Step, in_columns
 from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
-from polars_wroc.ranking.curve import is_divisor
+from polars_wroc.ranking.curve import cell, is_divisor
 from polars_wroc.ranking.placed_rows import PlacedRows
 from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.walk_sums import over_decisions
@@ -91,7 +91,7 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
         mean = known.then(field(_EXPECTED) / total)
         above = Estimate(mean - rate.value, mean - rate.high, mean - rate.low)
         return {
-            "weight": total,
+            "weight": cell(total),
             "mean_score": mean,
             **dict(zip(_ends(_RATE), rate, strict=True)),
             **dict(zip(_ends(difference), above, strict=True)),
@@ -148,7 +148,8 @@ def calibration_curve(
         ``weight``; ``mean_score``; ``observed_rate``, the proportion of positives, with its
         limits ``observed_rate_low, observed_rate_high``; and ``difference``, the mean score minus
         the observed rate, with its limits ``difference_low, difference_high``. Rates and means
-        are null where sums of weights overflow or underflow. Missing rows are in no bin.
+        are null where sums of weights overflow or underflow, the weight where it overflows. Missing
+        rows are in no bin.
 
     Raises
     ------
@@ -188,18 +189,17 @@ def calibration_curve(
     │ 2   ┆ 0.9       ┆ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2       │
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
-    check_bin_options(bins, strategy, level)
+    bins, level = check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows, "probability")).sort("bin")
     curve = in_columns(summed, calibration_steps(DIFFERENCE, level))
     return like_input(frame, rows.result(curve, _COLUMNS))
 
 
-def check_bin_options(bins: object, strategy: object, level: object) -> None:
-    """Check the options of `calibration_curve` and `calibration_error`."""
-    arguments.whole_number("bins", bins, low=1)
+def check_bin_options(bins: object, strategy: object, level: object) -> tuple[int, float]:
+    """Check the options of `calibration_curve` and `calibration_error`; return the numbers."""
     arguments.option("strategy", strategy, get_args(Strategy))
-    arguments.level(level)
+    return arguments.whole_number("bins", bins, low=1), arguments.level(level)
 
 
 def sums_in_bins(

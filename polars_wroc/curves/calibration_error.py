@@ -20,9 +20,10 @@ from polars_wroc.curves.in_the_large import (
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.plans.by_keys import join_on_keys, sum_unless_null
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
+from polars_wroc.ranking.curve import is_divisor
 
 _COLUMNS = (
     *IN_THE_LARGE_COLUMNS,
@@ -61,7 +62,8 @@ def calibration_error(
         ``expected_calibration_error``, the weighted mean over the bins of the absolute
         difference between mean score and observed rate [1]_; and
         ``maximum_calibration_error``, the largest of these differences. All but the first two
-        are null where no row has weight, or where sums of weights overflow or underflow.
+        are null where no row has weight, or where sums of weights overflow or underflow; the weight
+        where it overflows.
 
     Raises
     ------
@@ -96,18 +98,19 @@ def calibration_error(
     │ 5   ┆ 0.48       ┆ 0.4           ┆ 0.24                       │
     └─────┴────────────┴───────────────┴────────────────────────────┘
     """
-    check_bin_options(bins, strategy, level)
+    bins, level = check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     of_bins = sums_in_bins(rows, bins, strategy, in_the_large_sums(rows, "probability"))
     by_bin = in_columns(of_bins, calibration_steps(DIFFERENCE, level))
     difference, weights = pl.col(DIFFERENCE).abs(), pl.col("weight")
-    known = pl.when((weights.sum() > 0) & weights.sum().is_finite())
+    total_weight = sum_unless_null(weights)
+    known = pl.when(is_divisor(total_weight))
     sums = {name: pl.col(name).sum() for name in ("n", *IN_THE_LARGE_SUMS)}
     table = rows.aggregate(
         by_bin,
         {
             **sums,
-            "expected_calibration_error": known.then((difference * weights).sum() / weights.sum()),
+            "expected_calibration_error": known.then((difference * weights).sum() / total_weight),
             "maximum_calibration_error": known.then(difference.max()),
         },
     )

@@ -35,7 +35,7 @@ MOMENTS = _MEAN, _SD = "__logit_mean", "__logit_sd"
 PART = "__part"
 _POSITIVES, _POSITIVES_SQUARES, _NEGATIVES, _NEGATIVES_SQUARES, _EXPECTED = CALIBRATION_SUMS
 TOTAL = "__weight_in_group"
-# Below it 1 less a float is 1 again, or nearly.
+# For a smaller float x, 1 - x would round to 1, or keep hardly a digit of x.
 LEAST_CLIP = 1e-15
 
 
@@ -107,7 +107,7 @@ def total(field: Fields) -> dict[str, pl.Expr]:
     return {TOTAL: field(_POSITIVES) + field(_NEGATIVES)}
 
 
-def points(rows: Rows, sums: pl.LazyFrame) -> pl.LazyFrame:
+def standardised_rows(rows: Rows, sums: pl.LazyFrame) -> pl.LazyFrame:
     """Standardise the logits and the weights of the rows of each group.
 
     ``sums`` have `GROUP`, `TOTAL`, and the columns of `logit_sums` and `standard_deviation`.
@@ -123,10 +123,10 @@ def points(rows: Rows, sums: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def points_of_parts(
+def standardised_rows_of_parts(
     parts: pl.LazyFrame, of_parts: pl.LazyFrame, sums: pl.LazyFrame
 ) -> pl.LazyFrame:
-    """Turn points of the parts of groups into points of the groups.
+    """Turn standardised rows of the parts of groups into those of the groups.
 
     ``of_parts`` has a row for each part and group that it belongs to: the number of the part as
     `PART`, the `GROUP`, and of the part `TOTAL` and `MOMENTS`. ``sums`` has these of the groups.

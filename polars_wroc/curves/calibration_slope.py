@@ -15,8 +15,8 @@ from polars_wroc.curves.calibration_fit import (
     fit_steps,
     logit,
     logit_sums,
-    points,
     standard_deviation,
+    standardised_rows,
     start,
     total,
 )
@@ -83,10 +83,11 @@ def calibration_slope(
         ``calibration_intercept, calibration_intercept_low, calibration_intercept_high``; and
         ``calibration_slope, calibration_slope_se, calibration_slope_low, calibration_slope_high``.
         All of these are null where no row has weight, or where sums of weights overflow or
-        underflow; the ratio also where all scores are 0. Slope and intercept are null where a class
-        has no weight, where a score is 0 or 1, and where the regression does not converge, as the
-        slope if the score separates the classes; the slope also where all scores are equal. Limits
-        and standard error are null where the squares of the weights overflow or underflow.
+        underflow; the ratio also where all scores are 0; and the ratio and its limits also where
+        they overflow. Slope and intercept are null where a class has no weight, where a score is 0
+        or 1, and where the regression does not converge, as the slope if the score separates the
+        classes; the slope also where all scores are equal. Limits and standard error are null where
+        the squares of the weights overflow or underflow.
 
     Raises
     ------
@@ -130,8 +131,8 @@ def calibration_slope(
     └──────────┴───────────────────────┴───────────────────┘
     """
     if clip is not None:
-        arguments.number("clip", clip, low=LEAST_CLIP, high=0.5)
-    arguments.level(level)
+        clip = arguments.number("clip", clip, low=LEAST_CLIP, high=0.5)
+    level = arguments.level(level)
     check_weight_type(weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.require_scores("a calibration")
@@ -139,7 +140,7 @@ def calibration_slope(
     rows = replace(rows, frame=rows.frame.with_columns(logit(clip).alias(LOGIT)))
     sums = _sums(rows, weight_type)
     # Each step reads them. Polars would find out too, but takes half as long again.
-    of_rows = prepared(points(rows, sums), sums).cache()
+    of_rows = prepared(standardised_rows(rows, sums), sums).cache()
     fit = fitted(of_rows, in_columns(sums, [start]).select(GROUP, *COEFFICIENTS))
     found = with_variances(of_rows, fit, robust=weight_type == "probability")
     table = sums.join(found, on=GROUP, how="left")

@@ -95,7 +95,7 @@ def cost_curve(
     """
     with_costs = cost_fn is not None or cost_fp is not None
     costs = read_costs(cost_fn, cost_fp) if with_costs else None
-    target_prevalence(prevalence)
+    prevalence = target_prevalence(prevalence)
     if prevalence is not None and costs is None:
         msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
         raise ValueError(msg)

@@ -114,7 +114,7 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else _checked(thresholds)
-    arguments.level(level)
+    level = arguments.level(level)
     metrics: ThresholdMetrics = ThresholdMetrics(None, weight_type, prevalence)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
     curve = curve_frame(rows, asked, squares=True)
@@ -138,7 +138,7 @@ def _odds(field: Fields) -> pl.Expr:
 
 
 def _benefits(field: Fields) -> dict[str, pl.Expr]:
-    """Add what does not depend on the rows that are selected, and what is relative to it."""
+    """Add the net benefit of selecting all, the standardised one, and interventions avoided."""
     net, prevalence, odds = field(_NET), field("prevalence"), _odds(field)
     of_all = prevalence - odds * (1 - prevalence)
     return {
@@ -157,7 +157,7 @@ class _Limits:
     squares: Sequence[str]
 
     def variances(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the variances; null where there is none but rounding."""
+        """Add the variances; null where they are no more than errors of rounding."""
         squares = [field(name) for name in self.squares]
         influences = self._in_sample if self.prevalence is None else self._in_population
         known = is_exact(pl.sum_horizontal(squares))
@@ -180,7 +180,7 @@ class _Limits:
         }
 
     def _in_sample(self, field: Fields) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
-        """Return for a row in each cell what it adds, and what it would if it was like all."""
+        """Return for a row in each cell its contribution, and the one expected of any row."""
         net, standardized, prevalence = field(_NET), field(_STANDARDIZED), field("prevalence")
         total = field(POSITIVES) + field(NEGATIVES)
         gains = dict(zip(CELLS, (pl.lit(1.0), -_odds(field), *[pl.lit(0.0)] * 2), strict=True))
@@ -198,7 +198,7 @@ class _Limits:
         }
 
     def _in_population(self, field: Fields) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
-        """Do the same where the prevalence is known, so that the classes are two samples."""
+        """Return the same for a given prevalence: positives and negatives are separate samples."""
         assert self.prevalence is not None
         positive = ratio(pl.lit(self.prevalence), field(POSITIVES))
         negative = -ratio(pl.lit(1 - self.prevalence), field(NEGATIVES)) * _odds(field)

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import model_names, read_paired_rows, score_column
-from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.limits import Limit
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import formulas

@@ -42,7 +42,9 @@ def observed_expected(level: float, *, designed: bool = False) -> Step:
         )
         known = pl.when(ratio.is_not_null() & field("observed_rate_low").is_not_null())
         ends = (known.then(limit) for limit in limits)
-        return dict(zip(OE_COLUMNS, (ratio, *ends), strict=True))
+        columns = zip(OE_COLUMNS, (ratio, *ends), strict=True)
+        # Divided by a mean of nearly 0, or with a wide margin, they overflow.
+        return {name: pl.when(value.is_finite()).then(value) for name, value in columns}
 
     return step
 

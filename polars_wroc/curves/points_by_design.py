@@ -10,7 +10,7 @@ from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.stats.design_variance import DESIGN_DF
 from polars_wroc.stats.proportions import TOLERANCE, size_by_design
 from polars_wroc.thresholds.rate_design import rate_variance
-from polars_wroc.thresholds.search import SELECTS, THRESHOLD
+from polars_wroc.thresholds.search import SELECTS, THRESHOLD, thresholds_of
 from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
 
 _GIVEN, _FOUND = "__rate_given", "__rate_found"
@@ -24,13 +24,8 @@ def with_sizes_by_design(
     ``points`` and the whole ``curve`` have the columns of `Band.prepare`.
     """
     assert rows.design is not None
-    vertices = curve.select(
-        CURVE,
-        pl.col("threshold").alias(THRESHOLD),
-        ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(SELECTS),
-        pl.col(axes.given).alias(_GIVEN),
-        pl.col(axes.found).alias(_FOUND),
-    )
+    rates = pl.col(axes.given).alias(_GIVEN), pl.col(axes.found).alias(_FOUND)
+    vertices = thresholds_of(curve, [CURVE], *rates)
     shift = TOLERANCE if axes.highest else -TOLERANCE
     at_vertices = points.join_asof(
         vertices,

@@ -111,7 +111,7 @@ def roc_curve(
     """
     arguments.flag("drop_collinear", drop_collinear)
     if max_points is not None:
-        arguments.whole_number("max_points", max_points, low=3)
+        max_points = arguments.whole_number("max_points", max_points, low=3)
     checked = Band("pointwise" if band is None else band, level, weight_type)
     limits: Band | None
     limits = None if band is None else checked

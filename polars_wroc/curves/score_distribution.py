@@ -93,7 +93,7 @@ def score_distribution(
     │ true     ┆ 2   ┆ 1.0      ┆ 2   ┆ 1.0   ┆ 2.0     ┆ 1.0        │
     └──────────┴─────┴──────────┴─────┴───────┴─────────┴────────────┘
     """
-    arguments.whole_number("bins", bins, low=1)
+    bins = arguments.whole_number("bins", bins, low=1)
     ends = None if range is None else _checked(range)
     rows: Rows = read_rows(
         frame, pl.lit(value=True) if label is None else label, score, weight, by, pos_label

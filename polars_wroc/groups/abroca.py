@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
-from polars_wroc.inputs.group_numbers import GROUP, numbered_groups, with_numbers
+from polars_wroc.inputs.numbered_groups import GROUP, numbered_groups, with_numbers
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.steps import Fields, as_struct
 from polars_wroc.ranking.cumulative_sums import (

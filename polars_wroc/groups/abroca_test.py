@@ -11,7 +11,8 @@ from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_g
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.group_numbers import GROUP, Limit
+from polars_wroc.inputs.limits import Limit
+from polars_wroc.inputs.numbered_groups import GROUP
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.collect import FrameT, collect, like_input
@@ -120,8 +121,8 @@ def abroca_test(
     └─────┴────────┴─────────┘
     """
     require_groups(by)
-    arguments.whole_number("permutations", permutations, low=1)
-    arguments.whole_number("seed", seed, low=0)
+    permutations = arguments.whole_number("permutations", permutations, low=1)
+    seed = arguments.whole_number("seed", seed, low=0)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.check_names(ABROCA_COLUMNS)

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.groups.abroca import MEASURED, area_if_defined
 from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.group_numbers import GROUP
+from polars_wroc.inputs.numbered_groups import GROUP
 from polars_wroc.kernels import threads
 from polars_wroc.kernels.permutations import deal, measure
 from polars_wroc.kernels.sorting import Array

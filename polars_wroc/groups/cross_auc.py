@@ -11,7 +11,8 @@ import polars as pl
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.group_numbers import GROUP, Limit, numbered_groups, with_numbers
+from polars_wroc.inputs.limits import Limit
+from polars_wroc.inputs.numbered_groups import GROUP, numbered_groups, with_numbers
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise

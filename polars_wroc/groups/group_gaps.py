@@ -210,7 +210,7 @@ def group_gaps(
     │ b   ┆ 0.333 ┆ 0.833         ┆ -0.5    ┆ 0.301           │
     └─────┴───────┴───────────────┴─────────┴─────────────────┘
     """
-    check_options(level, adjust)
+    level = check_options(level, adjust)
     require_groups(by)
     check_weight_type(weight_type)
     choice = threshold_or_rule(threshold, selected)
@@ -238,7 +238,7 @@ def group_gaps(
         given = "`cluster`, `strata`, `fpc` or `replicate_weights`"
         msg = f"`method` must be 'score' with {given}; found {method!r}"
         raise ValueError(msg)
-    check_margin(margin)
+    margin = check_margin(margin)
     tests = GapTests(
         level, weight_type, adjust, least, method, margin=margin, designed=survey.given
     )

@@ -209,7 +209,7 @@ def impact_ratios(
     └─────────┴─────┴────────────────┴──────────────┴─────────┴───────────────────┘
     """
     limit = check_decision(score, selected, threshold)
-    check_options(level, adjust)
+    level = check_options(level, adjust)
     check_weight_type(weight_type)
     require_groups(by)
     arguments.option("favourable", favourable, get_args(Favourable))

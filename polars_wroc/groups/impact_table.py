@@ -51,7 +51,7 @@ from polars_wroc.stats.proportions import (
     wilson,
 )
 from polars_wroc.stats.studentized_range import simultaneous_quantile
-from polars_wroc.thresholds.confusion_metrics import parts_of
+from polars_wroc.thresholds.confusion_metrics import cell_counts
 from polars_wroc.thresholds.rate_design import rate_variance
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at
 from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
@@ -163,7 +163,7 @@ class ImpactTable:
         return rates if units is None else rates.drop(rate_variance(_RATE), DESIGN_DF)
 
     def _parts(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
-        selected, rejected = parts_of(_RATE, self.weight_type, field)
+        selected, rejected = cell_counts(_RATE, self.weight_type, field)
         favourable = selected, rejected
         if self.favourable == "rejected":
             favourable = rejected, selected

@@ -24,7 +24,7 @@ from polars_wroc.stats.differences import (
 )
 from polars_wroc.stats.equal_proportions import Sample, equal_proportions_p_value
 from polars_wroc.stats.proportions import Proportion, Proportions, WeightedCount, proportion, wilson
-from polars_wroc.thresholds.confusion_metrics import parts_of
+from polars_wroc.thresholds.confusion_metrics import cell_counts
 from polars_wroc.thresholds.rate_design import BY_DESIGN
 from polars_wroc.thresholds.registry import GAP_RATES
 
@@ -81,7 +81,7 @@ class RateGaps:
 
     def _proportions(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         return {
-            name(rate): parts_of(rate, self.weight_type, field, name)
+            name(rate): cell_counts(rate, self.weight_type, field, name)
             for rate in GAP_RATES
             for name in (str, other_name)
         }

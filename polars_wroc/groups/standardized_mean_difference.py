@@ -122,7 +122,7 @@ def standardized_mean_difference(
     │ b       ┆ 5.0        ┆ 2.5        ┆ 1.0801  ┆ 0.2922  │
     └─────────┴────────────┴────────────┴─────────┴─────────┘
     """
-    arguments.level(level)
+    level = arguments.level(level)
     check_weight_type(weight_type)
     arguments.option("denominator", denominator, get_args(Denominator))
     require_groups(by)

@@ -20,7 +20,7 @@ from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.stats.differences import Estimate, Limits, ratio_limits, reported_ratio
 from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.proportions import is_exact, proportion_column
-from polars_wroc.thresholds.confusion_metrics import parts_of
+from polars_wroc.thresholds.confusion_metrics import cell_counts
 from polars_wroc.thresholds.registry import GAP_RATES
 
 # With a larger inverse size than the first, a group has one row in a stratum, whose variance is
@@ -134,7 +134,7 @@ def _counts(rate: str, weight_type: WeightType) -> dict[str, pl.Expr]:
     """Weights of both sides in a stratum, and in the numerator and not, and squared weights."""
     columns: dict[str, pl.Expr] = {}
     for side, name in _NAMES.items():
-        counted, others = parts_of(rate, weight_type, pl.col, name)
+        counted, others = cell_counts(rate, weight_type, pl.col, name)
         both = counted + others
         columns |= {f"counted_{side}": counted.weight, f"others_{side}": others.weight}
         columns |= {f"weight_{side}": both.weight, f"squares_{side}": both.squares}

@@ -13,7 +13,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.limits import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise
@@ -115,7 +115,7 @@ def subgroup_auc(
     └─────┴──────────────┴──────────┴──────────┴────────┘
     """
     require_groups(by)
-    arguments.number("power", power, finite=True)
+    power = arguments.number("power", power, finite=True)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     options = IntervalOptions(level, method, weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)

@@ -131,6 +131,6 @@ def _limit(metric: str, side: str, end: str) -> str:
     return f"__one_sided_{end}_{metric}_{side}"
 
 
-def check_margin(margin: float) -> None:
+def check_margin(margin: float) -> float:
     """Check the size within which a gap does not matter."""
-    arguments.number("margin", margin, low=0.0, high=1.0, open_ends=True)
+    return arguments.number("margin", margin, low=0.0, high=1.0, open_ends=True)

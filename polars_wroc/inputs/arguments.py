@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
 from typing import Literal, NoReturn, TypeAlias, get_args
 
 # The most characters of a value that a message shows.
@@ -21,10 +22,15 @@ def number(
     finite: bool = False,
 ) -> float:
     """Check a number and the range that it must lie in."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    # Also those of NumPy.
+    if isinstance(value, bool) or not isinstance(value, Real):
         reject_type(argument, "be a number", value)
-    inside = low < value < high if open_ends else low <= value <= high
-    if not inside or (finite and math.isinf(value)):
+    try:
+        held = float(value)
+    except OverflowError:
+        held = math.inf
+    inside = low < held < high if open_ends else low <= held <= high
+    if not inside or (finite and value in (-math.inf, math.inf)):
         if math.isinf(low) and math.isinf(high):
             rule = f"be a {'finite ' if finite else ''}number"
         elif math.isinf(high):
@@ -33,10 +39,6 @@ def number(
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
         msg = f"`{argument}` must {rule}; found {value!r}"
         raise ValueError(msg)
-    try:
-        held = float(value)
-    except OverflowError:
-        held = math.inf
     if held != value:
         msg = f"`{argument}` must be a number that a float holds exactly; found {value!r}"
         raise ValueError(msg)
@@ -47,7 +49,7 @@ def numbers(
     argument: str, value: object, *, low: float = -math.inf, high: float = math.inf
 ) -> list[float]:
     """Check one number or several, and sort them; zero has one sign."""
-    if not isinstance(value, int | float | Iterable) or isinstance(value, str | bytes):
+    if not isinstance(value, Real | Iterable) or isinstance(value, str | bytes):
         reject_type(argument, "be a number or several of them", value)
     listed = list(value) if isinstance(value, Iterable) else [value]
     if not listed:
@@ -56,15 +58,14 @@ def numbers(
     return sorted({number(argument, each, low=low, high=high) + 0.0 for each in listed})
 
 
-def level(value: object) -> None:
+def level(value: object) -> float:
     """Check a confidence level."""
-    number("level", value, low=0.001, high=0.9999)
+    return number("level", value, low=0.001, high=0.9999)
 
 
-def optional_level(value: object) -> None:
+def optional_level(value: object) -> float | None:
     """Check a confidence level that may be unknown."""
-    if value is not None:
-        level(value)
+    return None if value is None else level(value)
 
 
 def rate_range(argument: str, value: object) -> tuple[float, float]:
@@ -80,12 +81,12 @@ def rate_range(argument: str, value: object) -> tuple[float, float]:
 
 def whole_number(argument: str, value: object, *, low: int) -> int:
     """Check a whole number."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         reject_type(argument, "be a whole number", value)
     if value < low:
         msg = f"`{argument}` must be {low} or more; found {value!r}"
         raise ValueError(msg)
-    return value
+    return int(value)
 
 
 def option(argument: str, value: object, allowed: Sequence[str]) -> None:
@@ -100,6 +101,12 @@ def flag(argument: str, value: object) -> None:
     """Check an argument that is switched on or off."""
     if not isinstance(value, bool):
         reject_type(argument, "be True or False", value)
+
+
+def hold(options: object, **values: object) -> None:
+    """Keep what was checked in a frozen dataclass: the numbers of Python, not those of NumPy."""
+    for name, value in values.items():
+        object.__setattr__(options, name, value)
 
 
 def given(**values: object) -> list[str]:

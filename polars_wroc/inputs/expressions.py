@@ -17,6 +17,7 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     Observations,
     Typed,
+    numeric,
     observe,
     shown_as,
 )
@@ -103,13 +104,20 @@ def cluster_column(value: IntoColumn) -> pl.Expr:
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     """Reduce an expression to its single value per group, and raise when there are several."""
-    value = one_column(argument, value).cast(pl.Float64).fill_nan(None)
+    value = pl.pipe_with_dtype([one_column(argument, value)], partial(_number, argument=argument))
     low, high = value.min(), value.max()
     rule = f"`{argument}` must be one value per group"
     one = require_at_collect(
         (low == high).fill_null(value=True), rule, pl.format("{} to {}", low, high)
     )
     return pl.when(one).then(low)
+
+
+def _number(columns: list[tuple[pl.Expr, pl.DataType]], *, argument: str) -> pl.Expr:
+    """Check that a column holds numbers, and return them as floats; NaN is null."""
+    ((column, dtype),) = columns
+    typed = Typed(argument, column, dtype, shown_as(column))
+    return numeric(typed).cast(pl.Float64).fill_nan(None)
 
 
 def of_length(argument: str, column: pl.Expr, rows: pl.Expr) -> pl.Expr:

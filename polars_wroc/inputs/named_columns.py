@@ -22,9 +22,11 @@ def require_frame(frame: object) -> None:
     """Check that an argument is a frame of Polars."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         kind = type(frame)
+        package = kind.__module__.split(".")[0]
+        origin = "" if package == "builtins" else f" of {package}"
         msg = (
             "`frame` must be a Polars DataFrame or LazyFrame (`score_counts` takes frames of other "
-            f"engines); found one of {kind.__module__.split('.')[0]} of type {kind.__name__}"
+            f"engines); found an object{origin} of type {kind.__name__}"
         )
         raise TypeError(msg)
 

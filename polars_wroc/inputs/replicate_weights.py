@@ -66,21 +66,24 @@ class ReplicateWeights:
         if (self.kind == "fay") != (self.rho is not None):
             msg = f"`rho` must be given for kind 'fay', and for no other; found {self.rho}"
             raise ValueError(msg)
-        if self.rho is not None and arguments.number("rho", self.rho, low=0, high=1) == 1:
+        if self.rho is not None:
+            arguments.hold(self, rho=arguments.number("rho", self.rho, low=0, high=1))
+        if self.rho == 1:
             msg = f"`rho` must be below 1; found {self.rho}"
             raise ValueError(msg)
         if self.kind == "jkn" and self.rscales is None:
             msg = "`rscales` must be given for kind 'jkn'; found None"
             raise ValueError(msg)
         if self.scale is not None:
-            arguments.number("scale", self.scale, low=0, finite=True)
+            scale = arguments.number("scale", self.scale, low=0, finite=True)
+            arguments.hold(self, scale=scale)
         rscales = () if self.rscales is None else self.rscales
         if not isinstance(rscales, Sequence) or isinstance(rscales, str):
             arguments.reject_type("rscales", "be a number for each replicate", rscales)
         for each in rscales:
             arguments.number("rscales", each, low=0, finite=True)
         if self.df is not None:
-            arguments.whole_number("df", self.df, low=1)
+            arguments.hold(self, df=arguments.whole_number("df", self.df, low=1))
 
     def factors(self, count: int) -> list[float]:
         """Return what the squared difference of each of so many replicates is multiplied by."""

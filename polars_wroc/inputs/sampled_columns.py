@@ -21,7 +21,8 @@ def unit_columns(frame: pl.LazyFrame, survey: SurveyArguments) -> dict[str, Type
         if argument in survey.names
     }
     if FPC in columns:
-        columns[FPC] = columns[FPC]._replace(column=numeric(columns[FPC]))
+        number = numeric(columns[FPC]).cast(pl.Float64)
+        columns[FPC] = columns[FPC]._replace(column=number)
     return columns
 
 

@@ -130,7 +130,8 @@ def refuse_design(given: Sequence[str], why: str) -> None:
 def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:
     """Complete the columns `STRATUM` and `CLUSTER` of all rows, and return their design.
 
-    A row without a cluster is one; without strata there is one stratum. `FPC` is dropped.
+    Without clusters each row is a cluster, and without strata all rows are one stratum. `FPC` is
+    dropped.
     """
     given = rows.collect_schema()
     names = [argument for column, argument in SURVEY_COLUMNS.items() if column in given]

@@ -11,7 +11,8 @@ from polars_wroc.inputs import values
 from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.rows import Rows
 
-# ``"exclude"``: null is unknown; values are unknown besides null; ``"keep"``: null is a category.
+# ``"exclude"``: only null is unknown. ``"keep"``: nothing is, and null is a category. A list: its
+# values are unknown, and so is null.
 Unknown: TypeAlias = Literal["exclude", "keep"] | Sequence[Any]
 
 

@@ -111,7 +111,7 @@ def class_weights(rows: SortedRows, blocks: Blocks, groups: Groups = ONE_GROUP) 
 
 
 def around_blocks(blocks: Blocks, weights: Array) -> ClassWeights:
-    """Know the weights in each block, and so those before it and in its partition."""
+    """Derive from the weights in each block those before it and those of its partition."""
     return ClassWeights(blocks.before(weights), weights, blocks.totals(weights))
 
 

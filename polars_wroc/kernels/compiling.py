@@ -21,7 +21,7 @@ ZERO, ONE, TWO = U(0), U(1), U(2)
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as kernels know one that they only read: one that is not is another type."""
+    """Make an array read-only; to a compiled kernel a writable array is of another type."""
     values.flags.writeable = False
     return values
 

@@ -8,7 +8,7 @@ from polars_wroc.kernels.blocks import Blocks, ClassWeights, around_blocks
 from polars_wroc.kernels.compiling import ONE, ZERO, U, kernel
 from polars_wroc.kernels.sorting import Array, Carried, SortedRows
 
-# The number of hashes, and the limits that few shares exceed all of.
+# The number of hashes; and how many limits are tried first, as few shares exceed all of them.
 _HASHES, _FIRST_LIMITS = 2.0**64, U(4)
 
 

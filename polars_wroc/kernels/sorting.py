@@ -205,7 +205,7 @@ def _scatter(
     places: Array,
     keys: Array,
     signed: Array,
-    beside: Carried,
+    carried_to: Carried,
 ) -> None:
     """Move rows to their parts."""
     for i in range(U(a), U(b)):
@@ -218,7 +218,7 @@ def _scatter(
         keys[place] = key
         signed[place] = weights[i]
         if carried is not None:
-            beside[place] = carried[i]
+            carried_to[place] = carried[i]
 
 
 @kernel

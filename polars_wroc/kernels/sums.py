@@ -10,7 +10,7 @@ CLASS_SUMS = ("rows", "weight", "squares", "cubes", "placements", "first", "seco
 UNRANKED_SUMS = (
     *("weight_pos", "weight_neg", "squares_pos", "squares_neg", "rows_pos", "rows_neg"),
     *("scores_pos", "scores_neg", "scores_squares_pos", "scores_squares_neg"),
-    *("second_scores", "second_scores_squares", "no_probabilities", "extremes"),
+    *("second_scores", "second_scores_squares", "outside_0_to_1", "extremes"),
 )
 # ranked: over negatives, w times the share of positives above; precision: over positives, w times
 # the precision at their score; distance: the largest difference between tpr and fpr, not a sum.

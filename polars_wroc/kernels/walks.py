@@ -66,7 +66,8 @@ def walk(
     around = in_all or InAll(np.zeros((0, 6)), np.zeros((0, 6)))
     places = _places(weights, parts)
     each_group = [weights.before.reshape(-1), weights.totals.reshape(-1), sums.reshape(-1)]
-    arrays = [*each_group, *(each.reshape(-1) for each in (*around, *places))]
+    written = places.of_part_0, places.rows, places.weights
+    arrays = [*each_group, *(each.reshape(-1) for each in (*around, *written))]
     codes = groups.codes_of(rows)
     blocks.run(
         lambda a, b: _walk(
@@ -259,7 +260,6 @@ def _walk(
     all_before: Array,
     all_totals: Array,
     of_part_0: Array,
-    _owners: Array,
     point_rows: Array,
     point_weights: Array,
 ) -> None:

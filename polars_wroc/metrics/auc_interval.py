@@ -75,9 +75,12 @@ class IntervalOptions:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        arguments.level(self.level)
-        whole = self.fallback and not self.designed
-        arguments.option("method", self.method, get_args(Method if whole else AreaMethod))
+        arguments.hold(self, level=arguments.level(self.level))
+        if self.designed and self.method not in get_args(AreaMethod):
+            allowed = "'score', 'logit-t', 'logit' or 'wald' with a survey design"
+            msg = f"`method` must be {allowed}; found {self.method!r}"
+            raise ValueError(msg)
+        arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
         units_of(self.weight_type, clustered=self.clustered)
 
     def for_rows(self, rows: Rows) -> Interval:

@@ -122,7 +122,7 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
-    arguments.level(level)
+    level = arguments.level(level)
     formulas: dict[str, Formula] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
@@ -176,7 +176,7 @@ def bootstrap_replicates(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and replicate, sorted by the ``by`` columns, then by
         ``replicate`` (Int64), which is 0 for the data themselves and from 1 for the replicates.
-        After it comes a Float64 column for each metric, null where a class has no weight.
+        After it comes a Float64 column for each metric, null where it is not defined.
 
     Raises
     ------
@@ -249,8 +249,8 @@ def _replicates(
     multiplier: Multiplier,
 ) -> pl.LazyFrame:
     """Compute the metrics of the data as replicate 0, then of each replicate."""
-    arguments.whole_number("replicates", replicates, low=2)
-    arguments.whole_number("seed", seed, low=0)
+    replicates = arguments.whole_number("replicates", replicates, low=2)
+    seed = arguments.whole_number("seed", seed, low=0)
     arguments.option("multiplier", multiplier, get_args(Multiplier))
     draws = list(islice(seeds(seed), replicates))
     when, walked = compiled_when(frame, replicates), from_walk(formulas)

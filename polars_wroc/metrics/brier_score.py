@@ -102,7 +102,9 @@ def _brier(rows: pl.Expr) -> pl.Expr:
 def _calibrated(field: Fields) -> dict[str, pl.Expr]:
     """The Brier score of the calibrated score: the proportion of positives on each hull edge."""
     hull = list_curve()
-    loss = (hull.dp * hull.dn / (hull.dp + hull.dn)).sum()
+    both = hull.dp + hull.dn
+    # An edge whose weight is lost in rounding has none.
+    loss = pl.when(both > 0).then(hull.dp * hull.dn / both).sum()
     return {_LOSS: hull_list(field(_POINTS)).list.agg(loss)}
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_paired_rows
-from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.limits import Limit
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
@@ -156,7 +156,7 @@ def compare(
     │ old     ┆ new     ┆ -0.222     ┆ 0.157 ┆ 0.157   │
     └─────────┴─────────┴────────────┴───────┴─────────┘
     """
-    check_options(level, adjust)
+    level = check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     designed = survey.more_than_clusters or (survey.given and method == "score")

@@ -28,6 +28,20 @@ class CostPartialAUC:
 
     ``value`` is the field of `cost_partial_auc` to compute; the other arguments are those of that
     function.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `cost_partial_auc`, and for a ``value`` that is none of its fields.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> costly = {"costly": wroc.CostPartialAUC(cost_fn=0.7, value="ratio")}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=costly)).item()
+    {'costly': 0.5}
     """
 
     cost_fn: float | None = None
@@ -39,7 +53,7 @@ class CostPartialAUC:
     def __post_init__(self) -> None:
         """Check the arguments."""
         read_costs(self.cost_fn, self.cost_fp)
-        target_prevalence(self.prevalence)
+        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         arguments.option("baseline", self.baseline, get_args(Baseline))
         arguments.option("value", self.value, COST_AREAS)
 

@@ -242,9 +242,10 @@ def curve_metrics(
     label, score, weight, pos_label
         As for `roc_auc`.
     metrics
-        Names of functions of a curve that give one number, such as ``"roc_auc"`` and ``"ks"``,
-        and ``"brier_score"``: any other name raises an error that lists all. Or a mapping from
-        names of your own to those, to `PartialAUC` and to `CostPartialAUC`.
+        Names of functions that give one number: ``"roc_auc"``, ``"gini"``, ``"ks"``,
+        ``"average_precision"``, ``"pr_auc"``, ``"equal_error_rate"``, ``"brier_score"`` and
+        ``"log_loss"``. Or a mapping from names of your own to these, to `PartialAUC` and to
+        `CostPartialAUC`.
 
     Returns
     -------

@@ -47,6 +47,8 @@ def partial_auc(
     standardize
         True rescales the area to 0.5 for the diagonal and 1 for a perfect score, after McClish
         [1]_; ``"mean"`` divides it by the area of a perfect score, which makes it a mean rate.
+        With both ranges, True gives null where all of ``fpr`` is above all of ``tpr``: there a
+        random score has the area of a perfect one.
 
     Returns
     -------
@@ -91,6 +93,20 @@ class PartialAUC:
     """Partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
     The arguments are those of `partial_auc`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `partial_auc`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> early = {"early": wroc.PartialAUC(fpr=(0.0, 0.5))}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=early)).item()
+    {'early': 0.25}
     """
 
     fpr: Range | None = None
@@ -104,7 +120,7 @@ class PartialAUC:
             raise ValueError(msg)
         for name, value in (("fpr", self.fpr), ("tpr", self.tpr)):
             if value is not None:
-                object.__setattr__(self, name, arguments.rate_range(name, value))
+                arguments.hold(self, **{name: arguments.rate_range(name, value)})
         if not isinstance(self.standardize, bool) and self.standardize != "mean":
             msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
             raise ValueError(msg)
@@ -117,7 +133,8 @@ class PartialAUC:
             return area
         if self.standardize == "mean":
             return area / most
-        return (1 + (area - chance) / (most - chance)) / 2
+        above = pl.lit(None if self._is_below_diagonal else most - chance, pl.Float64)
+        return (1 + (area - chance) / above) / 2
 
     def _areas(self, pieces: LinePieces) -> pl.Expr:
         if self.tpr is None:
@@ -125,6 +142,12 @@ class PartialAUC:
         if self.fpr is None:
             return areas_between(pieces.turned(), self.tpr)
         return areas_in_rectangle(pieces, self.fpr, self.tpr)
+
+    @property
+    def _is_below_diagonal(self) -> bool:
+        """Whether the diagonal passes above the ranges, so that a random score has all the area."""
+        (left, _), (_, high) = self.fpr or WHOLE_RANGE, self.tpr or WHOLE_RANGE
+        return left >= high
 
     def _most(self) -> float:
         """The area of a perfect score."""

@@ -83,9 +83,10 @@ class LinearisedArea:
         )
 
     def misranked(self, field: Fields) -> pl.Expr | None:
-        """Part of a positive that is in the range of true positive rates, if it is one of these.
+        """For a range of true positive rates: what `misranked_sums` needs of each row.
 
-        Times the proportion of the negatives above it.
+        That is the part of a positive that is in the range, times the proportion of the negatives
+        above it.
         """
         return None if self.tpr is None else field(_MISRANKED)
 
@@ -233,10 +234,11 @@ def partial_auc_ci(
     level, weight_type, cluster
         As for `roc_auc_ci`.
     method
-        ``"score"``: as for `roc_auc_ci`, for ranges of true positive rates that end at 1, and for
-        whole areas; others are not defined, and ``"logit-t"`` takes its place for ranges of false
-        positive rates. ``"logit-t"``, ``"logit"`` and ``"wald"`` are as for `roc_auc_ci`; the logit
-        is that of the area as a proportion of a perfect score's.
+        ``"score"``: for the whole area the interval of `roc_auc_ci`, and one of the same kind for a
+        range of true positive rates that ends at 1. For a range that ends below 1 it gives no
+        interval; for a range of false positive rates ``"logit-t"`` is used instead. ``"logit-t"``,
+        ``"logit"`` and ``"wald"`` are as for `roc_auc_ci`; the logit is that of the area as a
+        proportion of a perfect score's.
 
     Returns
     -------

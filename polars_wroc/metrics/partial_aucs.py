@@ -78,7 +78,8 @@ def partial_aucs(
         ``partial_auc`` (Float64), null where a class has no weight; with ``bins`` or
         ``tolerance`` also ``partial_auc_low, partial_auc_high``: the exact area lies between
         them, but for rounding in the last digits. With a ``level`` there follow the other columns
-        of `partial_auc_ci`, and with ``strata`` or ``fpc`` those that `summary` adds for them.
+        of `partial_auc_ci`, and with ``strata``, ``fpc`` or ``replicate_weights`` those that
+        `summary` adds for them.
 
     Raises
     ------
@@ -143,10 +144,12 @@ def _areas(rows: Rows, area: PartialAUC) -> tuple[pl.LazyFrame, list[str]]:
 def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyFrame:
     options = interval.options
     carried = [name for name in (CLUSTER, STRATUM) if name in rows.frame.collect_schema()]
-    of_group = pl.struct(SCORE, WEIGHT, *carried).filter(pl.col(WEIGHT).is_not_null()).implode()
+    signed = rows.observations.signed_weight.alias(WEIGHT)
+    of_group = pl.struct(SCORE, signed, *carried).filter(pl.col(WEIGHT).is_not_null()).implode()
     listed = aggregate(rows.frame, rows.keys, {_ROWS: of_group})
     placed = listed.with_columns(area.placed_in_lists(pl.col(_ROWS), *carried).alias(_ROWS))
-    placed = placed.explode(_ROWS).unnest(_ROWS)
+    # A group whose rows are all missing keeps its row of the result.
+    placed = placed.explode(_ROWS, empty_as_null=True).unnest(_ROWS)
     if options.clustered:
         of_cluster = interval.cluster_sums(area.placements(pl.col))
         placed = with_cluster_sums(placed, rows.keys, of_cluster)

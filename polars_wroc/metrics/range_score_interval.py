@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Moments
 from polars_wroc.metrics.score_interval import class_inverse_size, wilson_limits
 from polars_wroc.plans.steps import Fields, Step
@@ -61,7 +62,7 @@ class RangeScoreInterval:
 
     def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and how much heavier they are."""
-        pos, neg = (self.moments[side] for side in ("pos", "neg"))
+        pos, neg = (self.moments[side] for side in CLASSES)
         share, weight = field(self.one_minus_auc), field(self.weight)
         first, second = (field(name) / weight / weight for name in (_FIRST, _SECOND))
         some = (field(self.auc) > 0) & (share > 0)
@@ -79,7 +80,7 @@ class RangeScoreInterval:
 
     def _pseudo(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the inverse sizes of the pseudo-observations."""
-        pos, neg = (field(self.moments[side].h2) for side in ("pos", "neg"))
+        pos, neg = (field(self.moments[side].h2) for side in CLASSES)
         of_range = pos * field(_HEAVIER + "pos") ** 2 / self._width
         return {_PSEUDO + "pos": of_range, _PSEUDO + "neg": neg}
 

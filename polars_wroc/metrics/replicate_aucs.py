@@ -8,7 +8,7 @@ from functools import reduce
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
-from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.inputs.survey_design import Replicates
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.steps import as_struct
@@ -39,7 +39,7 @@ def _one_minus_aucs(rows: Rows, design: Replicates, score: str, name: str) -> pl
     weights = signed_weights(design)
     sums: dict[str, pl.Expr] = {}
     for weight in weights:
-        for side, of_row in zip(("pos", "neg"), class_weights(pl.col(weight)), strict=True):
+        for side, of_row in zip(CLASSES, class_weights(pl.col(weight)), strict=True):
             sums[f"{weight}_{side}"] = of_row.sum()
     # Ties are added up first, so that each score has one place.
     signed = with_signed_weights(rows.frame, design)
@@ -48,7 +48,7 @@ def _one_minus_aucs(rows: Rows, design: Replicates, score: str, name: str) -> pl
     placed = by_score.with_columns(over(as_struct(above), rows.keys).alias(_ABOVE))
     areas: dict[str, pl.Expr] = {}
     for weight in weights:
-        pos, neg = (pl.col(f"{weight}_{side}") for side in ("pos", "neg"))
+        pos, neg = (pl.col(f"{weight}_{side}") for side in CLASSES)
         # Shares of the positives, since products of weights may overflow or underflow.
         misranked = pos / pos.sum() * (pl.col(_ABOVE).struct.field(weight) - neg / 2)
         both = pl.when((pos.sum() > 0) & (neg.sum() > 0))

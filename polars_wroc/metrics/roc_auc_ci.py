@@ -92,11 +92,17 @@ def roc_auc_ci(
     Satterthwaite's, at most the number of clusters minus 1. The interval without a variance is
     Newcombe's [3]_.
 
+    ``"score"`` is this package's own method: Wilson's limits [4]_ of a proportion equal to the AUC,
+    for the effective size that follows from its variance with the added observations, and with a
+    correction for skewness. Its coverage was simulated, and is in the documentation under
+    benchmarks.
+
     References
     ----------
     .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
     .. [2] Obuchowski, N. A. (1997), Biometrics 53, 567-578.
     .. [3] Newcombe, R. G. (2006), Statistics in Medicine 25, 559-573.
+    .. [4] Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import polars as pl
 from polars_wroc.inputs import arguments, values
 from polars_wroc.inputs.columns import IntoColumn, shown_as
 from polars_wroc.inputs.expressions import from_expressions, one_column
-from polars_wroc.inputs.group_numbers import Limit
+from polars_wroc.inputs.limits import Limit
 from polars_wroc.metrics import formulas
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.checks import require_at_collect
@@ -61,7 +61,9 @@ def roc_auc_multiclass(
     -------
     pl.Expr
         One Float64 per group, named ``roc_auc_multiclass``, between 0 and 1. A class without
-        weight has no AUC and is left out of the average; null where none has one.
+        weight has no AUC and is left out of the average; null where none has one. A row with a
+        null label or weight is left out, and one with a null or NaN score is left out of the AUCs
+        that use this score.
 
     Raises
     ------

@@ -22,15 +22,16 @@ from polars_wroc.stats.distributions import student_p_value, two_sided_p_value
 
 # Ten steps give all digits of nearly all differences, the others those of the rest.
 _STEPS = 16
-# Instead of a scale of 0, and of a distance of 0 at which the search would have to end.
+# Lower bounds of scales and of distances: the search divides by them, and needs a change of sign.
 _LEAST_SCALE, _LEAST = 1e-100, 1e-300
-# The least share of its inverse size that the variance of an AUC is, where the search starts. Of
-# an inverse size above 1 it is this share of the size itself.
+# The least ``auc * (1 - auc)`` that the search starts from, times the inverse size if that is
+# below 1.
 _LEAST_VARIANCE = 0.01
 # A place u is the quantile ``start * u / (1 - u)``, from 0 to infinity; that of the next step.
 _START, _PLACE = "__search_start", "__search_place"
-# How much larger the distances are at a place than the difference: at the ends of the interval, of
-# which the first is the last place, and at the one that was given up before.
+# Three places: both ends of the interval that is searched, the newest of them first, and the end
+# that was replaced last. `_excess` of a place is by how much the distances there exceed the
+# difference.
 _ENDS = _NEAR, _FAR, _OLD = "__search_near", "__search_far", "__search_old"
 
 
@@ -53,7 +54,7 @@ _ONE, _OTHER = (_Leg(*(f"__{part}_{leg}" for part in _Leg._fields)) for leg in (
 
 @dataclass(frozen=True)
 class ScoreDifference:
-    """A column ``difference`` of AUCs, which two score-type intervals tell about.
+    """A column ``difference`` of two AUCs, and the score-type interval of each.
 
     It is the difference of both AUCs, or depends on them with the weights ``scale_one`` and
     ``scale_other``, which are columns too. Without ``correlation``, a column, the AUCs are
@@ -90,7 +91,7 @@ class ScoreDifference:
         return [*self.intervals, self._legs, self._start, *search, self._p_value]
 
     def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal distribution."""
+        """Confidence limits for a quantile of the normal or of Student's distribution."""
         return self.combined(
             field, *(each.limits(field, quantile) for each in (self.one, self.other))
         )

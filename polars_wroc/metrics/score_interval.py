@@ -162,7 +162,7 @@ class WilsonInterval:
         return []
 
     def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal distribution."""
+        """Confidence limits for a quantile of the normal or of Student's distribution."""
         value, complement, size = (
             field(name) for name in (self.auc, self.one_minus_auc, self.size)
         )

@@ -29,7 +29,7 @@ from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGH
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums
+from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums, with_cells
 from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.cumulative_sums import by_descending_score
@@ -52,10 +52,10 @@ def count_in_bins(rows: Rows) -> pl.LazyFrame:
     return add_up_in_bins(rows, _BINNING, _PARTS)
 
 
-def add_bin_counts(tallies: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+def add_bin_counts(counts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """Add up the bin counts of parts of the data."""
     # Only parts whose labels may be both 0 and -1 have columns that count these.
-    parts = pl.concat([part.lazy() for part in tallies], how="diagonal_relaxed")
+    parts = pl.concat([part.lazy() for part in counts], how="diagonal_relaxed")
     return collect(add_up(parts, keys, score_bin(pl.col(LOW), _PARTS)))
 
 
@@ -166,7 +166,8 @@ def summary_of_ranges(
 ) -> pl.LazyFrame:
     """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = of_whole_curve(add_ranges(sums, rows.keys))
-    return rows.result(summary_of(whole, options.for_rows(rows)), SUMMARY_COLUMNS)
+    table = summary_of(whole, options.for_rows(rows))
+    return rows.result(with_cells(table), SUMMARY_COLUMNS)
 
 
 def _added(name: str) -> pl.Expr:

@@ -28,7 +28,7 @@ from polars_wroc.metrics.interval_reliability import RELIABILITY_COLUMNS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import Fields, in_columns
-from polars_wroc.ranking.curve import Curve
+from polars_wroc.ranking.curve import Curve, cell
 from polars_wroc.ranking.placed_rows import PlacedRows
 from polars_wroc.ranking.placements import RowCurve, row_curve
 from polars_wroc.ranking.reduce_placed import reduce_placed
@@ -101,11 +101,11 @@ def summary(
     strata
         Column name or expression of each row's stratum, for a stratified sample. With it, or with
         ``fpc``, the standard error is that of the survey design: linearised, from the totals of the
-        sampling units within their strata. ``cluster`` then is the primary sampling unit, which a
-        number identifies within its stratum; without it each row is one. Units and strata are those
-        of all rows of the frame, also of other groups, missing or of weight 0, so do not filter
-        them before. Null is a stratum too. ``method`` must be ``"score"``, ``"logit-t"``,
-        ``"logit"`` or ``"wald"``; quantiles are Student's.
+        sampling units within their strata. ``cluster`` then is the primary sampling unit: equal
+        values in different strata are different units, and without it each row is a unit. Units and
+        strata count in all rows of the frame, also in those of other groups, that are missing or of
+        weight 0, so do not filter them before. Null is a stratum too. ``method`` must be
+        ``"score"``, ``"logit-t"``, ``"logit"`` or ``"wald"``; quantiles are Student's.
     fpc
         Column name or numeric expression, constant in a stratum, for samples that are a large part
         of the population (finite population correction): the proportion of units that was sampled
@@ -134,24 +134,24 @@ def summary(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come ``n, n_pos,
         n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows), ``w_pos, w_neg``
-        (Float64 weight of each class), the fields of `roc_auc_ci`, ``auc, se, ci_low, ci_high``
-        (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64), ``gini, ks,
-        average_precision`` (Float64) and ``inverted`` (Boolean: the whole confidence interval is
-        below 0.5, so that the negated score would rank better, with an AUC of ``1 - auc``; the
-        score itself is never negated), and the fields ``k_pos, k_neg`` (Float64) and ``ci_note``
-        (String) of `roc_auc_ci`, which say how many misranked rows the interval rests on. All but
-        the counts, weights and effective sample sizes are null where a class has no weight. A row
-        is missing when its label, score or weight is null or its score is NaN. With ``bins`` or
-        ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64): the exact AUC of the
-        rows lies between them, but for rounding in the last digits. The other columns are computed
-        from the binned scores; ``inverted`` is null where these bounds leave it open. With
-        ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the variance
-        divided by that of independent rows), ``df`` (Int64: the degrees of freedom that the
-        interval uses; in each stratum the sampling units with rows of the group, at most all units
-        of the stratum less one; of the class in fewer units), ``df_segment`` (Int64: the units with
-        rows of the group less the strata with such; null for replicate weights), and ``ci_note``
-        says where a lonely unit, a single unit with rows or a replicate without a class leaves the
-        variance unknown.
+        (Float64 weight of each class, null where it overflows), the fields of `roc_auc_ci`, ``auc,
+        se, ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64),
+        ``gini, ks, average_precision`` (Float64) and ``inverted`` (Boolean: the whole confidence
+        interval is below 0.5, so that the negated score would rank better, with an AUC of ``1 -
+        auc``; the score itself is never negated), and the fields ``k_pos, k_neg`` (Float64) and
+        ``ci_note`` (String) of `roc_auc_ci`, which say how many misranked rows the interval rests
+        on. All but the counts, weights and effective sample sizes are null where a class has no
+        weight. A row is missing when its label, score or weight is null or its score is NaN. With
+        ``bins`` or ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64): the exact
+        AUC of the rows lies between them, but for rounding in the last digits. The other columns
+        are computed from the binned scores; ``inverted`` is null where these bounds leave it open.
+        With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the variance
+        divided by that of independent rows), ``df`` (Int64: the degrees of freedom of the interval,
+        the smaller number of both classes: the sampling units with rows of the class in the group,
+        in each stratum at most one less than it has, added up over the strata), ``df_segment``
+        (Int64: the units with rows of the group less the strata with such; null for replicate
+        weights), and ``ci_note`` says where a lonely unit, a single unit with rows or a replicate
+        without a class leaves the variance unknown.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def summary(
         survey=survey if designed else None,
     )
     table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)
-    return like_input(frame, rows.result(table, summary_columns(table)))
+    return like_input(frame, rows.result(with_cells(table), summary_columns(table)))
 
 
 def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
@@ -260,6 +260,11 @@ def summary_columns(sums: pl.LazyFrame) -> list[str]:
     bounds = [name for name in AUC_BOUNDS if name in given]
     designed = AUC_VARIANCE in given or DESIGN_COLUMNS[0] in given
     return [*SUMMARY_COLUMNS, *bounds, *(DESIGN_COLUMNS if designed else ())]
+
+
+def with_cells(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Make the weight of a class null where it overflows, as in a confusion matrix."""
+    return table.with_columns(cell(pl.col(f"w_{side}")) for side in CLASSES)
 
 
 def with_own_cluster_sums(placed: PlacedRows, interval: Interval) -> PlacedRows:

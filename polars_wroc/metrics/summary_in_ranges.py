@@ -93,7 +93,7 @@ def summary_in_ranges(
     └─────┴───────┴───────┴─────┘
     """
     options = IntervalOptions(level, method, weight_type)
-    arguments.whole_number("rows_per_range", rows_per_range, low=1)
+    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
     return summarise_ranges(PassesInTurn(parts), options, rows_per_range)
 

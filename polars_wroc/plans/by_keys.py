@@ -59,7 +59,7 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 
 def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Make categories of the keys that are texts, which are faster in windows and groups."""
-    # In a plan, several threads do this; a column alone takes one.
+    # As part of a plan, since that uses several threads, and `Series.cast` only one.
     schema = frame.collect_schema()
     texts = [key for key in keys if schema[key] == pl.String]
     # Categories of their own, which begin at 0 and end with the table.

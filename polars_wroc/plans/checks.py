@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 # Prefix of the message of a failed check, to extract it from the engine's error.
@@ -39,8 +41,10 @@ def require_at_collect(
 
 def message_of(error: Exception) -> str | None:
     """Return the message of a failed check without the engine's text; None for other errors."""
-    _, mark, message = str(error).partition(MARK)
-    return message.partition('"')[0] if mark else None
+    # The engine's text may also hold its plan, in which all messages are.
+    _, mark, message = str(error).partition(f'["{MARK}')
+    # The message is the first of a list of texts in quotation marks, and may have some itself.
+    return re.split(r'"(?:\]|, )', message, maxsplit=1)[0] if mark else None
 
 
 def raise_at_collect(sentence: pl.Expr) -> pl.Expr:

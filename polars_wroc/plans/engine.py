@@ -64,8 +64,9 @@ class Config(ContextDecorator):
     With ``bins`` or ``tolerance`` it fills the bins of any table while Polars hands over the rows
     in batches; memory then grows with groups times bins that have rows. Polars computes the rest of
     these, all other tables, expressions, whatever is made of counts, and bins of scores of 128 bits
-    or with more than 15 decimal digits. With ``"compiled"`` the tables of a LazyFrame are computed
-    so when they are collected; their plans do not stream, and need cloudpickle to be serialised.
+    or with more than 15 decimal digits. With ``"compiled"`` these tables of a LazyFrame use the
+    compiled engine too, once they are collected; their plans do not stream, and need cloudpickle to
+    be serialised.
 
     Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
     `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in

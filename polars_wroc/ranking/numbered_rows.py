@@ -75,7 +75,7 @@ def number_rows(rows: Rows, partition_keys: Sequence[str]) -> NumberedRows:
 
 
 def array_of(column: pl.Series) -> Array:
-    """Return the values as an array that kernels know as one that they only read."""
+    """Return the values as a read-only array, which kernels are compiled for."""
     return read_only(column.to_numpy())
 
 

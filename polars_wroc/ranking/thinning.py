@@ -108,14 +108,14 @@ def _ends_of_parts(
     return marked.filter(pl.col(_STARTS) | ends).drop(_PART, _STARTS)
 
 
-def parts_of(max_points: int) -> int:
+def parts_of_curve(max_points: int) -> int:
     """Into how many parts a curve is cut, so that their ends and the origin are so many points."""
     return (max_points - 1) // 2
 
 
 def _part(position: pl.Expr, max_points: int) -> pl.Expr:
     """Number the part of a curve that a point is in."""
-    parts = parts_of(max_points)
+    parts = parts_of_curve(max_points)
     # Rounded, since the last digits of sums of weights depend on the order of the rows.
     number = (position / 2 * parts).round(9).ceil().clip(1, parts)
     # The origin is a part of its own, so that it shares none with the curve before it.

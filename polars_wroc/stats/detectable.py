@@ -119,7 +119,7 @@ class Detectable:
 
 
 def _deviations(terms: _Terms, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Multiples of the standard deviation in the test, and of that if it is the true difference."""
+    """Multiples of the standard deviation that a test assumes, and of the true one."""
     middle, below = terms.reference - difference / 2, terms.reference - difference
     test = (middle * (1 - middle) * terms.both).sqrt()
     return test, (below * (1 - below) * terms.own + terms.fixed).sqrt()

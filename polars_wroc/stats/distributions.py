@@ -201,7 +201,7 @@ def _quadrature() -> list[tuple[float, float]]:
 
 @lru_cache(maxsize=1)
 def _tail_coefficients() -> tuple[float, ...]:
-    # Imported here, since it takes 0.2 seconds and only tests need it.
+    # Imported here, since that takes 0.2 seconds and only p-values need it.
     import mpmath  # noqa: PLC0415
 
     def log_tail(position: float) -> float:

@@ -24,18 +24,18 @@ from polars_wroc.plans.steps import Fields, in_columns
 ROW_COLUMNS = GROUP, VARIABLE, SHARE, SQUARES = tuple(
     f"__fit_{name}" for name in ("group", "variable", "share", "squares")
 )
-# Of the coefficients: the group, and -1 less that once it has converged.
+# A column of the coefficients: the number of the group, or -1 minus it once it has converged.
 _TURN = "__fit_turn"
 _STEPS, _POOLED_STEPS = 20, 10
 _TOLERANCE = 1e-8
 # Bins of rows for a first approximation, per standard deviation.
 _BINS = 256
 _BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
-# Bins on either side of 0, and keys of the bins of a group: of each bin and class.
+# The most bins on either side of 0; and how many keys a group has, for each bin and class one.
 _MOST_BINS, _KEYS_OF_GROUP = 1 << 30, 1 << 33
 # Powers of the distance from the middle of a bin.
 _POWERS = range(4)
-# Variances of a bin below this, of a width of 1, are those of equal values.
+# With a variance below this, for bins of width 1, the values of a bin are taken as equal.
 _LEAST_VARIANCE = 1e-10
 
 
@@ -118,7 +118,7 @@ class Regression:
         return (h2 * g0 - h1 * g1) / determinant, (h0 * g1 - h1 * g0) / determinant
 
     def improved(self, field: Fields) -> dict[str, pl.Expr]:
-        """Coefficients after a step, and whether it was as good as none."""
+        """Coefficients after a step, and whether it was so small that they have converged."""
         steps = self.change(field)
         names = (self.intercept, self.slope)
         size = sum((field(name).abs() for name in names), pl.lit(1.0))
@@ -152,7 +152,8 @@ COEFFICIENTS = tuple(name for each in REGRESSIONS for name in (each.intercept, e
 def prepared(rows: pl.LazyFrame, groups: pl.LazyFrame) -> pl.LazyFrame:
     """Add a row without weight to each of the ``groups``, for `fitted` and `with_variances`.
 
-    That is all that a group meets once it has converged. The ``rows`` have `ROW_COLUMNS`.
+    Once a group has converged its coefficients are joined to this row alone, so that its other
+    rows take no more time. The ``rows`` have `ROW_COLUMNS`.
     """
     nothing = {name: pl.lit(0.0) for name in ROW_COLUMNS[1:]}
     ends = groups.select((-1 - pl.col(GROUP)).alias(GROUP), **nothing)

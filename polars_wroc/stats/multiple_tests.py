@@ -15,10 +15,10 @@ Adjust: TypeAlias = Literal["holm", "bh", "none"]
 _TEST = "__test"
 
 
-def check_options(level: float, adjust: Adjust) -> None:
-    """Check the options that all tests of differences share."""
-    arguments.level(level)
+def check_options(level: float, adjust: Adjust) -> float:
+    """Check the options that all tests of differences share, and return the level."""
     arguments.option("adjust", adjust, get_args(Adjust))
+    return arguments.level(level)
 
 
 def adjusted(table: pl.LazyFrame, method: Adjust) -> pl.LazyFrame:

@@ -101,7 +101,7 @@ def replicate_products(
     design: Replicates,
     products: Mapping[str, tuple[str, str]],
 ) -> tuple[pl.LazyFrame, pl.Expr]:
-    """Add up products of influences, null if one is unknown; and say where they are."""
+    """Add up products of influences; if one is unknown the sum is null, and a note says so."""
     factors = [0.0, *design.factors]
     factor = pl.col(CLUSTER).replace_strict(range(len(factors)), factors, return_dtype=pl.Float64)
     columns = sorted({name for pair in products.values() for name in pair})

@@ -59,9 +59,9 @@ def quantile_of_pairs(level: float, groups: float) -> float:
 
 
 def _probability_beyond(quantile: float, groups: float) -> float:
-    """Probability that some pair of standard normal values is farther apart than expected.
+    """Probability that the largest and the smallest of standard normal values are far apart.
 
-    Than the quantile times the standard deviation of their difference.
+    That is, by more than the quantile times the standard deviation of the difference of two.
     """
     within = 0.0
     for value, density, tail in _density_and_tail():

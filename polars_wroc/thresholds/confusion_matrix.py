@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Real
 
 import polars as pl
 
@@ -67,7 +68,7 @@ def confusion_matrix(
         probability [2]_ and is null for one outside [0, 1). With ``level`` also ``tpr_low``,
         ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and
         ``accuracy``. A rate whose denominator is 0 is null; with a null or NaN threshold all
-        fields are null.
+        fields are null. Rows with a null label, score or weight or a NaN score are left out.
 
     Raises
     ------
@@ -106,6 +107,8 @@ def confusion_matrix(
     if isinstance(threshold, pl.Expr):
         carried["__threshold"] = expressions.one_per_group("threshold", threshold)
         value = pl.element().struct.field("__threshold")
+    elif isinstance(threshold, bool) or not isinstance(threshold, Real):
+        arguments.reject_type("threshold", "be a number or a Polars expression", threshold)
     else:
         value = pl.lit(arguments.number("threshold", threshold) + 0.0)
     build = partial(

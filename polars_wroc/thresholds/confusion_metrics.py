@@ -46,7 +46,7 @@ def weights_in_cells(
     return dict(zip(names, values, strict=True))
 
 
-def parts_of(
+def cell_counts(
     rate: str, weight_type: WeightType, field: Fields, name: Callable[[str], str] = str
 ) -> tuple[WeightedCount, WeightedCount]:
     """Return the weight in the numerator of a rate and its other weight; ``name`` renames cells."""
@@ -81,9 +81,9 @@ class ThresholdMetrics:
     def __post_init__(self) -> None:
         """Check the options."""
         if self.level is not None:
-            arguments.level(self.level)
+            arguments.hold(self, level=arguments.level(self.level))
         check_weight_type(self.weight_type)
-        target_prevalence(self.prevalence)
+        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         if self.designed and self.prevalence is not None:
             msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
             raise ValueError(msg)
@@ -119,10 +119,10 @@ class ThresholdMetrics:
         cells = {name: field(name) for name in columns}
         if self.honest is not None:
             cells |= _honest_cells(field)
-        return {_meant(name): cells[name] * factor for name, factor in columns.items()}
+        return {_in_target(name): cells[name] * factor for name, factor in columns.items()}
 
     def _metrics(self, field: Fields) -> dict[str, pl.Expr]:
-        weights = [field(_meant(name)) for name in (*CELLS, POSITIVES, NEGATIVES)]
+        weights = [field(_in_target(name)) for name in (*CELLS, POSITIVES, NEGATIVES)]
         confusion = Confusion(field("threshold"), *weights)
         if self.honest is not None and self.prevalence is None:
             values = (field(honest_rate(name)) for name in ("ppv", "npv"))
@@ -135,7 +135,7 @@ class ThresholdMetrics:
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         # With another prevalence only tpr and fpr can be computed from the rows directly.
         rates = RATES if self.prevalence is None else ("tpr", "fpr")
-        return {rate: parts_of(rate, self.weight_type, field) for rate in rates}
+        return {rate: cell_counts(rate, self.weight_type, field) for rate in rates}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         rates = {name: proportion(name, field).estimate for name in self._shares(field)}
@@ -148,9 +148,9 @@ class ThresholdMetrics:
         }
 
 
-def _meant(name: str) -> str:
-    """Name a weight in the population with the given prevalence."""
-    return f"__meant_{name}"
+def _in_target(name: str) -> str:
+    """Name a weight in the target population, which has the given prevalence."""
+    return f"__in_target_{name}"
 
 
 def _honest_cells(field: Fields) -> dict[str, pl.Expr]:

@@ -245,8 +245,8 @@ def operating_points(
         max_selection_rate=max_selection_rate,
     )
     arguments.flag("common", common)
-    arguments.whole_number("resamples", resamples, low=1)
-    arguments.whole_number("seed", seed, low=0)
+    resamples = arguments.whole_number("resamples", resamples, low=1)
+    seed = arguments.whole_number("seed", seed, low=0)
     metrics = ThresholdMetrics(level, weight_type, prevalence, honest)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, each_a_cluster=honest is not None)

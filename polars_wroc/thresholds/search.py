@@ -97,13 +97,14 @@ def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
     return thresholds_of(choose_threshold(rows.regrouped([]), choice), models)
 
 
-def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Keep the columns of chosen points that `confusion_at` needs."""
+def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str], *more: pl.Expr) -> pl.LazyFrame:
+    """Keep the columns of chosen points that `confusion_at` needs, and ``more``."""
     return cells.select(
         *keys,
         pl.col("threshold").alias(THRESHOLD),
         # At the origin the threshold is +inf, as a score may be, but no row is selected.
         ((pl.col("tp") > 0) | (pl.col("fp") > 0)).alias(SELECTS),
+        *more,
     )
 
 

@@ -331,9 +331,17 @@ def test_what_is_undefined_is_null(strategy: Any) -> None:
     huge = frame.with_columns(w=1e308)
     for function in TABLES:
         row = function(huge, "y", "s", weight="w", strategy=strategy, bins=1).row(0, named=True)
-        assert row["weight"] == math.inf
-        known = {"bin", "score_min", "score_max", "n", "weight"}
+        known = {"bin", "score_min", "score_max", "n"}
         assert {value for name, value in row.items() if name not in known} == {None}
+
+
+def test_no_error_where_weights_underflow_or_overflow() -> None:
+    frame = pl.DataFrame({"y": [0, 1, 1], "s": [0.1, 0.6, 0.7]})
+    for weight in ([5e-324] * 3, [1.0, 1e308, 1e308]):
+        table = wroc.calibration_error(
+            frame.with_columns(w=pl.Series(weight)), "y", "s", weight="w"
+        )
+        assert table.select(ERRORS).row(0) == (None, None)
 
 
 @pytest.mark.parametrize("function", TABLES)

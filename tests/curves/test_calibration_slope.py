@@ -272,6 +272,15 @@ def test_what_is_undefined_is_null() -> None:
     assert row["n_extreme"] == 2
 
 
+def test_ratios_and_limits_that_overflow_are_null() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 0, 0, 0], "s": [1e-308, 0, 0, 0, 0]})
+    ratio, low, high = wroc.calibration_slope(frame, "y", "s").select(OE).row(0)
+    assert 1e307 < low < ratio
+    assert high is None
+    tiny = frame.with_columns(pl.col("s") / 100)
+    assert wroc.calibration_slope(tiny, "y", "s").select(OE).row(0) == (None, None, None)
+
+
 @pytest.mark.parametrize("factor", [1e-100, 1e-3, 1e100])
 def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None:
     frame = sample(2)

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
-from polars_wroc.ranking.thinning import parts_of
+from polars_wroc.ranking.thinning import parts_of_curve
 
 Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
@@ -172,7 +172,7 @@ def test_drop_collinear_keeps_the_corner_at_a_weight_too_small_to_count() -> Non
 
 @pytest.mark.parametrize(("max_points", "parts"), [(3, 1), (4, 1), (5, 2), (100, 49)])
 def test_ends_of_parts_and_the_origin_are_the_points(max_points: int, parts: int) -> None:
-    found = parts_of(max_points)
+    found = parts_of_curve(max_points)
     assert (found, type(found)) == (parts, int)
 
 

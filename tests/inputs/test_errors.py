@@ -14,6 +14,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
+from polars_wroc.plans.checks import MARK, message_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]
@@ -147,7 +148,12 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
     "text threshold": (
         lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold="varying")),
         TypeError,
-        r"^`threshold` must be a number; found 'varying' of type str$",
+        r"^`threshold` must be a number or a Polars expression; found 'varying' of type str$",
+    ),
+    "threshold that is true": (
+        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=True)),
+        TypeError,
+        r"^`threshold` must be a number or a Polars expression; found True of type bool$",
     ),
     "NaN threshold of an expression": (
         lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=float("nan"))),
@@ -547,6 +553,27 @@ def test_all_flags_are_known() -> None:
         if str(parameter.annotation).startswith("bool")
     }
     assert flags == set(FLAGS)
+
+
+def test_text_column_of_thresholds() -> None:
+    message = "^`threshold` must be numeric; found column 'text' of type String"
+    for frame in (DATA, DATA.lazy()):
+        with pytest.raises(TypeError, match=message):
+            frame.lazy().select(wroc.confusion_matrix("y", "s", threshold=pl.col("text"))).collect()
+
+
+def test_messages_have_the_whole_name_of_a_column() -> None:
+    rows = DATA.select("y", "s", pl.col("negative").alias('a "net" weight'))
+    message = rf"^{WEIGHT}column 'a \"net\" weight' holds -2\.0$"
+    with pytest.raises(InvalidOperationError, match=message):
+        wroc.summary(rows, "y", "s", weight='a "net" weight')
+
+
+def test_messages_in_the_plan_of_another_error_are_not_its_message() -> None:
+    plan = f'cannot add\n\nSELECT [when(x).then("{MARK}`label` must be 0").strict_cast(Float64)]'
+    assert message_of(InvalidOperationError(plan)) is None
+    failed = f'conversion failed for 2 values: ["{MARK}`label` must be 0", "{MARK}`label`"]'
+    assert message_of(InvalidOperationError(failed)) == "`label` must be 0"
 
 
 @pytest.mark.parametrize("value", ["no", 0, 1.0, [False]])

@@ -206,6 +206,17 @@ def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.Data
         assert not cells.select(pl.any_horizontal(~pl.all().is_finite()).any()).item()
 
 
+def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
+    huge = rows.with_columns(w=pl.when("y").then(1e308).otherwise(1e300))
+    negative = 1e300 * rows.filter(~pl.col("y")).height
+    for table in (
+        wroc.summary(huge, "y", "s", weight="w"),
+        wroc.summary_in_ranges([huge[:40], huge[40:]], "y", "s", weight="w", rows_per_range=20),
+        wroc.audit(huge, "y", "s", weight="w", by="g").segments.filter(attribute="overall"),
+    ):
+        assert table.select("w_pos", "w_neg").row(0) == (None, pytest.approx(negative))
+
+
 METRICS = [name for name, metric in CURVE_METRICS.items() if not metric.of_score]
 
 

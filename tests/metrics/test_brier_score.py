@@ -174,6 +174,13 @@ def test_one_class_has_a_brier_score() -> None:
         assert list(brier(each).values()) == pytest.approx([loss, loss, 0, 0, loss, 0], abs=1e-12)
 
 
+def test_weights_that_are_lost_in_rounding() -> None:
+    columns = {"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "w": [1e-200, 1e200, 1e-200, 1e200]}
+    found = brier(pl.DataFrame(columns))
+    assert found["miscalibration"] == found["brier_score"] == pytest.approx(0.325)
+    assert found["discrimination"] == 0
+
+
 @pytest.mark.parametrize(
     "frame",
     [

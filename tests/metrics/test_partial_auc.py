@@ -199,6 +199,13 @@ def test_standardized_area_under_the_diagonal_may_be_negative() -> None:
     assert found == pytest.approx((1 - 0.095 / 0.005) / 2, abs=1e-12)
 
 
+@pytest.mark.parametrize("fpr", [(0.5, 0.8), (0.8, 1.0)])
+def test_no_standardized_area_where_chance_has_all_of_it(fpr: Range) -> None:
+    for frame in (PERFECT, TIED, sample(1)):
+        assert partial(frame, fpr=fpr, tpr=(0.2, 0.5), standardize=True) is None
+        assert partial(frame, fpr=fpr, tpr=(0.2, 0.5), standardize="mean") is not None
+
+
 def test_areas_do_not_change_with_the_scale_of_weights() -> None:
     frame, scaled = sample(1), sample(1).with_columns(pl.col("w") * 1e6)
     for ranges in RANGES:

@@ -9,12 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 from plain_survey import Row, covariance, totals
+from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 
 Engine = Literal["in-memory", "streaming"]
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
+PARTIAL_VALUES = ["partial_auc", "se", "ci_low", "ci_high", "ci_method"]
 SAMPLE: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
 
 
@@ -94,6 +96,24 @@ def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
     columns = ["se", "ci_low", "ci_high", "n_eff_pos", "n_eff_neg", "deff", "df", "df_segment"]
     expected = wroc.summary(survey, "y", "s", by="g", **SAMPLE)
     assert_frame_equal(found.select(columns), expected.select(columns))
+
+
+def test_a_group_of_missing_rows_is_there(survey: pl.DataFrame) -> None:
+    frame = survey.with_columns(s=pl.when(pl.col("g") != "b").then("s"))
+    for options in ({"weight": "w"}, {"weight": "w", "cluster": "c"}, SAMPLE):
+        given: dict[str, Any] = {"by": "g", "fpr": (0.0, 0.3), "level": 0.95, **options}
+        found = wroc.partial_aucs(frame, "y", "s", **given)
+        alone = wroc.partial_aucs(frame.filter(g="a"), "y", "s", **given)
+        assert_frame_equal(found.filter(g="a"), alone, check_exact=False)
+        values = found.select(PARTIAL_VALUES)
+        assert values.row(1) == (None,) * values.width
+
+
+@pytest.mark.parametrize("options", [{}, SAMPLE])
+def test_mixed_labels_are_refused(survey: pl.DataFrame, options: dict[str, Any]) -> None:
+    mixed = survey.with_columns(y=pl.when(y=0).then(-(pl.int_range(pl.len()) % 2)).otherwise("y"))
+    with pytest.raises(InvalidOperationError, match=r"`label` must hold 0 and 1 or -1 and 1; it"):
+        wroc.partial_aucs(mixed, "y", "s", fpr=(0.0, 0.3), level=0.95, **options)
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])

@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.remarks import empty_segments, one_class_segments, small_segments
+from polars_wroc.audits.report.headline import positive_share
 from polars_wroc.audits.report.tables import DASH, threshold_text
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
@@ -86,12 +87,12 @@ def facts(audit: AuditTables) -> list[Fact]:
         if missing
         else f"all {'whose weight is not 0' if settings.weight else 'that were read'}"
     )
-    weight = one["w_pos"] + one["w_neg"]
-    weighted = f"; {one['w_pos'] / weight:.1%} of the weight" if settings.weight and weight else ""
+    share = positive_share(one) if settings.weight else None
+    weighted = "" if share is None else f"; {share:.1%} of the weight"
     listed = [Fact("Rows", f"{used:,}", left_out)]
     if one["n"]:
-        share = f"{one['n_pos'] / one['n']:.1%}"
-        listed.append(Fact("Positive", share, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
+        of_rows = f"{one['n_pos'] / one['n']:.1%}"
+        listed.append(Fact("Positive", of_rows, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
     listed.append(_segments_fact(segments))
     if "threshold" in segments.columns:
         listed.append(_threshold_fact(overall, settings))

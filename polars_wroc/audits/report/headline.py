@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -30,13 +32,22 @@ def title_line(audit: AuditTables) -> list[str]:
     overall = audit.segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
     parts = [many(max(overall["n"].to_list()), "row")]
-    weight = one["w_pos"] + one["w_neg"]
-    if weight:
+    share = positive_share(one)
+    if share is not None:
         of_weight = " of the weight" if settings.weight else ""
-        share = one["w_pos"] / weight
         percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
         parts.append(f"{percent}{of_weight} {Words.of(settings).positive}")
     return [*parts, _decisions(audit, overall)]
+
+
+def positive_share(overall: Mapping[str, Any]) -> float | None:
+    """Return the proportion of positives in the weight of all rows; None if that is unknown."""
+    positive, negative = overall["w_pos"], overall["w_neg"]
+    # Weights that overflow are null.
+    if positive is None or negative is None:
+        return None
+    total: float = positive + negative
+    return positive / total if total and math.isfinite(total) else None
 
 
 def _decisions(audit: AuditTables, overall: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Numbers for groups, and limits on how many groups or pairs a function takes.
+"""Limits on how many groups or pairs a function takes.
 
 Time and memory may grow with the square of the number of groups. Such functions have a limit that
 the caller can raise, and end with a message beyond it.
@@ -6,18 +6,12 @@ the caller can raise, and end with a message beyond it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import join_on_keys
 from polars_wroc.plans.checks import require_at_collect
-
-# The number of a row's group.
-GROUP = "__group"
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,8 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Check the number."""
-        arguments.whole_number(self.argument, self.most, low=1)
+        most = arguments.whole_number(self.argument, self.most, low=1)
+        arguments.hold(self, most=most)
 
     def check(self, found: int) -> None:
         """Raise for a number that is known when the plan is built."""
@@ -52,15 +47,3 @@ class Limit:
     @property
     def _found(self) -> str:
         return f"{{}}: ask for fewer, or pass {self.argument}={{}}"
-
-
-def numbered_groups(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
-    """Number the groups in their order; none if there are more than the limit."""
-    groups = rows.frame.select(rows.group_keys).unique()
-    names = groups.filter(within_limit).sort(rows.group_keys)
-    return names.with_row_index(GROUP)
-
-
-def with_numbers(frame: pl.LazyFrame, names: pl.LazyFrame, groups: Sequence[str]) -> pl.LazyFrame:
-    """Replace the keys of a row by the number of its group."""
-    return join_on_keys(frame, names, groups, how="inner").drop(groups)
