@@ -87,7 +87,8 @@ class AuditArguments:
         arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
         binning = Binning(self.bins, self.tolerance)
         arguments.hold(self, bins=binning.bins, tolerance=binning.tolerance)
-        if isinstance(choice := self._choice(), float):
+        choice = self._choice()
+        if self.threshold is not None:
             arguments.hold(self, threshold=choice)
         numbers = {name: value for name, value in self._rule.items() if isinstance(value, Real)}
         arguments.hold(self, **{name: float(value) for name, value in numbers.items()})
