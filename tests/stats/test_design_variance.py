@@ -108,8 +108,8 @@ def test_an_estimate_needs_two_units_with_rows_of_each_kind() -> None:
         ((), [None, 4.0, 4.0], "all rows are in one sampling unit"),
         (("pos",), [None, None, 4.0], "all rows of a class are in one sampling unit"),
     ):
-        found = linear_variances(units, ["g"], design, {"v": ("z", "z")}, present)
-        found = found.sort("g").collect()
+        variances = linear_variances(units, ["g"], design, {"v": ("z", "z")}, present)
+        found = variances.sort("g").collect()
         assert found["v"].to_list() == known
         assert found[DESIGN_NOTE].to_list() == [note if v is None else None for v in known]
         assert found[DESIGN_DF].to_list() == [None if v is None else 1 for v in known]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polars_wroc.stats.equal_proportions import (
+    Exact,
     Sample,
     equal_proportions_p_value,
     equal_proportions_test,
@@ -73,7 +74,8 @@ def test_all_small_tables() -> None:
     small = [table for table in small if 0 < table[0] + table[2] < table[1] + table[3]]
     frame = pl.DataFrame(small, schema=dict.fromkeys("xnym", pl.Float64), orient="row")
     exact = [in_whole_numbers(*table) for table in small]
-    for method, place in (("mid-p", 0), ("fisher", 1)):
+    methods: tuple[Exact, ...] = ("mid-p", "fisher")
+    for place, method in enumerate(methods):
         found = frame.select(test=equal_proportions_test(ONE, OTHER, method)).unnest("test")
         assert found["p_value"].to_list() == pytest.approx([p[place] for p in exact], rel=1e-10)
         assert found["p_method"].unique().to_list() == [method]
