@@ -188,8 +188,7 @@ class Variance:
             spread = pl.when(centre == 0).then(0.0).otherwise(spread)
             columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * (spread / weight / weight)
-            effective = effective_sample_size(weight, squares)
-            columns[self.effective(side)] = pl.when(weight > 0).then(effective)
+            columns[self.effective(side)] = effective_sample_size(weight, squares)
         return columns
 
     def _total(self, field: Fields) -> dict[str, pl.Expr]:

@@ -56,7 +56,7 @@ def ratio_influence(part: pl.Expr, whole: pl.Expr, keys: Sequence[str], design: 
     """
     if isinstance(design, Replicates):
         ratio = part / whole
-        ratio = pl.when((whole > 0) & ratio.is_finite()).then(ratio)
+        ratio = pl.when(ratio.is_finite()).then(ratio)
         return ratio - of_full_weights(ratio, keys)
     of_part, of_whole = (over(value.sum(), keys) for value in (part, whole))
     return pl.when(of_whole > 0).then(residual(part, of_part / of_whole * whole) / of_whole)

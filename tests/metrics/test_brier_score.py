@@ -160,6 +160,16 @@ def test_perfect_wrong_constant_and_calibrated_scores() -> None:
     assert found["discrimination"] == pytest.approx(brier(frame)["discrimination"], abs=1e-12)
 
 
+def test_rounding_makes_no_part_of_calibrated_scores_negative() -> None:
+    random = np.random.default_rng(0)
+    columns = {"y": random.integers(0, 2, 2_000), "w": random.lognormal(size=2_000)}
+    frame = pl.DataFrame({"g": np.repeat(np.arange(100), 20), "k": np.arange(2_000) % 2, **columns})
+    rate = (pl.col("w") * pl.col("y")).sum() / pl.col("w").sum()
+    table = frame.with_columns(s=rate.over("g", "k")).group_by("g").agg(BRIER)
+    for part in table.unnest("brier_score").select(FIELDS).iter_columns():
+        assert part.min() >= 0  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt64, pl.Int64, pl.Float32, pl.Decimal(9, 2)])
 def test_scores_0_and_1_of_any_type(dtype: Any) -> None:
     frame = sample(2, digits=0)

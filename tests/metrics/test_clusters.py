@@ -338,6 +338,14 @@ def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine:
     assert_frame_equal(whole.unnest("roc_auc_ci"), overall, rel_tol=1e-9)
 
 
+def test_summaries_by_both_engines_agree(visits: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"weight": "w", "cluster": "c"}
+    with wroc.Config(engine="polars"):
+        expected = wroc.summary(visits, "y", "s", **options)
+    with wroc.Config(engine="compiled"):
+        assert_frame_equal(wroc.summary(visits, "y", "s", **options), expected, rel_tol=1e-9)
+
+
 def test_expression_over_groups_is_that_of_each_group(visits: pl.DataFrame) -> None:
     ci = wroc.roc_auc_ci("y", "s", weight="w", cluster="c")
     spread = visits.with_columns(ci.over("g")).select("g", "roc_auc_ci").unique()

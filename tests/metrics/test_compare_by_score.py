@@ -229,6 +229,8 @@ def test_perfect_scores() -> None:
     assert found["ci_low"] == pytest.approx(1 - below * np.sqrt(2), abs=1e-5)
     assert found["ci_high"] == 1.0
     assert 0 < found["p_value"] < 0.05
+    turned = compared(frame, "b", "a")
+    assert (turned["difference"], turned["p_value"]) == (-1.0, pytest.approx(found["p_value"]))
     tied = compared(frame, "a", "c")
     assert tied["difference"] == 0.5
     assert tied["ci_low"] < 0.5 < tied["ci_high"] < 1

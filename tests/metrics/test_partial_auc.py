@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from scipy import stats
+from scipy import special, stats
 from sklearn.metrics import roc_auc_score, roc_curve
 from sweeps import sweep
 
@@ -512,6 +512,14 @@ def test_variance_is_that_of_the_linearised_area(ends: Range) -> None:
         turned = frame.with_columns(y=1 - pl.col("y"), s=-pl.col("s"))
         by_tpr = interval(turned, tpr=(1 - ends[1], 1 - ends[0]))
         assert by_tpr["se"] == pytest.approx(found["se"], rel=1e-9)
+
+
+def test_limits_on_the_logit_of_the_share_of_a_perfect_scores_area() -> None:
+    found = interval(sample(0), fpr=(0.1, 0.4), method="logit")
+    share, se = found["partial_auc"] / 0.3, found["se"] / 0.3
+    logit = stats.norm(special.logit(share), se / (share * (1 - share)))
+    expected = 0.3 * special.expit(logit.interval(0.95))
+    assert [found["ci_low"], found["ci_high"]] == pytest.approx(list(expected), rel=1e-9)
 
 
 # Rows whose area is 0, and would be 9e-17 by rounding.

@@ -171,6 +171,13 @@ def test_perfect_score_has_wilsons_interval_of_the_pseudo_observations() -> None
     assert interval["ci_low"] == pytest.approx(0.8 / (1 + extra))
 
 
+def test_worst_score_has_wilsons_interval_of_the_pseudo_observations() -> None:
+    interval = found(frame_of(labelled("000000" + "1" * 8)), tpr=(0.5, 1))
+    extra = stats.norm.ppf(0.975) ** 2 * (1 / 4 + 1 / 6)
+    limits = [interval[name] for name in ("partial_auc", "ci_low", "ci_high")]
+    assert limits == pytest.approx([0, 0, 0.5 * extra / (1 + extra)])
+
+
 @given(
     st.integers(0, 10_000),
     st.sampled_from([1.0, 4.0, 100.0]),

@@ -15,6 +15,7 @@ from scipy import optimize, stats
 
 import polars_wroc as wroc
 from polars_wroc.metrics.newcombe_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
+from polars_wroc.plans.engine import Engine
 from polars_wroc.plans.steps import in_columns
 
 Floats = npt.NDArray[np.float64]
@@ -132,6 +133,12 @@ def test_worked_example() -> None:
     assert interval(SEVEN, "w", weight_type="frequency")["se"] ** 2 == pytest.approx(0.05125)
 
 
+def test_wald_limits_are_a_normal_margin_from_the_auc() -> None:
+    found = interval(SEVEN, "w", method="wald", level=0.8)
+    normal = stats.norm(found["auc"], found["se"])
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(normal.interval(0.8), abs=1e-9)
+
+
 @given(ROWS)
 def test_unit_weights_give_delongs_variance(rows: list[tuple[bool, int, int]]) -> None:
     frame = frame_of(rows)
@@ -182,17 +189,9 @@ def test_expression_and_summary_agree_on_both_engines(
         assert_frame_equal(found, expected, abs_tol=1e-7)
 
 
-@given(ROWS, st.floats(0.5, 0.999))
-def test_limits_follow_their_definition(rows: list[tuple[bool, int, int]], level: float) -> None:
-    frame = frame_of(rows)
-    found = interval(frame, "w", level=level)
-    auc, n_pos, n_neg = found["auc"], found["n_eff_pos"], found["n_eff_neg"]
-    if found["ci_method"] == "newcombe":
-        assert found["se"] == 0
-        assert (found["ci_low"], found["ci_high"]) == pytest.approx(
-            newcombe(auc, n_pos, n_neg, level), abs=1e-8
-        )
-        return
+def logit_t_limits(
+    frame: pl.DataFrame, auc: float, n_pos: float, n_neg: float, level: float
+) -> tuple[float, float]:
     above, w_pos, w_neg = pairs(frame)
     variances = []
     for below, w in (
@@ -207,8 +206,42 @@ def test_limits_follow_their_definition(rows: list[tuple[bool, int, int]], level
     df = max(sum(variances) ** 2 / spread, 1)
     margin = stats.t.ppf((1 + level) / 2, df) * np.sqrt(sum(variances)) / (auc * (1 - auc))
     logit = np.log(auc / (1 - auc))
-    expected = 1 / (1 + np.exp(-(logit - margin))), 1 / (1 + np.exp(-(logit + margin)))
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(expected, abs=1e-7)
+    return 1 / (1 + np.exp(-(logit - margin))), 1 / (1 + np.exp(-(logit + margin)))
+
+
+@given(ROWS, st.floats(0.5, 0.999))
+def test_limits_follow_their_definition(rows: list[tuple[bool, int, int]], level: float) -> None:
+    frame = frame_of(rows)
+    found = interval(frame, "w", level=level)
+    auc, n_pos, n_neg = found["auc"], found["n_eff_pos"], found["n_eff_neg"]
+    if found["ci_method"] == "newcombe":
+        assert found["se"] == 0
+        assert (found["ci_low"], found["ci_high"]) == pytest.approx(
+            newcombe(auc, n_pos, n_neg, level), abs=1e-8
+        )
+        return
+    limits = logit_t_limits(frame, auc, n_pos, n_neg, level)
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(limits, abs=1e-7)
+
+
+def test_degrees_of_freedom_of_little_more_than_one_effective_row() -> None:
+    frame = pl.DataFrame(
+        {"y": [1, 1, 0, 0, 0], "s": [3, 1, 2, 0, 4], "w": [1.0, 9.0, 1.0, 2.0, 1.0]}
+    )
+    found = interval(frame, "w")
+    assert found["n_eff_pos"] == pytest.approx(100 / 82)
+    limits = logit_t_limits(frame, found["auc"], found["n_eff_pos"], found["n_eff_neg"], 0.95)
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx(limits, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["polars", "compiled"])
+def test_a_perfect_ranking_of_weighted_rows_has_no_variance(engine: Engine) -> None:
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 200)
+    score, weight = y * 10 + random.random(200).round(1), random.lognormal(size=200)
+    with wroc.Config(engine=engine):
+        found = interval(pl.DataFrame({"y": y, "s": score, "w": weight}), "w")
+    assert (found["se"], found["ci_method"]) == (0.0, "newcombe")
 
 
 @pytest.mark.parametrize("method", ["logit-t", "logit", "wald", "newcombe", "conservative"])

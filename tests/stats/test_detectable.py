@@ -73,6 +73,28 @@ def test_is_the_solution(
         assert found is None or beyond is not None
 
 
+def test_most_solutions_have_nine_digits() -> None:
+    random = np.random.default_rng(0)
+    reference, quantile = random.uniform(0.01, 0.999, 5_000), random.choice([0.7, 2.0, 3.9], 5_000)
+    own, fixed = 10 ** random.uniform(-6, -0.3, (2, 5_000))
+    columns = {"reference": reference, "own": own, "fixed": fixed, "quantile": quantile}
+    comparison = Comparison(*map(pl.col, ("reference", "own", "fixed", "reference")))
+    plan = Detectable(lambda _: {"x": comparison}, ("x",), "quantile")
+    table = in_columns(pl.LazyFrame(columns), plan.steps).collect()
+    found = table[plan.difference("x")].fill_null(float("nan")).to_numpy()
+    low, high = np.zeros(5_000), reference
+    for _ in range(60):
+        difference = (low + high) / 2
+        middle, below = reference - difference / 2, reference - difference
+        tested = np.sqrt(middle * (1 - middle) * (own + fixed))
+        true = np.sqrt(reference * (1 - reference) * fixed + below * (1 - below) * own)
+        enough = difference >= quantile * tested + stats.norm.ppf(0.8) * true
+        low, high = np.where(enough, low, difference), np.where(enough, difference, high)
+    far = high < 0.999 * reference
+    assert far.mean() > 0.5
+    assert found[far] == pytest.approx(high[far], rel=1e-9)
+
+
 @pytest.mark.parametrize("reference", [1.0, 1 - 1e-12])
 def test_perfect_reference(reference: float) -> None:
     """Where only the group ranks anything wrong, the smallest gap is not 0."""

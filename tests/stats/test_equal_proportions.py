@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import eq, lt
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polars_wroc.stats.equal_proportions import (
+    Exact,
     Sample,
     equal_proportions_p_value,
     equal_proportions_test,
@@ -28,12 +30,14 @@ def tables(draw: st.DrawFn) -> tuple[int, int, int, int]:
     return (x, n, y, m) if draw(st.booleans()) else (n - x, n, m - y, m)
 
 
+ONE, OTHER = (Sample(pl.col(a) / pl.col(b), pl.col(b)) for a, b in ("xn", "ym"))
+
+
 def p_value(x: float, n: float, y: float, m: float) -> float | None:
     frame = pl.LazyFrame(
         {"x": x, "n": n, "y": y, "m": m}, schema_overrides=dict.fromkeys("xnym", pl.Float64)
     )
-    one, other = (Sample(pl.col(a) / pl.col(b), pl.col(b)) for a, b in ("xn", "ym"))
-    found: float | None = frame.select(equal_proportions_p_value(one, other)).collect().item()
+    found: float | None = frame.select(equal_proportions_p_value(ONE, OTHER)).collect().item()
     return found
 
 
@@ -54,6 +58,51 @@ def by_definition(x: int, n: int, y: int, m: int) -> float:
 @given(tables())
 def test_against_the_definition(table: tuple[int, int, int, int]) -> None:
     assert p_value(*table) == pytest.approx(by_definition(*table), rel=1e-8, abs=1e-200)
+
+
+def in_whole_numbers(x: int, n: int, y: int, m: int) -> tuple[float, float]:
+    """Return the mid-p and Fisher's p-value."""
+    outcomes = x + y
+    ways = [math.comb(n, k) * math.comb(m, outcomes - k) for k in range(outcomes + 1)]
+    less, same = (sum(w for w in ways if compare(w, ways[x])) for compare in (lt, eq))
+    return (less + same / 2) / sum(ways), (less + same) / sum(ways)
+
+
+def test_all_small_tables() -> None:
+    sizes = [(n, m) for n in range(1, 7) for m in (*range(1, 8), 30)]
+    small = [(x, n, y, m) for n, m in sizes for x in range(n + 1) for y in range(m + 1)]
+    small = [table for table in small if 0 < table[0] + table[2] < table[1] + table[3]]
+    frame = pl.DataFrame(small, schema=dict.fromkeys("xnym", pl.Float64), orient="row")
+    exact = [in_whole_numbers(*table) for table in small]
+    methods: tuple[Exact, ...] = ("mid-p", "fisher")
+    for place, method in enumerate(methods):
+        found = frame.select(test=equal_proportions_test(ONE, OTHER, method)).unnest("test")
+        assert found["p_value"].to_list() == pytest.approx([p[place] for p in exact], rel=1e-10)
+        assert found["p_method"].unique().to_list() == [method]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        # 493058 / 867136 * 867136 is 6e-11 more than a whole number.
+        (2, 5, 493058, 867136),
+        # 1e-16 is no row.
+        (1e-16, 5, 3, 40),
+    ],
+)
+def test_numbers_are_whole_within_rounding(table: tuple[float, int, int, int]) -> None:
+    x, n, y, m = table
+    fisher = stats.fisher_exact([[round(x), n - round(x)], [y, m - y]]).pvalue
+    frame = pl.DataFrame({"x": x, "n": n, "y": y, "m": m})
+    found = frame.select(equal_proportions_test(ONE, OTHER, "fisher")).item()["p_value"]
+    assert found == pytest.approx(fisher, rel=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_no_z_value_without_variance(rate: float) -> None:
+    one, other = (Sample(pl.lit(rate), pl.lit(size)) for size in (8.0, 100.0))
+    found = pl.select(equal_proportions_test(one, other, "mid-p")).item()
+    assert (found["z"], found["p_value"]) == (None, 1.0)
 
 
 @given(tables())
