@@ -33,10 +33,14 @@ def publish(plan: Plan, results: Sequence[Result], output: Path | None) -> None:
 
 
 def _introduction(plan: Plan, of_formulas: Sequence[Result], others: Sequence[Result]) -> str:
-    possible = [sum(1 for _ in plan.sites(paths)) for paths in plan.modules()]
+    formulas = len({key(mutant._asdict()) for mutant in plan.of_formulas()})
+    places = sum(1 for _ in plan.sites(plan.modules()[1]))
     added = sum(bool(result.get("new")) for result in (*of_formulas, *others))
     tried = {_folder(result) for result in (*of_formulas, *others)}
     missing = ", ".join(f"`{name}`" for name in plan.folders if name not in tried)
+    left = [result for result in (*of_formulas, *others) if result["outcome"] != "killed"]
+    open_cases = sum(_reason(result) is None for result in left)
+    undecided = f"; {open_cases} are not explained yet" if open_cases else ""
     untouched = f" (so far none in {missing})" if missing else ""
     return f"""\
 How good are the tests? A *mutant* is the package with one place changed: a sign, an operator, a
@@ -45,9 +49,9 @@ comparison, a number, a condition. If a test then fails, the mutant is *killed*.
 have a gap. [cosmic-ray](https://cosmic-ray.readthedocs.io) makes the mutants, one replacement for
 each operator, and numbers plus and minus 1.
 
-- Formulas: {len(of_formulas):,} of the {possible[0]:,} places in these modules:
+- Formulas: {len(of_formulas):,} of the {formulas:,} mutants of these modules:
   {", ".join(f"`{name}`" for name in plan.formulas)}.
-- Elsewhere: {len(others):,} of the {possible[1]:,} places in the other modules of
+- Elsewhere: {len(others):,} mutants of the {places:,} places in the other modules of
   {", ".join(f"`{name}`" for name in plan.folders)}: samples of
   {plan.sample} by seed {plan.seed}, without those whose code has changed since. Some of these
   modules have formulas too.
@@ -57,8 +61,7 @@ each operator, and numbers plus and minus 1.
 
 Each mutant first meets quick tests that run its line, then more of its module, for some seconds.
 Of those that survived this, {added:,} are killed by tests that were written for them, or that were
-too long for the first round. The others are in the last table; where it says "not explained",
-nobody has decided yet whether the change matters.
+too long for the first round. The last table says why the others survive{undecided}.
 
 To go on, follow the commands at the head of `benchmarks/mutants.py`: what has a result is not tried
 again. `python benchmarks/mutants.py again --only FILE --tests TEST ...` runs given tests of the
