@@ -35,7 +35,7 @@ def by_definition(score: Array, signed: Array) -> dict[str, Any]:
     return sums | {
         "second_scores": w @ s**2,
         "second_scores_squares": (w * w) @ s**2,
-        "no_probabilities": outside.sum(),
+        "outside_0_to_1": outside.sum(),
         "extremes": extreme.sum(),
     }
 
