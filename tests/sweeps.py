@@ -1,7 +1,7 @@
-"""Parameters of tests of which some are tried in each run, and all with the slow tests.
+"""Parameters of tests of which some are tried in each run, and others with the slow tests.
 
-Of two swept parameters each value is tried with the first of the other; .ci/nightly tries all
-pairs.
+Of two swept parameters the slow tests try each value with the first of the other, and of many
+values a dozen; .ci/nightly tries all of them, and all pairs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+_MOST = 12
+
 
 def sweep(
     values: Iterable[Any], fast: int | Collection[Any] = 1, *, tuples: bool = False
@@ -19,9 +21,15 @@ def sweep(
 
     A tuple holds the values of several parameters, unless ``tuples`` are values themselves.
     """
+    listed = list(values)
+    is_fast = [n < fast if isinstance(fast, int) else one in fast for n, one in enumerate(listed)]
+    slow = [place for place, each in enumerate(is_fast) if not each]
+    # Evenly spread, since neighbours are often alike.
+    tried = set(slow[:: -(-len(slow) // _MOST) or 1])
     swept = []
-    for place, value in enumerate(values):
+    for place, value in enumerate(listed):
         several = value if isinstance(value, tuple) and not tuples else (value,)
-        is_fast = place < fast if isinstance(fast, int) else value in fast
-        swept.append(pytest.param(*several, marks=() if is_fast else pytest.mark.slow))
+        at_night = pytest.mark.slow, pytest.mark.nightly
+        marks = () if is_fast[place] else at_night[:1] if place in tried else at_night
+        swept.append(pytest.param(*several, marks=marks))
     return swept

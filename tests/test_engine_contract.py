@@ -243,8 +243,8 @@ def test_gaps_to_groups_of_nearly_all_rows() -> None:
         both(partial(wroc.group_gaps, label="y", score=["s", "limit"], **options), frame)
 
 
-@pytest.mark.parametrize("score", ["s", ["s", "limit"]])
-@pytest.mark.parametrize("call", AUDITS)
+@pytest.mark.parametrize("score", sweep(["s", ["s", "limit"]]))
+@pytest.mark.parametrize("call", sweep(AUDITS, fast=list(AUDITS)[::2]))
 def test_audits(call: str, score: Any) -> None:
     options: dict[str, Any] = {"by": ["g", "h"]} | AUDITS[call]
     options["intersections"] = len(options["by"]) > 1
@@ -255,7 +255,7 @@ def test_audits(call: str, score: Any) -> None:
     assert_frame_equal(found.gaps, again.gaps, check_exact=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=list(KINDS)[::4]))
 def test_audits_of_scores_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(s=KINDS[kind])
     audits_by_both(frame, "s", by=["g", "h"], weight="w", threshold=0.5)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits import read_rows
@@ -82,7 +83,7 @@ def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
 
 
 @pytest.mark.usefixtures("batch_rows")
-@pytest.mark.parametrize("dtype", [pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8])
+@pytest.mark.parametrize("dtype", sweep([pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8]))
 def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:
     frame = people.with_columns((pl.col("s") * 16).cast(dtype))
     plan, eager, _ = audits(frame, by="text", threshold=1)

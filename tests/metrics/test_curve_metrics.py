@@ -249,7 +249,11 @@ def test_one_area_has_the_name_of_its_function(seven: pl.DataFrame) -> None:
         (["ks", "nope"], ValueError, r"^`metrics` must be one of .*; found 'nope'$"),
         ({"a": "nope"}, ValueError, r"^`metrics` must be one of .*; found 'nope'$"),
         ({"a": None}, TypeError, r"^`metrics` must hold names of metrics, .*; found None of"),
-        ({"a": len}, TypeError, r"^`metrics` must hold names of metrics, .*; found a value of type builtin"),
+        (
+            {"a": len},
+            TypeError,
+            r"^`metrics` must hold names of metrics, .*; found a value of type builtin",
+        ),
         (["ks", "ks"], ValueError, r"several different ones; found \['ks', 'ks'\]$"),
         ([], ValueError, r"^`metrics` must hold one metric or several different ones; found \[\]$"),
         ({}, ValueError, r"^`metrics` must hold one metric or several different ones; found {}$"),
