@@ -1,7 +1,7 @@
 """Parameters of tests of which some are tried in each run, and others with the slow tests.
 
 Of two swept parameters the slow tests try each value with the first of the other, and of many
-values a dozen; .ci/nightly tries all of them, and all pairs.
+values eight; .ci/nightly tries all of them, and all pairs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-_MOST = 12
+_MOST = 8
 
 
 def sweep(
