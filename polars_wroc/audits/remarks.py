@@ -132,7 +132,7 @@ def score_remarks(audit: AuditTables) -> list[str]:
         share = f"{overall['auc']:.1%}{' of the weight' * (audit.parameters.weight is not None)}"
         sentences.append(
             f"{name} has an overall AUC of {_auc(overall)}: of one {words.positive} and one "
-            f"{words.negative} it puts the {words.positive} first in {share} of the pairs, where "
+            f"{words.negative} it ranks the former higher in {share} of the pairs, where "
             "a tie counts half."
         )
         if overall["inverted"]:

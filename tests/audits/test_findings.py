@@ -312,7 +312,7 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
             | {"gap_high": 0.04, "verdict": "too little data", "reason": "fewer than 30 rows"},
             (
-                "Of one approved and one not approved, the score puts the approved first in 70 of "
+                "Of one approved and one not approved, the score ranks the former higher in 70 of "
                 "100 pairs in race black, 74 in the rest. Too little data to tell, with fewer than "
                 "30 rows: from 14 pairs fewer to 4 more."
             ),
@@ -351,12 +351,12 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
 @pytest.mark.parametrize(
     ("label", "options", "classes"),
     [
-        (pl.col("y").alias("approved"), {}, "one approved and one not approved, the score puts"),
+        (pl.col("y").alias("approved"), {}, "one approved and one not approved, the score ranks"),
         (pl.col("y").cast(pl.Int8).alias("approved"), {}, "one approved and one not approved, "),
         (
             pl.col("y").cast(pl.String).alias("outcome"),
             {"pos_label": "true"},
-            "one with outcome true and one without outcome true, the score puts the with",
+            "one with outcome true and one without outcome true, the score ranks the former",
         ),
     ],
 )
