@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import speed
@@ -115,14 +116,19 @@ def _current(plan: Plan, results: Sequence[Result]) -> Iterator[Result]:
 
 def _reason(result: Result) -> str | None:
     """Reason of the first entry with the module and the code, and the mutant if it says one."""
-    for entry in tomllib.loads(EXPLAINED.read_text("utf-8"))["survivor"]:
+    for entry in _explained():
         if (
             entry["module"] == _module(result)
             and entry["code"] in str(result["before"])
             and entry.get("mutant", "") in str(result["after"])
         ):
-            return str(entry["why"])
+            return entry["why"]
     return None
+
+
+@cache
+def _explained() -> list[Mapping[str, str]]:
+    return list(tomllib.loads(EXPLAINED.read_text("utf-8"))["survivor"])
 
 
 def _module(result: Result) -> str:

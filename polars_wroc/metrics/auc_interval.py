@@ -77,8 +77,9 @@ class IntervalOptions:
         """Check the options."""
         arguments.hold(self, level=arguments.level(self.level))
         if self.designed and self.method not in get_args(AreaMethod):
-            allowed = "'score', 'logit-t', 'logit' or 'wald' with a survey design"
-            msg = f"`method` must be {allowed}; found {self.method!r}"
+            *methods, last = map(repr, get_args(AreaMethod))
+            rule = f"be {', '.join(methods)} or {last} with a survey design"
+            msg = f"`method` must {rule}; found {self.method!r}"
             raise ValueError(msg)
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
         units_of(self.weight_type, clustered=self.clustered)
