@@ -221,10 +221,10 @@ def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> 
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_points import compiled_points  # noqa: PLC0415
 
-        marked = _with_marks(rows, frame, thresholds) if thresholds else frame
+        marked = with_marks(rows, frame, thresholds) if thresholds else frame
         return compiled_points(replace(rows, frame=marked), squares)
     # Origins come first, so that sorted rows stay sorted.
-    marked = _with_marks(rows, frame, [None, *thresholds])
+    marked = with_marks(rows, frame, [None, *thresholds])
     sums = window_sums()
     columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
     if squares:
@@ -236,8 +236,8 @@ def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> 
     return with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
 
 
-def _with_marks(
-    rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None]
+def with_marks(
+    rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None] = (None,)
 ) -> pl.LazyFrame:
     """Add a mark for each group and threshold, or for the origin, which is None.
 

@@ -8,29 +8,41 @@ from itertools import islice
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, WEIGHT
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import aggregate, join_on_keys
+from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
+from polars_wroc.inputs.rows import Rows, class_weights
+from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.collect import collect
-from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.ranking.curve import CELLS
+from polars_wroc.plans.steps import Fields, as_struct
+from polars_wroc.ranking.cumulative_sums import (
+    FP,
+    NEGATIVES,
+    POSITIVES,
+    TP,
+    by_descending_score,
+    window_sums,
+    with_window_sums,
+)
+from polars_wroc.ranking.curve import CELLS, totals, with_marks
 from polars_wroc.ranking.walk_sums import REPLICATE
 from polars_wroc.stats.resampling import in_batches, random_multiplier, seeds
 from polars_wroc.thresholds.confusion import Confusion
-from polars_wroc.thresholds.confusion_metrics import HONEST_RATES, honest_rate
-from polars_wroc.thresholds.rules import Rule
+from polars_wroc.thresholds.confusion_metrics import HONEST_RATES, honest_rate, weights_in_cells
+from polars_wroc.thresholds.rules import Point, Rule
 from polars_wroc.thresholds.search import (
+    CHOSEN,
     choose_threshold,
     common_threshold,
     confusion_at,
     thresholds_of,
+    with_best,
 )
 
 FOLDS = 10
 # Rows of all resamples that are in memory at the same time.
 _ROWS_AT_ONCE = 1_000_000
-_POSITIVE, _DRAWN, _FACTOR, _SIGN = "__positive", "__drawn", "__factor", "__sign"
-_OWN = "__own"
+_GROUP, _CURVE, _OWN, _WHOLE = "__group", "__curve_number", "__own", "__whole"
+_PLACE, _SELECTED = "__place", "__selected"
+_STRIDE = 2**32
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class HonestRates:
 
     def by_bootstrap(self, cells: pl.LazyFrame, resamples: int) -> pl.LazyFrame:
         """Subtract the mean optimism in resamples from the rates of these ``cells``."""
-        rows, draws = self._sorted_rows(), [*enumerate(islice(seeds(self.seed), resamples))]
+        rows, draws = self._numbered_rows(), [*enumerate(islice(seeds(self.seed), resamples))]
         at_once = resamples if self.height is None else max(_ROWS_AT_ONCE // (self.height + 1), 1)
         tables = [
             self._differences(_resampled(rows, draws[first : first + at_once]))
@@ -69,14 +81,18 @@ class HonestRates:
         ]
         lazily = self.height is None
         together = pl.concat(tables) if lazily else in_batches(tables, 1, "batches of resamples")
-        # In their order, so that a seed repeats all digits.
-        optimism = {name: pl.col(name).sort_by(REPLICATE).mean() for name in HONEST_RATES}
-        means = aggregate(together, rows.keys, optimism)
+        number = pl.col(_GROUP)
+        optimism = together.group_by(number % _STRIDE).agg(
+            # In their order, so that a seed repeats all digits.
+            pl.col(HONEST_RATES).sort_by(number).mean()
+        )
+        keys = rows.group_by(_GROUP).agg(pl.col(self.rows.keys).first())
+        means = optimism.join(keys, on=_GROUP)
         return self._joined(
             cells, means, {name: pl.col(name) for name in HONEST_RATES}
         ).with_columns(
             (rate - pl.col(honest_rate(name))).clip(0.0, 1.0).alias(honest_rate(name))
-            for name, rate in _rates().items()
+            for name, rate in _rates(pl.col).items()
         )
 
     def by_crossfit(self, cells: pl.LazyFrame) -> pl.LazyFrame:
@@ -96,7 +112,7 @@ class HonestRates:
         sums = {
             name: pl.col(name).sort_by(REPLICATE).sum() for name in (*CELLS, POSITIVES, NEGATIVES)
         }
-        return self._joined(cells, aggregate(in_folds, rows.keys, sums), _rates())
+        return self._joined(cells, aggregate(in_folds, rows.keys, sums), _rates(pl.col))
 
     def _sorted_rows(self) -> Rows:
         ordered = by_descending_score(self.rows)
@@ -104,19 +120,44 @@ class HonestRates:
         # Sorted once: the compiled engine would sort each replicate.
         return replace(self.rows, frame=ordered, in_order=True, compiled=None)
 
-    def _differences(self, resampled: Rows) -> pl.LazyFrame:
+    def _numbered_rows(self) -> pl.LazyFrame:
+        """Sort the rows by curve and descending score, and number groups and curves.
+
+        Windows over one sorted number are several times faster than over keys and replicate.
+        """
+        rows = self.rows
+        weight = rows.observations.signed_weight.fill_null(0).cast(pl.Float64)
+        number = pl.col(_PLACE).first()
+        curve = rows.model_keys if self.choice.common else rows.keys
+        marked = with_marks(rows, rows.frame.with_columns(weight.alias(WEIGHT))).with_row_index(_PLACE)
+        numbered = marked.with_columns(
+            over(number, rows.keys).alias(_GROUP), over(number, curve).alias(_CURVE)
+        ).sort(_CURVE, SCORE, descending=[False, True], nulls_last=False, maintain_order=True)
+        return numbered.cache() if self.height is None else collect(numbered).lazy()
+
+    def _differences(self, resampled: pl.LazyFrame) -> pl.LazyFrame:
         """Return the rates on each resample minus those on the data, both at its threshold."""
-        thresholds = self.choice.thresholds(resampled).cache()
-        own = resampled.frame.with_columns(pl.col(_OWN).alias(WEIGHT))
-        both = pl.concat(
-            confusion_at(rows, thresholds).with_columns(pl.lit(sign).alias(_SIGN))
-            for rows, sign in ((resampled, 1.0), (replace(resampled, frame=own), -1.0))
-        ).with_columns(**_rates())
-        differences: dict[str, pl.Expr] = {
-            name: pl.when(pl.col(name).null_count() == 0).then((pl.col(name) * pl.col(_SIGN)).sum())
-            for name in HONEST_RATES
+        sums = window_sums()
+        # Within a tie there is no point of the curve.
+        points = {name: pl.when(sums.ends_tie).then(sum_) for name, sum_ in ((TP, sums.tp), (FP, sums.fp))}
+        placed = with_window_sums(resampled, [_CURVE], pl.col(WEIGHT), points)
+        point = Point(pl.col(TP), pl.col(FP), *totals())
+        best = with_best(placed, [_CURVE], self.choice.rule, point).with_row_index(_PLACE)
+        # Of the best the highest threshold.
+        last = pl.when(CHOSEN).then(_PLACE).min().over(_CURVE)
+        cells = {
+            drawn_cell: value
+            for weight, name in ((WEIGHT, _on_resample), (_OWN, str))
+            for drawn_cell, value in weights_in_cells(
+                class_weights(pl.col(weight)), pl.col(_SELECTED), [name(cell) for cell in CELLS]
+            ).items()
         }
-        return aggregate(both, resampled.keys, differences)
+        known = pl.col(_WHOLE).all() & pl.col(_SELECTED).is_not_null().all()
+        summed = best.with_columns((pl.col(_PLACE) <= last).alias(_SELECTED)).group_by(_GROUP).agg(
+            pl.when(known).then(value.sum()).alias(name) for name, value in cells.items()
+        )
+        here, there = (_rates(field) for field in (lambda c: pl.col(_on_resample(c)), pl.col))
+        return summed.select(_GROUP, *((here[name] - there[name]).alias(name) for name in HONEST_RATES))
 
     def _joined(
         self, cells: pl.LazyFrame, table: pl.LazyFrame, rates: dict[str, pl.Expr]
@@ -132,33 +173,40 @@ def _replicated(rows: Rows, frame: pl.LazyFrame) -> Rows:
     return replace(rows, frame=frame, keys=keys, model_keys=models)
 
 
-def _resampled(rows: Rows, draws: Iterable[tuple[int, int]]) -> Rows:
+def _resampled(rows: pl.LazyFrame, draws: Iterable[tuple[int, int]]) -> pl.LazyFrame:
     """Draw rows of each class of each group with replacement; the class keeps its weight.
 
     ``draws`` are the numbers of replicates with their seeds. Where no row of a class is drawn, the
     group is left out.
     """
-    weight, drawn, factor = pl.col(WEIGHT), pl.col(_DRAWN), pl.col(_FACTOR)
-    frames = [
-        rows.frame.with_columns(
-            (weight * random_multiplier("poisson", seed)).alias(_DRAWN),
-            pl.lit(number, pl.Int64).alias(REPLICATE),
+    weight = pl.col(WEIGHT)
+    drawn = pl.concat(
+        rows.select(
+            SCORE,
+            weight.alias(_OWN),
+            (weight * random_multiplier("poisson", seed)).fill_null(0.0).alias(WEIGHT),
+            (pl.col(_GROUP, _CURVE).cast(pl.Int64) + number * _STRIDE),
         )
         for number, seed in draws
-    ]
-    replicated = _replicated(rows, pl.concat(frames).with_columns((weight > 0).alias(_POSITIVE)))
-    of_class = [*replicated.keys, _POSITIVE]
-    own_total, total = (each.sum().over(of_class) for each in (weight, drawn))
-    frame = replicated.frame.with_columns((own_total / total).alias(_FACTOR))
-    whole = (factor.is_finite() | weight.is_null()).all().over(replicated.keys)
-    frame = frame.with_columns(
-        pl.when(whole).then(drawn * factor).alias(WEIGHT), weight.alias(_OWN)
     )
-    return replace(replicated, frame=frame.drop(CLUSTER, _POSITIVE, _DRAWN, _FACTOR).cache())
+    totals_of = [
+        total.sum()
+        for column in (_OWN, WEIGHT)
+        for total in class_weights(pl.col(column))
+    ]
+    own_pos, own_neg, pos, neg = totals_of
+    factors = as_struct({"pos":own_pos/pos,"neg":own_neg/neg,"whole":((own_pos==0)|(own_pos/pos).is_finite())&((own_neg==0)|(own_neg/neg).is_finite())}).over(_GROUP).struct.unnest()
+    scaled = drawn.with_columns(factors)
+    return scaled.select(SCORE,_OWN,_GROUP,_CURVE,
+        (pl.when("whole").then(weight*pl.when(weight>0).then("pos").otherwise("neg")).otherwise(0.0).fill_nan(0.0)).alias(WEIGHT), pl.col("whole").alias(_WHOLE))
 
 
-def _rates() -> dict[str, pl.Expr]:
+def _on_resample(cell: str) -> str:
+    return f"__drawn_{cell}"
+
+
+def _rates(field: Fields) -> dict[str, pl.Expr]:
     """Compute `HONEST_RATES` from columns of cells."""
-    weights = (pl.col(name) for name in (*CELLS, POSITIVES, NEGATIVES))
-    confusion = Confusion(pl.lit(None), *weights)
+    tp, fp, fn, tn = (field(name) for name in CELLS)
+    confusion = Confusion(pl.lit(None), tp, fp, fn, tn, tp + fn, fp + tn)
     return {name: getattr(confusion, name) for name in HONEST_RATES}

@@ -14,7 +14,7 @@ from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
 from polars_wroc.plans.by_keys import aggregate, join_on_keys
-from polars_wroc.plans.steps import Fields, Step, as_struct
+from polars_wroc.plans.steps import Fields, Step, as_struct, in_columns
 from polars_wroc.ranking.cumulative_sums import (
     ENDS_TIE,
     FP,
@@ -36,7 +36,9 @@ from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.thresholds.confusion_metrics import weights_in_cells
 from polars_wroc.thresholds.rules import Point, Rule
 
-_FIRST, _SECOND, _CHOSEN = "__first", "__second", "__chosen"
+_FIRST, _SECOND = "__first", "__second"
+# Whether a point is one of the best.
+CHOSEN = "__chosen"
 # The threshold of a row's model, and whether it selects any row.
 THRESHOLD, SELECTS = "__threshold", "__selects"
 
@@ -60,12 +62,18 @@ def best_points(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.Lazy
     The best of the best points of the parts, in their order, is that of the curve.
     """
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
-    for step in _ranking_steps(rule, point, partial(_is_best, over=keys)):
-        curve = curve.with_columns(**step(pl.col))
+    curve = with_best(curve, keys, rule, point)
     chosen = _chosen(pl.col, point)
     if MOVED in curve.collect_schema():
         chosen[MOVED] = _is_moved(pl.col)
     return aggregate(curve, keys, chosen)
+
+
+def with_best(
+    curve: pl.LazyFrame, keys: Sequence[str], rule: Rule, point: Point
+) -> pl.LazyFrame:
+    """Add the column `CHOSEN`, which marks the best points of each curve; null is no point."""
+    return in_columns(curve, _ranking_steps(rule, point, partial(_is_best, over=keys)))
 
 
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
@@ -165,12 +173,12 @@ def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr])
         known &= rule.allowed(point)
     first = pl.when(known).then(rule.first(point))
     if rule.second is None:
-        return [lambda _: {_FIRST: first}, lambda field: {_CHOSEN: best(field(_FIRST))}]
+        return [lambda _: {_FIRST: first}, lambda field: {CHOSEN: best(field(_FIRST))}]
     second = rule.second(point)
     return [
         lambda _: {_FIRST: first},
         lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
-        lambda field: {_CHOSEN: best(field(_SECOND))},
+        lambda field: {CHOSEN: best(field(_SECOND))},
     ]
 
 
@@ -183,7 +191,7 @@ def _is_best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
 
 def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
     """Aggregate to the cells at the highest of the best thresholds, with the fewest selected."""
-    chosen = field(_CHOSEN)
+    chosen = field(CHOSEN)
     tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
     positives, negatives = point.positives.max(), point.negatives.max()
     known = pl.when(chosen.any())
@@ -201,7 +209,7 @@ def _unless_moved(field: Fields, chosen: dict[str, pl.Expr]) -> dict[str, pl.Exp
 
 def _is_moved(field: Fields) -> pl.Expr:
     # The first of the best points has the highest threshold.
-    return field(MOVED).filter(field(_CHOSEN)).first()
+    return field(MOVED).filter(field(CHOSEN)).first()
 
 
 # Numbers of rows predicted positive and negative; the cells are weights.
