@@ -236,9 +236,7 @@ def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> 
     return with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
 
 
-def with_marks(
-    rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None] = (None,)
-) -> pl.LazyFrame:
+def with_marks(rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None]) -> pl.LazyFrame:
     """Add a mark for each group and threshold, or for the origin, which is None.
 
     A mark has weight 0: it adds a point to the curve and changes no sum.

@@ -42,16 +42,19 @@ def poisson() -> list[float]:
     return list(accumulate(math.exp(-1) / math.factorial(k) for k in range(_LARGEST_POISSON)))
 
 
-def in_batches(tables: Sequence[pl.LazyFrame], at_once: int, things: str) -> pl.LazyFrame:
+def in_batches(
+    tables: Sequence[pl.LazyFrame], at_once: int, things: str, *, reproducible: bool = False
+) -> pl.LazyFrame:
     """Collect tables that share their source, ``at_once`` at a time, and concatenate them.
 
-    On a terminal a line says how many tables of ``things`` are done.
+    On a terminal a line says how many tables of ``things`` are done. See `collect` for
+    ``reproducible``.
     """
     # The engine computes all tables of a plan at the same time, and holds the rows of each.
     batches = [tables[i : i + at_once] for i in range(0, len(tables), at_once)]
     collected = []
     with Progress(len(tables), things) as progress:
         for batch in batches:
-            collected.append(collect(pl.concat(batch)))
+            collected.append(collect(pl.concat(batch), reproducible=reproducible))
             progress.advance(len(batch))
     return pl.concat(collected).lazy()

@@ -12,17 +12,17 @@ from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
 from polars_wroc.plans.collect import collect
-from polars_wroc.plans.steps import Fields, as_struct
+from polars_wroc.plans.steps import Fields
 from polars_wroc.ranking.cumulative_sums import (
+    ENDS_TIE,
     FP,
     NEGATIVES,
     POSITIVES,
     TP,
     by_descending_score,
-    window_sums,
-    with_window_sums,
+    cumulative_sums,
 )
-from polars_wroc.ranking.curve import CELLS, totals, with_marks
+from polars_wroc.ranking.curve import CELLS, with_marks
 from polars_wroc.ranking.walk_sums import REPLICATE
 from polars_wroc.stats.resampling import in_batches, random_multiplier, seeds
 from polars_wroc.thresholds.confusion import Confusion
@@ -39,9 +39,13 @@ from polars_wroc.thresholds.search import (
 
 FOLDS = 10
 # Rows of all resamples that are in memory at the same time.
-_ROWS_AT_ONCE = 1_000_000
-_GROUP, _CURVE, _OWN, _WHOLE = "__group", "__curve_number", "__own", "__whole"
+_ROWS_AT_ONCE = 250_000
+# Columns of resampled rows: numbers of the group and of the curve in this replicate, the weight on
+# the data, and whether each class of the group has rows that were drawn.
+_GROUP, _CURVE, _OWN, _WHOLE = "__group", "__curve", "__own", "__whole"
+_FACTORS = ("__pos_factor", "__neg_factor")
 _PLACE, _SELECTED = "__place", "__selected"
+# Numbers of a replicate begin at a multiple of this.
 _STRIDE = 2**32
 
 
@@ -76,21 +80,24 @@ class HonestRates:
         rows, draws = self._numbered_rows(), [*enumerate(islice(seeds(self.seed), resamples))]
         at_once = resamples if self.height is None else max(_ROWS_AT_ONCE // (self.height + 1), 1)
         tables = [
-            self._differences(_resampled(rows, draws[first : first + at_once]))
+            self._differences(self._resampled(rows, draws[first : first + at_once]))
             for first in range(0, resamples, at_once)
         ]
-        lazily = self.height is None
-        together = pl.concat(tables) if lazily else in_batches(tables, 1, "batches of resamples")
+        together = (
+            pl.concat(tables)
+            if self.height is None
+            # For resamples of this size the engine in memory is also the faster one.
+            else in_batches(tables, 1, "batches of resamples", reproducible=True)
+        )
         number = pl.col(_GROUP)
         optimism = together.group_by(number % _STRIDE).agg(
             # In their order, so that a seed repeats all digits.
             pl.col(HONEST_RATES).sort_by(number).mean()
         )
         keys = rows.group_by(_GROUP).agg(pl.col(self.rows.keys).first())
-        means = optimism.join(keys, on=_GROUP)
-        return self._joined(
-            cells, means, {name: pl.col(name) for name in HONEST_RATES}
-        ).with_columns(
+        differences = {name: pl.col(name) for name in HONEST_RATES}
+        corrected = self._joined(cells, optimism.join(keys, on=_GROUP), differences)
+        return corrected.with_columns(
             (rate - pl.col(honest_rate(name))).clip(0.0, 1.0).alias(honest_rate(name))
             for name, rate in _rates(pl.col).items()
         )
@@ -120,44 +127,90 @@ class HonestRates:
         # Sorted once: the compiled engine would sort each replicate.
         return replace(self.rows, frame=ordered, in_order=True, compiled=None)
 
-    def _numbered_rows(self) -> pl.LazyFrame:
-        """Sort the rows by curve and descending score, and number groups and curves.
+    @property
+    def _group(self) -> str:
+        """The number of the group, which is that of its curve unless all share a threshold."""
+        return _GROUP if self.choice.common else _CURVE
 
-        Windows over one sorted number are several times faster than over keys and replicate.
+    def _numbered_rows(self) -> pl.LazyFrame:
+        """Number groups and curves, and sort each curve by descending score, the origin first.
+
+        A window over one sorted number takes a tenth of the time of one over keys and replicate.
         """
-        rows = self.rows
+        rows, first = self.rows, pl.col(_PLACE).first()
+        curves = rows.model_keys if self.choice.common else rows.keys
         weight = rows.observations.signed_weight.fill_null(0).cast(pl.Float64)
-        number = pl.col(_PLACE).first()
-        curve = rows.model_keys if self.choice.common else rows.keys
-        marked = with_marks(rows, rows.frame.with_columns(weight.alias(WEIGHT))).with_row_index(_PLACE)
-        numbered = marked.with_columns(
-            over(number, rows.keys).alias(_GROUP), over(number, curve).alias(_CURVE)
-        ).sort(_CURVE, SCORE, descending=[False, True], nulls_last=False, maintain_order=True)
+        marked = with_marks(rows, rows.frame.with_columns(weight.alias(WEIGHT)), [None])
+        numbered = (
+            marked.with_row_index(_PLACE)
+            .with_columns(
+                over(first, keys).cast(pl.Int64).alias(number)
+                for number, keys in ((_GROUP, rows.keys), (_CURVE, curves))
+            )
+            .sort(_CURVE, SCORE, descending=[False, True], nulls_last=False, maintain_order=True)
+            .with_columns(
+                cumulative_sums(pl.col(SCORE), pl.col(WEIGHT)).ends_tie.over(_CURVE).alias(ENDS_TIE)
+            )
+        )
         return numbered.cache() if self.height is None else collect(numbered).lazy()
+
+    def _resampled(self, rows: pl.LazyFrame, draws: Iterable[tuple[int, int]]) -> pl.LazyFrame:
+        """Draw rows of each class of each group with replacement; the class keeps its weight.
+
+        ``draws`` are the numbers of replicates with their seeds. Where no row of a class is drawn,
+        the group has no weight and is not `_WHOLE`.
+        """
+        weight = pl.col(WEIGHT)
+        drawn = pl.concat(
+            rows.select(
+                pl.col(_GROUP, _CURVE) + number * _STRIDE,
+                ENDS_TIE,
+                weight.alias(_OWN),
+                # The origin is never drawn.
+                (weight * random_multiplier("poisson", seed)).fill_null(0.0).alias(WEIGHT),
+            )
+            for number, seed in draws
+        ).with_columns(pl.col(_CURVE).set_sorted())
+        own, of_drawn = (class_weights(pl.col(name)) for name in (_OWN, WEIGHT))
+        factors = {
+            name: (a.sum() / b.sum()).over(self._group)
+            for name, a, b in zip(_FACTORS, own, of_drawn, strict=True)
+        }
+        # Of a class without rows the factor is NaN.
+        whole = ~pl.any_horizontal(pl.col(_FACTORS).is_infinite())
+        of_class = pl.when(weight > 0).then(_FACTORS[0]).when(weight < 0).then(_FACTORS[1])
+        scaled = pl.when(whole & (weight != 0)).then(weight * of_class).otherwise(0.0)
+        return drawn.with_columns(**factors).select(
+            _GROUP, _CURVE, ENDS_TIE, _OWN, whole.alias(_WHOLE), scaled.alias(WEIGHT)
+        )
 
     def _differences(self, resampled: pl.LazyFrame) -> pl.LazyFrame:
         """Return the rates on each resample minus those on the data, both at its threshold."""
-        sums = window_sums()
+        sums = cumulative_sums(pl.col(ENDS_TIE), pl.col(WEIGHT))
+        # Two windows, which are faster than one of a struct where the number is sorted.
+        placed = resampled.with_columns(
+            sums.tp.over(_CURVE).alias(TP), sums.fp.over(_CURVE).alias(FP)
+        ).with_row_index(_PLACE)
         # Within a tie there is no point of the curve.
-        points = {name: pl.when(sums.ends_tie).then(sum_) for name, sum_ in ((TP, sums.tp), (FP, sums.fp))}
-        placed = with_window_sums(resampled, [_CURVE], pl.col(WEIGHT), points)
-        point = Point(pl.col(TP), pl.col(FP), *totals())
-        best = with_best(placed, [_CURVE], self.choice.rule, point).with_row_index(_PLACE)
-        # Of the best the highest threshold.
+        tp, fp = (pl.when(ENDS_TIE).then(name) for name in (TP, FP))
+        point = Point(tp, fp, *(pl.col(name).max().over(_CURVE) for name in (TP, FP)))
+        best = with_best(placed, [_CURVE], self.choice.rule, point)
+        # The first of the best points has the highest threshold.
         last = pl.when(CHOSEN).then(_PLACE).min().over(_CURVE)
-        cells = {
-            drawn_cell: value
-            for weight, name in ((WEIGHT, _on_resample), (_OWN, str))
-            for drawn_cell, value in weights_in_cells(
-                class_weights(pl.col(weight)), pl.col(_SELECTED), [name(cell) for cell in CELLS]
-            ).items()
-        }
-        known = pl.col(_WHOLE).all() & pl.col(_SELECTED).is_not_null().all()
-        summed = best.with_columns((pl.col(_PLACE) <= last).alias(_SELECTED)).group_by(_GROUP).agg(
-            pl.when(known).then(value.sum()).alias(name) for name, value in cells.items()
+        decided = best.with_columns((pl.col(_PLACE) <= last).alias(_SELECTED))
+        known = pl.when((pl.col(_WHOLE) & pl.col(_SELECTED).is_not_null()).all())
+        cells: dict[str, pl.Expr] = {}
+        for prefix, weight in (("", WEIGHT), (_OWN, _OWN)):
+            names = [f"{prefix}{cell}" for cell in CELLS]
+            weights = class_weights(pl.col(weight))
+            cells |= weights_in_cells(weights, pl.col(_SELECTED), names)
+        sums_of = {name: known.then(value.sum()) for name, value in cells.items()}
+        both = aggregate(decided, [self._group], sums_of)
+        on_data = _rates(lambda name: pl.col(f"{_OWN}{name}"))
+        return both.select(
+            pl.col(self._group).alias(_GROUP),
+            **{name: rate - on_data[name] for name, rate in _rates(pl.col).items()},
         )
-        here, there = (_rates(field) for field in (lambda c: pl.col(_on_resample(c)), pl.col))
-        return summed.select(_GROUP, *((here[name] - there[name]).alias(name) for name in HONEST_RATES))
 
     def _joined(
         self, cells: pl.LazyFrame, table: pl.LazyFrame, rates: dict[str, pl.Expr]
@@ -171,38 +224,6 @@ def _replicated(rows: Rows, frame: pl.LazyFrame) -> Rows:
     """Group rows by replicate too, for a threshold in each."""
     keys, models = ([*keys, REPLICATE] for keys in (rows.keys, rows.model_keys))
     return replace(rows, frame=frame, keys=keys, model_keys=models)
-
-
-def _resampled(rows: pl.LazyFrame, draws: Iterable[tuple[int, int]]) -> pl.LazyFrame:
-    """Draw rows of each class of each group with replacement; the class keeps its weight.
-
-    ``draws`` are the numbers of replicates with their seeds. Where no row of a class is drawn, the
-    group is left out.
-    """
-    weight = pl.col(WEIGHT)
-    drawn = pl.concat(
-        rows.select(
-            SCORE,
-            weight.alias(_OWN),
-            (weight * random_multiplier("poisson", seed)).fill_null(0.0).alias(WEIGHT),
-            (pl.col(_GROUP, _CURVE).cast(pl.Int64) + number * _STRIDE),
-        )
-        for number, seed in draws
-    )
-    totals_of = [
-        total.sum()
-        for column in (_OWN, WEIGHT)
-        for total in class_weights(pl.col(column))
-    ]
-    own_pos, own_neg, pos, neg = totals_of
-    factors = as_struct({"pos":own_pos/pos,"neg":own_neg/neg,"whole":((own_pos==0)|(own_pos/pos).is_finite())&((own_neg==0)|(own_neg/neg).is_finite())}).over(_GROUP).struct.unnest()
-    scaled = drawn.with_columns(factors)
-    return scaled.select(SCORE,_OWN,_GROUP,_CURVE,
-        (pl.when("whole").then(weight*pl.when(weight>0).then("pos").otherwise("neg")).otherwise(0.0).fill_nan(0.0)).alias(WEIGHT), pl.col("whole").alias(_WHOLE))
-
-
-def _on_resample(cell: str) -> str:
-    return f"__drawn_{cell}"
 
 
 def _rates(field: Fields) -> dict[str, pl.Expr]:

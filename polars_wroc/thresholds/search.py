@@ -69,9 +69,7 @@ def best_points(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.Lazy
     return aggregate(curve, keys, chosen)
 
 
-def with_best(
-    curve: pl.LazyFrame, keys: Sequence[str], rule: Rule, point: Point
-) -> pl.LazyFrame:
+def with_best(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule, point: Point) -> pl.LazyFrame:
     """Add the column `CHOSEN`, which marks the best points of each curve; null is no point."""
     return in_columns(curve, _ranking_steps(rule, point, partial(_is_best, over=keys)))
 
