@@ -60,6 +60,8 @@ def _left_out(audit: AuditTables) -> list[str]:
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         have = "has" if rows == 1 else "have"
+        if name in audit.left_out_of_totals:
+            continue
         if name in settings.by:
             sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
         else:

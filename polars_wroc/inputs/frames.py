@@ -169,10 +169,18 @@ def read_paired_rows(
     return rows, columns.models
 
 
-def missing_in_counts(source: RowSource, by: IntoColumns) -> MissingRows:
-    """Count the rows without a group, which is all that counts know of missing values."""
+def missing_in_counts(
+    source: RowSource, by: IntoColumns, complete: Sequence[str] = ()
+) -> MissingRows:
+    """Count the rows without a group, which is all that counts know of missing values.
+
+    Only rows with a value of the groups that are to be ``complete`` are counted.
+    """
     groups, rows = _named_keys(by, source.groups), source.multiplicity()
-    missing = {str(i): rows.filter(key.is_null()).sum() for i, key in enumerate(groups.values())}
+    known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
+    missing = {
+        str(i): rows.filter(key.is_null() & known).sum() for i, key in enumerate(groups.values())
+    }
     counts = collect(source.named.select(**missing)).row(0)
     return MissingRows(dict(zip(groups, counts, strict=True)))
 
