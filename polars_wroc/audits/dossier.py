@@ -9,6 +9,7 @@ import polars as pl
 
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 
@@ -27,8 +28,8 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
     files = [replace(file, rows=None) for file in audit.run.files]
     told = replace(audit.run, files=files) if audit.left_out_of_totals else audit.run
     run = told.as_dict() | {
-        "title": settings.title,
-        "note": settings.note,
+        "title": settings.text.title,
+        "note": settings.text.note,
         "rows_read": used + missing,
         "rows_used": used,
         "exclusions": outputs.rows_in_json(audit.missing),
@@ -41,6 +42,7 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "run": run,
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
+        "reading": reading_of(audit),
         "verdict": {"text": verdict.text, "counts": verdict.counts},
         "gates": [gate.as_dict() for gate in audit.gates],
         "findings": outputs.rows_in_json(findings),
