@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, required_values, sized
-from polars_wroc.audits.segment_keys import rows_with, segment_in_words, segment_keys
+from polars_wroc.audits.segment_keys import name_of, rows_with, segment_in_words, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import Words

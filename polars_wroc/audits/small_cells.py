@@ -35,8 +35,8 @@ def without_small_cells(
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
     of a decision. What is left out of a total that is shown must be at least two segments with
     that many rows in all: the smallest of the others are left out until it is. Rows without a
-    label, score, weight or decision are in no class or decision; their numbers are kept. Rows
-    without a value of the ``unknown`` attributes, of which there were so many, are not in the audit.
+    label, score, weight or decision are in no class or decision; their numbers are kept. The
+    audit has no rows without a value of the ``unknown`` attributes, of which there were so many.
 
     Raises
     ------
@@ -192,10 +192,8 @@ def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
     own = ("attribute", MODEL, "metric")
     joined = _with_left_out(fairness, left_out)
     # These depend on all segments of the attribute.
-    of_all = [
-        pl.when(pl.col(_LEFT_OUT).is_null()).then(name).alias(name) for name in JOINT_COLUMNS
-    ]
-    shown = joined.with_columns(of_all)
+    all_shown = pl.when(pl.col(_LEFT_OUT).is_null())
+    shown = joined.with_columns(all_shown.then(name).alias(name) for name in JOINT_COLUMNS)
     return shown.select(_with_null(fairness.columns, _any_left_out(ends), own))
 
 

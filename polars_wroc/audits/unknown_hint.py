@@ -25,7 +25,5 @@ def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
         return []
     names = first_few([f"{category!r} of {attribute}" for attribute, category in found])
     are = "is" if len(found) == 1 else "are"
-    return [
-        f"{names} {are} compared like any other category. If this means that the value is not "
-        f"known, {remedy}."
-    ]
+    text = f"{names} {are} compared like any other category"
+    return [f"{text}. If this means that the value is not known, {remedy}."]

@@ -84,7 +84,7 @@ def _ratios(table: Any, margin: float) -> Tolerated:
     above = isinstance(highest, float) and highest > 1
     low = 1 - margin
     band = (low, 1.0, 1 / low if above else 1.0)
-    below = pl.format("{} below", is_below(*(pl.col(name) for name in _LIMITS), low))
+    below = pl.format("{} below", is_below(pl.col(GAP), pl.col(LOW), pl.col(HIGH), low))
     said = judgement(pl.col(GAP), pl.when(pl.col(BELOW).is_not_null()).then(below))
     return Tolerated(rows, keys, ("n",), "Impact ratio", *band, ".3f", JOINT_INTERVAL, said)
 
