@@ -52,7 +52,8 @@ def run_audit(options: argparse.Namespace) -> None:
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
     decides = any(value is not None for value in (*threshold.values(), options.selected))
     arguments.check_favorable(options, (*_THRESHOLD, "selected"))
-    gates = [read_gate(text, decides=decides) for text in options.fail_if]
+    ratios = options.favorable != "neither"
+    gates = [read_gate(text, decides=decides, ratios=ratios) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
     compared["text"] = arguments.text_of(options)

@@ -95,7 +95,7 @@ def _check(options: argparse.Namespace) -> None:
         found = " and ".join(given) or "none of them"
         msg = f"impact needs --selected, or --score and --threshold; found {found}"
         raise UsageError(msg)
-    arguments.check_favorable(options, ways)
+    arguments.check_favorable(options, ("selected", "threshold"))
 
 
 def _reference(options: argparse.Namespace) -> str | dict[str, str]:

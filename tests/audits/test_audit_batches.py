@@ -52,7 +52,12 @@ def batch_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def audits(frame: pl.DataFrame, **options: Any) -> list[wroc.Audit]:
     """Audit a frame by plans and, eagerly and as a scan, by the compiled engine."""
-    options = {"label": "y", "score": "s", "by": ["text", "many"]} | options
+    options = {
+        "label": "y",
+        "score": "s",
+        "by": ["text", "many"],
+        "favorable": "selected",
+    } | options
     with wroc.Config(engine="polars"):
         found = [wroc.audit(frame, **options)]
     with wroc.Config(engine="compiled"):

@@ -34,8 +34,13 @@ def rows() -> pl.DataFrame:
 
 
 def audited(rows: pl.DataFrame, **options: Any) -> wroc.Audit:
-    call: dict[str, Any] = {"by": ["g", "h"], "threshold": 1, "weight": "w"} | options
-    return wroc.audit(rows, "y", "s", **call)
+    call: dict[str, Any] = {
+        "by": ["g", "h"],
+        "threshold": 1,
+        "weight": "w",
+        "favorable": "selected",
+    }
+    return wroc.audit(rows, "y", "s", **call | options)
 
 
 def fairness(audit: wroc.Audit) -> pl.DataFrame:

@@ -53,6 +53,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         by=["sex", "age", "site"],
         intersections=True,
         reference={"age": 30, "sex": "m"},
+        favorable="selected",
         **options,
     )
     for attribute, reference in {"sex": "m", "age": 30, "site": "rest"}.items():

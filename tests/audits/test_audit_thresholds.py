@@ -31,6 +31,7 @@ RULES: dict[str, dict[str, Any]] = {
     "max_selection_rate": {"max_selection_rate": 0.3},
 }
 CHOICES = RULES | {"threshold": {"threshold": 0.5}}
+GOOD: dict[str, Any] = {"favorable": "selected"}
 # What the page says of each of them.
 WORDS = {
     "youden": "the largest difference between true and false positive rate, chosen",
@@ -104,7 +105,9 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     judged: pl.DataFrame, name: str
 ) -> None:
     given: dict[str, Any] = {"weight": "w"}
-    found = wroc.audit(judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **CHOICES[name])
+    found = wroc.audit(
+        judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **GOOD, **CHOICES[name]
+    )
     plain = wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given).segments
     columns = wroc.threshold_metrics(judged, "y", "s", level=0.9).columns
     assert found.segments.columns == [*plain.columns, "n_selected", *columns]
@@ -130,7 +133,7 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
 
 
 def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
-    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **RULES["cost"])
+    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **GOOD, **RULES["cost"])
     segments = found.segments.filter(attribute="g")
     rates = ["selection_rate", "ppv", "npv"]
     assert_frame_equal(segments.select(rates), found.gaps.select(rates), abs_tol=1e-12)
@@ -182,7 +185,7 @@ def test_page_says_which_threshold_and_why(
     judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polars_wroc.audits.report.page._bundle", str)
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **CHOICES[name])
     page = report(result, tmp_path)
     text = " ".join(html.unescape(page.partition("<script>")[0]).split())
     assert "Decisions are measured at the " in text
@@ -207,7 +210,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
     frame = pl.DataFrame(
         {"y": [1] * positives + [0] * 90, "s": [k * 37 % 101 / 101 for k in range(positives + 90)]}
     ).with_columns(g=pl.int_range(pl.len()) % 2)
-    sentence = optimism(wroc.audit(frame, "y", "s", by="g", **CHOICES[name]))
+    sentence = optimism(wroc.audit(frame, "y", "s", by="g", **GOOD, **CHOICES[name]))
     size = LOWER[name][positives]
     lower = "less than 0.01" if size is None else f"about {size}"
     start = "If the threshold was" if name == "threshold" else "As the threshold was"
@@ -297,9 +300,9 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", file, *COLUMNS, *flags_of(CHOICES[name]), "-o", "-"]) == 0
+    assert main(["audit", file, *COLUMNS, *flags_of(GOOD | CHOICES[name]), "-o", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **CHOICES[name])
     assert printed["settings"]["rule"] == (None if name == "threshold" else RULES[name])
     assert printed["settings"]["threshold"] == CHOICES[name].get("threshold")
     found = pl.DataFrame(printed["tables"]["segments"], infer_schema_length=None)
@@ -310,9 +313,9 @@ def test_command_measures_the_same(
 def test_command_prints_decisions(
     file: str, judged: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", file, *COLUMNS, *flags_of(RULES["youden"])]) == 0
+    assert main(["audit", file, *COLUMNS, *flags_of(GOOD | RULES["youden"])]) == 0
     printed = capsys.readouterr().out
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **RULES["youden"])
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **RULES["youden"])
     assert printed.startswith(" ".join(result.verdict.split()[:4]))
     heading = printed.split("\n\n")[1].splitlines()[0]
     assert {"attribute", "segment", "auc", "interval", "gaps"} <= {*heading.split()}
@@ -333,7 +336,7 @@ def test_command_prints_decisions(
 def test_mistakes_are_one_line_and_exit_2(
     file: str, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", file, *COLUMNS, *flags]) == 2
+    assert main(["audit", file, *COLUMNS, *flags_of(GOOD), *flags]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("polars-wroc: ")

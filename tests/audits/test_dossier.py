@@ -46,8 +46,14 @@ def test_the_schema_is_one() -> None:
     "options",
     [
         {},
-        {"threshold": 0.5, "title": "Loans", "note": "of 2026", "cluster": "s"},
-        {"max_fpr": 0.0, "reference": "best"},
+        {
+            "threshold": 0.5,
+            "favorable": "selected",
+            "title": "Loans",
+            "note": "of 2026",
+            "cluster": "s",
+        },
+        {"max_fpr": 0.0, "favorable": "neither", "reference": "best"},
         {"bins": 64, "margin": 0.1, "adjust": "bh"},
     ],
 )

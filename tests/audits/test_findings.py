@@ -16,7 +16,12 @@ from polars_wroc.audits.sentences import Words, sentence_of
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 GAPS = pl.col("metric") != "impact_ratio"
-CALL: dict[str, Any] = {"by": ["g", "h"], "threshold": 0.5, "intersections": True}
+CALL: dict[str, Any] = {
+    "by": ["g", "h"],
+    "threshold": 0.5,
+    "favorable": "selected",
+    "intersections": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -200,12 +205,8 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
 def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favorable": "rejected"}
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
-    audit = wroc.audit(
-        weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, favorable="selected", **options
-    )
-    table = wroc.impact_ratios(
-        weighted, ["s", "t"], by="g", threshold=0.1, favorable="selected", **options
-    )
+    audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
+    table = wroc.impact_ratios(weighted, ["s", "t"], by="g", threshold=0.1, **options)
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
     assert any("is rejected" in text for text in audit.findings["sentence"])
@@ -396,7 +397,7 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     assert "; g \N{MULTIPLICATION SIGN} h b, " in audit.verdict
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", by="BMI").verdict
     assert ranking.startswith("Decisions were not audited. BMI b is worse off: AUC ")
-    rejected = wroc.audit(rows, "y", "s", favorable="rejected", **CALL).verdict
+    rejected = wroc.audit(rows, "y", "s", **{**CALL, "favorable": "rejected"}).verdict
     assert "G b is worse off: AUC" in rejected
 
 

@@ -20,7 +20,12 @@ from polars_wroc.audits.report import render
 from polars_wroc.audits.small_cells import hidden_segments
 from polars_wroc.groups.min_rows import GAP_METRICS
 
-CALL: dict[str, Any] = {"by": ["g", "h"], "threshold": 0.5, "intersections": True}
+CALL: dict[str, Any] = {
+    "by": ["g", "h"],
+    "threshold": 0.5,
+    "favorable": "selected",
+    "intersections": True,
+}
 COUNTS = st.lists(st.integers(0, 30), min_size=4, max_size=4)
 
 
@@ -159,7 +164,8 @@ def hiding() -> pl.DataFrame:
 
 @pytest.mark.parametrize("reference", [{"g": "h"}, "best"])
 def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, reference: Any) -> None:
-    call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "reference": reference}
+    call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "favorable": "selected"}
+    call["reference"] = reference
     whole = wroc.audit(hiding, "y", "s", **call)
     audit = wroc.audit(hiding, "y", "s", min_cell=5, **call)
     assert audit.left_out == ["g c", "g h"]

@@ -60,7 +60,9 @@ def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
 def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     rows = survey.with_columns(k=pl.int_range(pl.len()) % 4)
     options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "min_rows": 30, **UNITS}
-    audit = wroc.audit(rows, "y", "s", by=["g", "k"], reference={"g": "b"}, **options)
+    audit = wroc.audit(
+        rows, "y", "s", by=["g", "k"], reference={"g": "b"}, favorable="selected", **options
+    )
     for attribute, reference in (("g", "b"), ("k", "rest")):
         alone = wroc.group_gaps(rows, "y", "s", by=attribute, reference=reference, **options)
         names = [name for name in alone.columns[1:] if not name.endswith(("_adjusted", "_verdict"))]
@@ -107,7 +109,7 @@ def page_of(audit: wroc.Audit) -> str:
 
 
 def test_the_report_names_the_design(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5}
+    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "favorable": "selected"}
     page = page_of(wroc.audit(survey, "y", "s", **options, **UNITS))
     design = "sampling units: c; strata: h; Student's t with 20 degrees of freedom, fewer"
     assert page.count(design) == 2

@@ -312,7 +312,8 @@ def test_impact_ratios_of_counts_without_a_label(
 def test_mistakes_with_impact_ratios_of_counts(
     options: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["impact", "--counts", "counts1.parquet", *options.split()]) == 2
+    call = ["impact", "--counts", "counts1.parquet", "--favorable", "selected"]
+    assert main([*call, *options.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err

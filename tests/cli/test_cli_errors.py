@@ -78,7 +78,7 @@ def assert_refused(
         ({"--weight": "negative"}, "--weight must be finite and zero or more"),
         ({"--score": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
         ({"--label": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
-        ({"--threshold": "nan"}, "--threshold must be "),
+        ({"--threshold": "nan", "--favorable": "selected"}, "--threshold must be "),
         ({"--fail-if": "auc_gapp>0.1"}, "--fail-if must name one of auc, auc_reference, "),
         ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs decisions: those of a thr"),
         ({"--fail-if": "auc_gap"}, "--fail-if must be a name, one of > >= < <= and a number"),
@@ -301,7 +301,7 @@ def test_segments_of_one_class_are_no_mistake(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--by", "one_class"]
-    assert main([*call, "--threshold", "8", "-o", "x.csv"]) == 0
+    assert main([*call, "--threshold", "8", "--favorable", "selected", "-o", "x.csv"]) == 0
     assert capsys.readouterr().err == ""
     segments = pl.read_csv(folder / "x.csv").filter(attribute="one_class")
     assert segments["auc"].to_list() == [None, None]
