@@ -18,6 +18,8 @@ Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.
 Segment: TypeAlias = tuple[str, str | None]
 _LEFT_OUT = "__left_out"
+# Coefficients below this are zero but for rounding.
+_CANCELLED = 1e-9
 
 
 class _Sum(NamedTuple):
@@ -70,7 +72,7 @@ def without_small_cells(
         gaps=kept(_gaps(audit, left_out)),
         curves=kept(audit.curves),
         calibration=None if audit.calibration is None else kept(audit.calibration),
-        impact=None if audit.impact is None else _impact(kept(audit.impact), left_out, min_cell),
+        impact=None if audit.impact is None else kept(_impact(audit.impact, left_out, min_cell)),
         fairness=None if audit.fairness is None else _fairness(audit.fairness, left_out),
         missing=audit.missing.with_columns(n_missing=n_missing),
         enough_rows=EnoughRows(kept(audit.enough_rows.table)),
@@ -106,7 +108,10 @@ def hidden_segments(
     sums = _sums([*counts], attributes)
     hidden = {one for one, numbers in counts.items() if min(numbers) < min_cell}
     # Each round leaves out other segments, or is the last.
-    while more := {one for each in sums if (one := _next(each, hidden, counts, min_cell))}:
+    while more := (
+        {one for each in sums if (one := _next(each, hidden, counts, min_cell))}
+        or _partners(sums, hidden, counts)
+    ):
         hidden |= more
     return [one for one in counts if one in hidden]
 
@@ -168,6 +173,53 @@ def _next(
         return None
     # What adds up to the total alone is the total.
     return min(shown, key=lambda one: sum(counts[one])) if shown else each.total
+
+
+def _partners(
+    sums: Sequence[_Sum], hidden: Container[Segment], counts: Mapping[Segment, list[int]]
+) -> set[Segment]:
+    """Return segments to leave out with those that several sums together would give away.
+
+    The smallest of those that are in a sum with them.
+    """
+    # All rows are always shown.
+    shown = [one for one in counts if one not in hidden and one[0] != OVERALL]
+    found = set()
+    for given_away in _given_away(sums, hidden) if shown else []:
+        together = [(each.total, *each.parts) for each in sums]
+        near = {one for each in together if given_away in each for one in each}
+        found.add(min(shown, key=lambda one: (one not in near, sum(counts[one]))))
+    return found
+
+
+def _given_away(sums: Sequence[_Sum], hidden: Container[Segment]) -> list[Segment]:
+    """List the segments that can be computed by adding and subtracting sums."""
+    # The sums as equations in what is left out, each solved for one segment in turn: after that,
+    # an equation of one segment alone gives it away.
+    solved: dict[Segment, dict[Segment, float]] = {}
+    for each in sums:
+        signs = {each.total: -1.0} | dict.fromkeys(each.parts, 1.0)
+        equation = {one: sign for one, sign in signs.items() if one in hidden}
+        for one, other in solved.items():
+            equation = _minus(equation, equation.get(one, 0.0), other)
+        if equation:
+            first, factor = next(iter(equation.items()))
+            equation = {one: value / factor for one, value in equation.items()}
+            solved = {
+                one: _minus(other, other.get(first, 0.0), equation) for one, other in solved.items()
+            }
+            solved[first] = equation
+    return [one for one, equation in solved.items() if len(equation) == 1]
+
+
+def _minus(
+    equation: dict[Segment, float], factor: float, other: Mapping[Segment, float]
+) -> dict[Segment, float]:
+    """Subtract another equation this many times; terms that cancel are dropped."""
+    if not factor:
+        return equation
+    changed = {one: equation.get(one, 0.0) - factor * value for one, value in other.items()}
+    return {one: value for one, value in (equation | changed).items() if abs(value) > _CANCELLED}
 
 
 def _gaps(audit: AuditTables, left_out: pl.DataFrame) -> pl.DataFrame:

@@ -23,7 +23,8 @@ def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
     found = seemingly_unknown(table)
     if not found:
         return []
-    names = first_few([f"{category!r} of {attribute}" for attribute, category in found])
+    named = [f"{category!r} of {attribute}" for attribute, category in found]
+    names = first_few(named, separator=" and ")
     are = "is" if len(found) == 1 else "are"
     text = f"{names} {are} compared like any other category"
     return [f"{text}. If this means that the value is not known, {remedy}."]

@@ -19,7 +19,7 @@ from polars_wroc.cli.layouts import impact_in_text
 from polars_wroc.cli.results import check_output, present, show_table
 from polars_wroc.cli.usage import UsageError
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.namespaces.counts import Counts
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import at_once
@@ -48,7 +48,7 @@ def run_impact(options: argparse.Namespace) -> None:
     in_text = partial(impact_in_text, table, keys, notes)
 
     def show() -> None:
-        show_table("impact", table, options, in_text, level=options.level)
+        show_table("impact", _written(table, options), options, in_text, level=options.level)
         if options.output:
             for note in notes:
                 streams.complain(note)
@@ -67,6 +67,13 @@ def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
     frame = sources.watched(options.files, options.progress)
     given["unknown"] = arguments.unknown_of(options, frame)
     return impact_ratios(frame, **given, **arguments.decisions_of(options, frame))
+
+
+def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
+    """Name the unknown category where it would be an empty cell."""
+    if not (options.output or "").lower().endswith(".csv"):
+        return table
+    return table.with_columns(pl.col(AUDIT_KEYS[1]).fill_null(UNKNOWN_CATEGORY))
 
 
 def _notes(table: pl.DataFrame, options: argparse.Namespace) -> list[str]:
