@@ -326,6 +326,15 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     assert_frame_equal(audit.impact.select(columns), expected.impact.select(columns))
 
 
+def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
+    two = hires.with_columns(t=-pl.col("s"))
+    counts = wroc.from_counts(wroc.score_counts(two, "hired", ["s", "t"], by=["sex", "race"]))
+    assert counts.audit(by=["sex", "race"]).missing.rows() == [("sex", 6), ("race", 0)]
+    audit = counts.audit(by=["sex", "race"], min_cell=7)
+    assert audit.left_out_of_totals == ["sex"]
+    assert audit.missing.rows() == [("sex", None), ("race", 0)]
+
+
 def test_rows_of_files_do_not_tell_how_many_are_left_out(
     hires: pl.DataFrame, tmp_path: Path
 ) -> None:
