@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from numbers import Real
@@ -15,7 +15,7 @@ from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.settings import AuditSettings
-from polars_wroc.audits.small_cells import without_small_cells
+from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
@@ -140,9 +140,37 @@ class AuditArguments:
         )
 
     def result(
-        self, measured: Measured, plan: AuditPlan, rows: Rows, counts: RowSource | None = None
+        self,
+        measure: Callable[[Sequence[str]], Measured],
+        plan: AuditPlan,
+        rows: Rows,
+        counts: RowSource | None = None,
     ) -> Audit:
-        """Return the audit of the rows, or of the ``counts`` of rows, that were measured."""
+        """Measure the rows, or the ``counts`` of rows, and return their audit.
+
+        ``measure`` takes the attributes without a value of which a row is not measured: of these
+        the rows without a value are too few to be published, also as a part of totals.
+        """
+        unknown: dict[str, int] = {}
+        while True:
+            audit = self._result(measure([*unknown]), plan, rows, counts, [*unknown])
+            if self.min_cell is None:
+                return audit
+            more = attributes_to_complete(audit.segments, rows.group_names, self.min_cell)
+            if not more:
+                return without_small_cells(audit, self.min_cell, unknown)
+            missing = dict(audit.missing.rows())
+            unknown |= {name: missing[name] for name in more}
+
+    def _result(
+        self,
+        measured: Measured,
+        plan: AuditPlan,
+        rows: Rows,
+        counts: RowSource | None,
+        complete: Sequence[str],
+    ) -> Audit:
+        """Return the audit of what was measured, of rows with a ``complete`` value of these."""
         segments = measured.segments
         check_positives(self.pos_label, found=bool(segments["n_pos"].sum()))
         weight = None if counts and not _is_weighted(segments) else self.weight
@@ -171,11 +199,10 @@ class AuditArguments:
             tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),
         )
-        missing = missing_in_counts(counts, self.by) if counts else measured.missing
+        missing = missing_in_counts(counts, self.by, complete) if counts else measured.missing
         tables = measured._asdict()
         tables["missing"] = missing.table(parameters.label, parameters.weight, parameters.selected)
-        audit = Audit(**tables, parameters=parameters)
-        return audit if self.min_cell is None else without_small_cells(audit, self.min_cell)
+        return Audit(**tables, parameters=parameters)
 
 
 def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:

@@ -126,7 +126,9 @@ def audit(
     min_cell
         For results that are published: segments with fewer rows of a class or of a decision are
         left out of all tables, and so are others from which their numbers could be computed with
-        the totals, and comparisons with them. Rows without a label, score, weight or decision are
+        the totals, and comparisons with them. Where that is only the segment of those without a
+        value of an attribute, no other is left out with it: its rows are left out of the totals and
+        of all else, as if they were not there. Rows without a label, score, weight or decision are
         in no class or decision: their numbers are kept. Two audits of the same rows, or other
         tables, may still give them away.
 
@@ -217,4 +219,6 @@ def audit(
     # The methods of `Counts` pass counts instead of a frame.
     counts = frame if isinstance(frame, RowSource) else None
     plan = asked.plan(rows, [] if counts else list(named_columns("score", score, frame.lazy())))
-    return asked.result(measure(rows, plan), plan, rows, counts)
+    return asked.result(
+        lambda complete: measure(rows.with_values(complete), plan), plan, rows, counts
+    )

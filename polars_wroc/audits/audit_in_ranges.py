@@ -171,9 +171,13 @@ def audit_by(
     parts = read_parts(argument, frames, *columns, mark_missing=True)
     first = frames if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames[0]
     plan = asked.plan(parts[0], list(named_columns("score", asked.score, first.lazy())))
-    unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in parts]
-    measured = _measure(passes(unmarked), parts, plan, argument, rows_per_range)
-    return asked.result(measured, plan, parts[0])
+
+    def measure(complete: Sequence[str]) -> Measured:
+        marked = [part.with_values(complete) for part in parts]
+        unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in marked]
+        return _measure(passes(unmarked), marked, plan, argument, rows_per_range)
+
+    return asked.result(measure, plan, parts[0])
 
 
 def _measure(

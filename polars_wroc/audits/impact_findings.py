@@ -11,6 +11,8 @@ from polars_wroc.audits.segment_keys import compared_within, segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.groups.categories import SMALL_SHARE
+from polars_wroc.groups.four_fifths import BELOW, SURELY, SURELY_NOT
 from polars_wroc.groups.impact_table import MIN_SHARE
 from polars_wroc.inputs.margins import FOUR_FIFTHS
 
@@ -23,14 +25,14 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
     ratio, low = pl.col("impact_ratio"), pl.col("impact_ratio_joint_low")
     itself = pl.col("segment") == pl.col("reference")
     rows = pl.col("n").filter(itself).first().over(compared_within(impact))
-    few = ~pl.col("enough")
+    below, few = pl.col(BELOW), ~pl.col("enough")
     compared = ratio.is_not_null() & ~itself & pl.col("excluded").is_null()
     verdict = (
         pl.when(~compared.fill_null(value=False))
         .then(pl.lit("not compared"))
-        .when((low >= FOUR_FIFTHS) & ~few)
+        .when((below == SURELY_NOT) & ~few)
         .then(pl.lit("alike"))
-        .when((pl.col("below_four_fifths") == "surely") & ~few)
+        .when((below == SURELY) & ~few)
         .then(pl.lit("different"))
         .otherwise(pl.lit("too little data"))
     )
@@ -39,7 +41,7 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
         .then(pl.lit("the reference"))
         .when(pl.col("excluded") == "unknown")
         .then(pl.lit("an unknown category"))
-        .when(pl.col("excluded") == "share")
+        .when(pl.col("excluded") == SMALL_SHARE)
         .then(pl.lit(f"under {100 * MIN_SHARE:g}% of the rows"))
         .when(ratio.is_null())
         .then(pl.lit("undefined"))

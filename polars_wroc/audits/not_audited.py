@@ -7,6 +7,7 @@ import polars as pl
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.unknown_hint import unknown_hint
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 # A threshold that a reader may have had in mind, where the score is a probability.
@@ -15,7 +16,17 @@ _HALF = 0.5
 
 def not_audited(audit: AuditTables) -> list[str]:
     """Say what was not audited, a sentence each."""
-    return [*undecided(audit), *_left_out(audit), *remarks_of(audit).untested]
+    return [
+        *undecided(audit),
+        *_left_out(audit),
+        *unknown_remarks(audit),
+        *remarks_of(audit).untested,
+    ]
+
+
+def unknown_remarks(audit: AuditTables) -> list[str]:
+    """Name the segments that may be those of an unknown value."""
+    return unknown_hint(audit.segments, "replace it with null")
 
 
 def undecided(audit: AuditTables) -> list[str]:
@@ -49,6 +60,8 @@ def _left_out(audit: AuditTables) -> list[str]:
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         have = "has" if rows == 1 else "have"
+        if name in audit.left_out_of_totals:
+            continue
         if name in settings.by:
             sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
         else:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, required_values, sized
-from polars_wroc.audits.segment_keys import rows_with, segment_in_words, segment_keys
+from polars_wroc.audits.segment_keys import name_of, rows_with, segment_in_words, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import Words
@@ -108,13 +108,26 @@ def untested_remarks(
 
 
 def left_out_remarks(audit: AuditTables) -> list[str]:
-    """Name the segments that are not shown."""
-    if not audit.left_out:
-        return []
-    count, least = many(len(audit.left_out), "segment"), audit.parameters.min_cell
-    names = first_few([*audit.left_out], separator="; ")
-    why = f"of fewer than {least} rows of a class or decision, or from which such could be computed"
-    return [f"{count} not shown, {why}: {names}."]
+    """Name the segments that are not shown, and the rows that are not in the totals either."""
+    least = audit.parameters.min_cell
+    missing = dict(audit.missing.rows())
+    sentences = []
+    for name in audit.left_out_of_totals:
+        rows = missing[name]
+        which = "Rows" if rows is None else many(rows, "row")
+        sentences.append(
+            f"{which} without a value of {name} are left out of all numbers, totals included: too "
+            f"few to show, with fewer than {least} of a class or decision."
+        )
+    without = {f"{name} {name_of(None)}" for name in audit.left_out_of_totals}
+    if names := [name for name in audit.left_out if name not in without]:
+        why = (
+            f"of fewer than {least} rows of a class or decision, or from which such could be "
+            "computed"
+        )
+        listed = first_few(names, separator="; ")
+        sentences.append(f"{many(len(names), 'segment')} not shown, {why}: {listed}.")
+    return sentences
 
 
 def score_remarks(audit: AuditTables) -> list[str]:

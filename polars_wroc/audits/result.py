@@ -80,7 +80,8 @@ class Audit(AuditTables):
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out. Null for an
-        attribute whose segment of missing values is left out by ``min_cell``.
+        attribute whose segment of missing values is left out by ``min_cell``, unless there are that
+        many rows of it that are left out of the totals too.
     findings
         DataFrame with one row per attribute, segment (and model) and metric, the most serious
         first: ``rank``; the keys; ``metric, value, reference, reference_value``; ``gap`` and
@@ -102,6 +103,9 @@ class Audit(AuditTables):
         knows its command and files.
     left_out
         Names of the segments that are left out by ``min_cell``, each after its attribute.
+    left_out_of_totals
+        Attributes of which only the segment of missing values was to be left out by ``min_cell``:
+        rows without a value of these are in no table.
     enough_rows
         Which segments have ``min_rows`` rows: its ``table`` has, besides the keys, a Boolean column
         for each metric and, with the suffix ``_gap``, for the test of its gap.

@@ -55,7 +55,10 @@ class Channel(NamedTuple):
 
 
 def read_groups(
-    argument: str, table: pl.DataFrame | pl.LazyFrame, expected: tuple[str, ...]
+    argument: str,
+    table: pl.DataFrame | pl.LazyFrame,
+    expected: tuple[str, ...],
+    missing_name: str = MISSING,
 ) -> tuple[pl.DataFrame, Keys]:
     """Collect a table of this package, and rename its group columns for charts."""
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
@@ -68,33 +71,32 @@ def read_groups(
         raise ValueError(msg)
     names = collected.columns[: collected.columns.index(expected[0])]
     keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})
-    texts = [_as_text(collected[name]) for name in names]
+    texts = [_as_text(collected[name], missing_name) for name in names]
     keys.categories = {
-        keys[name]: _categories(collected[name], kind)
+        keys[name]: _categories(collected[name], kind, missing_name)
         for name in names
         if isinstance(kind := collected.schema[name], pl.Enum)
     }
     return collected.with_columns(texts).rename(keys), keys
 
 
-def _as_text(groups: pl.Series) -> pl.Series:
+def _as_text(groups: pl.Series, missing_name: str) -> pl.Series:
     text = groups.cast(pl.String)
-    text = text.fill_null(_missing(text))
+    text = text.fill_null(_missing(text, missing_name))
     return text.replace({value: drawable(value) for value in text.unique()})
 
 
-def _missing(text: pl.Series) -> str:
+def _missing(text: pl.Series, name: str) -> str:
     """Name for what is missing, unlike all that is not."""
-    missing = MISSING
-    while missing in text:
-        missing = f"({missing})"
-    return missing
+    while name in text:
+        name = f"({name})"
+    return name
 
 
-def _categories(groups: pl.Series, kind: pl.Enum) -> list[str]:
+def _categories(groups: pl.Series, kind: pl.Enum, missing_name: str) -> list[str]:
     """List the categories of an Enum as they are drawn, then what is missing."""
     names = [drawable(name) for name in kind.categories]
-    return [*names, _missing(groups.cast(pl.String))]
+    return [*names, _missing(groups.cast(pl.String), missing_name)]
 
 
 def values_of(table: pl.DataFrame, key: str) -> list[str]:

@@ -95,8 +95,10 @@ def fairness_chart(
     altair.LayerChart or altair.VConcatChart
         One row per group, category or criterion, with its interval, and right of it what the
         interval says: "within the band" if all of it is, "outside the band" if none of it is,
-        otherwise "undecided"; for a criterion also which two groups differ most. The reference of
-        impact ratios has no interval and is called that. At most 5,000 rows.
+        otherwise "undecided"; for a criterion also which two groups differ most. Of impact ratios
+        it says whether they are below the band, in the words of `impact_ratios`: "surely below",
+        "likely below", "likely not below" or "surely not below"; or that the category is the
+        reference, unknown, or of a small share. At most 5,000 rows.
 
     Raises
     ------
@@ -161,15 +163,16 @@ def _end(read: Tolerated, shown: Estimate) -> Any:
 
 def _verdict(read: Tolerated) -> pl.Expr:
     """Say of each interval whether it is within the band; null where there is no estimate."""
+    if read.said is not None:
+        return read.said.alias(VERDICT)
     low, high = pl.col(LOW), pl.col(HIGH)
     # Nothing is beyond the end of a band that ends at no difference.
     least = -float("inf") if read.low == read.none else read.low - TOLERANCE
-    most = float("inf") if read.high == read.none else read.high + TOLERANCE
-    known = pl.when(low.is_null() | high.is_null()).then(
-        pl.when(pl.lit(read.low > 0) & (pl.col(GAP) == 1)).then(pl.lit("reference"))
-    )
+    most = read.high + TOLERANCE
     said = (
-        known.when((low >= least) & (high <= most))
+        pl.when(low.is_null() | high.is_null())
+        .then(None)
+        .when((low >= least) & (high <= most))
         .then(pl.lit(_WITHIN))
         .when((high < least) | (low > most))
         .then(pl.lit(_BEYOND))

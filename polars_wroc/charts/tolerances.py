@@ -10,8 +10,10 @@ import polars as pl
 from polars_wroc.charts.channels import Keys, read_groups, shortened
 from polars_wroc.charts.gap_tables import GAP, HIGH, LOW, read_gaps
 from polars_wroc.charts.labels import INTERVAL, JOINT_INTERVAL, GapMetric
+from polars_wroc.groups.four_fifths import BELOW, is_below, judgement
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.margins import FOUR_FIFTHS, MARGIN
+from polars_wroc.inputs.names import UNKNOWN_CATEGORY
 
 _RATIO = "impact_ratio"
 _LIMITS = (GAP, LOW, HIGH)
@@ -35,6 +37,8 @@ class Tolerated:
     number: str = "+.3f"
     # Kind of the confidence limits.
     limits: str = INTERVAL
+    # What is said of each row; None: whether its interval is in the band.
+    said: pl.Expr | None = None
 
     @property
     def note(self) -> str:
@@ -73,13 +77,16 @@ def _no_metric(metric: GapMetric | None, table: str) -> None:
 def _ratios(table: Any, margin: float) -> Tolerated:
     """Impact ratios with the limits that hold for all categories at once."""
     named = dict(zip((_RATIO, f"{_RATIO}_joint_low", f"{_RATIO}_joint_high"), _LIMITS, strict=True))
-    rows, keys = read_groups("table", table, ("n", "selection_rate", *named))
+    expected = ("n", "selection_rate", *named, BELOW, "excluded")
+    rows, keys = read_groups("table", table, expected, UNKNOWN_CATEGORY)
     rows = rows.rename(named)
     highest = rows[GAP].max()
     above = isinstance(highest, float) and highest > 1
     low = 1 - margin
     band = (low, 1.0, 1 / low if above else 1.0)
-    return Tolerated(rows, keys, ("n",), "Impact ratio", *band, ".3f", JOINT_INTERVAL)
+    below = pl.format("{} below", is_below(pl.col(GAP), pl.col(LOW), pl.col(HIGH), low))
+    said = judgement(pl.col(GAP), pl.when(pl.col(BELOW).is_not_null()).then(below))
+    return Tolerated(rows, keys, ("n",), "Impact ratio", *band, ".3f", JOINT_INTERVAL, said)
 
 
 def _largest(table: Any, margin: float) -> Tolerated:

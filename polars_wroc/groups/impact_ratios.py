@@ -123,8 +123,9 @@ def impact_ratios(
           joined by a multiplication sign and by commas. The ``segment`` is null where the category
           is unknown.
         - ``model`` (String), with several scores.
-        - ``n`` (Int64), ``weight, share`` (Float64): rows, their weight, and its share of the
-          weight of all known categories of the attribute.
+        - ``n, n_missing`` (Int64), ``weight, share`` (Float64): rows with a decision, rows
+          without one (or without a weight), which count nowhere else, the weight of the former,
+          and its share of the weight of all known categories of the attribute.
         - ``n_selected`` (Int64), ``selection_rate, selection_rate_low, selection_rate_high``
           (Float64): rows selected, and their share of the weight with its confidence interval.
         - ``reference`` (String), ``reference_rate`` (Float64): the category that this one is
@@ -140,8 +141,10 @@ def impact_ratios(
         - ``shortfall, shortfall_four_fifths`` (Float64): additional weight of the favorable
           decision with which the rate would be that of the reference, or four fifths of it.
         - ``below_four_fifths`` (String): ``"surely"`` where the upper joint limit is less than 0.8,
-          ``"by the estimate"`` where the ratio is, otherwise ``"no"``.
-        - ``excluded`` (String): ``"share"`` below ``min_share``, ``"unknown"``, or null.
+          ``"likely"`` where only the ratio is, ``"surely not"`` where the lower joint limit is 0.8
+          or more, ``"likely not"`` where only the ratio is. Null of the reference, and where there
+          is no ratio or the category is excluded.
+        - ``excluded`` (String): ``"small share"`` below ``min_share``, ``"unknown"``, or null.
         - ``threshold`` (Float64): the least score that is selected, infinite where none is; null
           for recorded decisions.
 
@@ -207,8 +210,8 @@ def impact_ratios(
     │ ---     ┆ --- ┆ ---            ┆ ---          ┆ ---     ┆ ---               │
     │ str     ┆ i64 ┆ f64            ┆ f64          ┆ f64     ┆ str               │
     ╞═════════╪═════╪════════════════╪══════════════╪═════════╪═══════════════════╡
-    │ f       ┆ 8   ┆ 0.25           ┆ 0.3125       ┆ 0.0392  ┆ by the estimate   │
-    │ m       ┆ 10  ┆ 0.8            ┆ 1.0          ┆ null    ┆ no                │
+    │ f       ┆ 8   ┆ 0.25           ┆ 0.3125       ┆ 0.0392  ┆ likely            │
+    │ m       ┆ 10  ┆ 0.8            ┆ 1.0          ┆ null    ┆ null              │
     │ null    ┆ 2   ┆ 0.5            ┆ null         ┆ null    ┆ null              │
     └─────────┴─────┴────────────────┴──────────────┴─────────┴───────────────────┘
     """

@@ -18,6 +18,7 @@ from polars_wroc.groups.categories import (
     CategoryReference,
     with_reference,
 )
+from polars_wroc.groups.four_fifths import BELOW, is_below
 from polars_wroc.groups.rate_gaps import TEST_BY_DESIGN, difference_by_design
 from polars_wroc.groups.references import ReferenceGroup, other_name
 from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
@@ -41,7 +42,6 @@ from polars_wroc.stats.distributions import (
 from polars_wroc.stats.equal_proportions import Exact, Sample, equal_proportions_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted
 from polars_wroc.stats.proportions import (
-    TOLERANCE,
     Proportion,
     Proportions,
     RatesByDesign,
@@ -53,11 +53,17 @@ from polars_wroc.stats.proportions import (
 from polars_wroc.stats.studentized_range import simultaneous_quantile
 from polars_wroc.thresholds.confusion_metrics import cell_counts
 from polars_wroc.thresholds.rate_design import rate_variance
-from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at
+from polars_wroc.thresholds.search import (
+    ROWS_MISSING,
+    ROWS_REJECTED,
+    ROWS_SELECTED,
+    confusion_at,
+)
 from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
 
 IMPACT_COLUMNS = (
     "n",
+    "n_missing",
     "weight",
     "share",
     "n_selected",
@@ -77,7 +83,7 @@ IMPACT_COLUMNS = (
     "p_method",
     "shortfall",
     "shortfall_four_fifths",
-    "below_four_fifths",
+    BELOW,
     "excluded",
     "threshold",
 )
@@ -142,7 +148,7 @@ class ImpactTable:
 
     def _rates(self, cells: pl.LazyFrame, units: SurveyGaps | None) -> pl.LazyFrame:
         """Compute the rates of each category, with their effective sizes and limits."""
-        summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
+        summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
         members = self.categories.members(cells, ["threshold", *summed])
         aggregates = _sums(summed)
         # It is the same in all categories.
@@ -174,6 +180,7 @@ class ImpactTable:
         weight = reduce(add, (field(name) for name in CELLS))
         return {
             "n": n,
+            "n_missing": field(ROWS_MISSING),
             "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
             _RATE: rate.value,
@@ -253,17 +260,9 @@ class ImpactTable:
         return reported_ratio(ratio, other.value)
 
     def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
-        ratio, high = field("impact_ratio"), field("impact_ratio_joint_high")
-        surely = (high < FOUR_FIFTHS).fill_null(value=False)
-        verdict = (
-            pl.when(surely)
-            .then(pl.lit("surely"))
-            .when(ratio < FOUR_FIFTHS - TOLERANCE)
-            .then(pl.lit("by the estimate"))
-            .otherwise(pl.lit("no"))
-        )
-        judged = field(COMPARED) & ratio.is_not_null()
-        return {"below_four_fifths": pl.when(judged).then(verdict)}
+        ratio = "impact_ratio"
+        below = is_below(field(ratio), field(f"{ratio}_joint_low"), field(f"{ratio}_joint_high"))
+        return {BELOW: pl.when(_is_tested(field)).then(below)}
 
 
 def _sums(columns: Iterable[str]) -> dict[str, pl.Expr]:

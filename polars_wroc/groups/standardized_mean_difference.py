@@ -79,7 +79,7 @@ def standardized_mean_difference(
         - ``smd, smd_low, smd_high`` (Float64): the standardized difference, negative where the
           scores are lower than those of the reference, with its confidence interval.
         - ``p_value`` (Float64) of the test that there is no difference.
-        - ``excluded`` (String): ``"share"`` below ``min_share``, where there is no test,
+        - ``excluded`` (String): ``"small share"`` below ``min_share``, where there is no test,
           ``"unknown"``, where there is no difference either, or null.
 
         A category that was named as reference has the difference 0, no limits and no test. Means

@@ -144,7 +144,7 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     assert linked <= found.ranks
     assert found.left_out == 0
     (first, *_) = found.first
-    assert first.note.startswith(("Significant (p ", "Sure: even its upper limit"))
+    assert first.note.startswith(("Significant (p ", "Surely: even its upper limit"))
 
 
 @pytest.mark.parametrize(

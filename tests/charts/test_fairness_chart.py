@@ -57,13 +57,16 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
         if ratio == 1 and least is None:
             assert said[name] == "reference"
         elif most < 0.8:
-            assert said[name] == "outside the band"
+            assert said[name] == "surely below"
+        elif least >= 0.8:
+            assert said[name] == "surely not below"
         else:
-            assert said[name] == ("within the band" if least >= 0.8 else "undecided")
-    assert set(said.values()) == {"reference", "within the band", "outside the band", "undecided"}
-    surely = dict(table.select("segment", "below_four_fifths").iter_rows())
-    assert {n for n, s in surely.items() if s == "surely"} == {
-        n for n, s in said.items() if s == "outside the band"
+            assert said[name] == ("likely below" if ratio < 0.8 else "likely not below")
+    expected = {"reference", "surely below", "likely not below", "surely not below"}
+    assert set(said.values()) == expected
+    words = dict(table.select("segment", "below_four_fifths").drop_nulls().iter_rows())
+    assert {name: f"{word} below" for name, word in words.items()} == {
+        name: word for name, word in said.items() if word != "reference"
     }
 
 

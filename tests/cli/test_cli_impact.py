@@ -151,6 +151,98 @@ def test_keep_makes_null_a_category(rows: pl.DataFrame) -> None:
     assert "(missing)" in pl.read_parquet("x.parquet")["segment"]
 
 
+@pytest.fixture
+def hires(folder: Path) -> pl.DataFrame:
+    """Some have no decision, some no sex, and some a race that may not be known."""
+    sex, race = ["f"] * 40 + ["m"] * 54 + [None] * 6, ["a", "b", "Not stated", "b", "a"] * 20
+    decided = [None if i % 10 == 3 else i % 3 == 0 for i in range(100)]
+    hires = pl.DataFrame({"sex": sex, "race": race, "hired": decided})
+    hires.write_parquet(folder / "rows.parquet")
+    return hires
+
+
+HINT = "'Not stated' of race is compared like any other category."
+
+
+def test_rows_without_a_decision_are_said(
+    hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hires["hired"].null_count() == 10
+    said = "10 rows have no decision and were left out."
+    assert main([*CALL, "--by", "sex", "--by", "race"]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+    for output in ("x.csv", "-"):
+        assert main([*CALL, "--by", "sex", "-o", output]) == 0
+        printed, err = capsys.readouterr()
+        assert f"polars-wroc: {said}\n" in err
+    listed = json.loads(printed)
+    assert [row["n_missing"] for row in listed] == pl.read_csv("x.csv")["n_missing"].to_list()
+    assert sum(row["n_missing"] for row in listed) == 10
+    hires.drop_nulls("hired").write_parquet("rows.parquet")
+    assert main([*CALL, "--by", "sex"]) == 0
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_a_missing_score_or_weight_is_said(
+    rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = pl.int_range(pl.len())
+    rows.with_columns(
+        s=pl.when(place > 2).then("s"), w=pl.when(place != 10).then("w")
+    ).write_parquet("rows.parquet")
+    call = ["impact", "rows.parquet", *GOOD, "--threshold", "0", "--score", "s", "--by", "sex"]
+    assert main([*call, "--weight", "w"]) == 0
+    assert "4 rows have no decision or weight and were" in " ".join(capsys.readouterr().out.split())
+    assert main([*call, "--score", "t"]) == 0
+    assert "Up to 3 rows have no decision and were" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_category_that_may_be_unknown_gives_a_hint(
+    hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = [*CALL, "--by", "sex", "--by", "race"]
+    remedy = "If this means that the value is not known, give --unknown 'Not stated'."
+    assert main(call) == 0
+    assert f"{HINT} {remedy}" in " ".join(capsys.readouterr().out.split())
+    assert main([*call, "-o", "x.csv"]) == 0
+    assert f"polars-wroc: {HINT} {remedy}\n" in capsys.readouterr().err
+    # Doing what it says ends it, and so does saying that nothing is unknown.
+    for unknown in ("Not stated", "keep"):
+        assert main([*call, "--unknown", unknown, "-o", "x.csv"]) == 0
+        assert "compared like" not in capsys.readouterr().err
+    hires.with_columns(race=pl.col("race").replace("Not stated", "c")).write_parquet("rows.parquet")
+    assert main(call) == 0
+    assert "compared like" not in capsys.readouterr().out
+
+
+def test_all_outputs_say_the_same_words(
+    hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = wroc.impact_ratios(
+        hires, selected="hired", favorable="selected", by=["sex", "race"], unknown=["Not stated"]
+    )
+    call = [*CALL, "--by", "sex", "--by", "race", "--unknown", "Not stated"]
+    assert main([*call, "-o", "x.csv"]) == 0
+    written = pl.read_csv("x.csv")
+    assert main(call) == 0
+    capsys_lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
+    drawn = wroc.fairness_chart(table).to_dict()["datasets"].values()
+    marks = [row for part in drawn for row in part]
+    assert len(marks) == table.height
+    words = {"surely", "likely", "likely not", "surely not"}
+    for row, line, text, mark in zip(
+        table.rows(named=True), capsys_lines, written.rows(named=True), marks, strict=False
+    ):
+        unknown = row["segment"] is None
+        judged = row["excluded"] or row["below_four_fifths"] or "reference"
+        assert judged in words | {"reference", "unknown", "small share"}
+        assert f"  {judged}" in line
+        assert mark["__verdict"] == (f"{judged} below" if judged in words else judged)
+        assert text["segment"] == ("(unknown)" if unknown else row["segment"])
+        assert ("(unknown)" in line) == ("(unknown)" in mark["__row"]) == unknown
+    assert table["segment"].null_count() == 3
+
+
 AUDIT = ["audit", "rows.parquet", "--label", "y", "--score", "t", "--by", "sex", "--by", "race"]
 GATES = ["impact_ratio<0.8", "impact_ratio_joint_high<0.8", "impact_ratio>=0.99"]
 
@@ -268,12 +360,10 @@ def test_the_table_fits_the_terminal(
         assert f" {row['selection_rate']:.3f}  {row['impact_ratio']:.3f}" in line
         if row["impact_ratio_joint_low"] is not None:
             low, high = row["impact_ratio_joint_low"], row["impact_ratio_joint_high"]
-            below = row["below_four_fifths"].replace("the ", "")
-            below = {"no": "surely not" if low >= 0.8 else "likely not"}.get(below, below)
-            assert f"{low:.3f} to {high:.3f}  {below}" in line
+            assert f"{low:.3f} to {high:.3f}  {row['below_four_fifths']}" in line
         elif row["excluded"] is None:
             assert f"{row['impact_ratio']:.3f}                  reference" in line
-        assert ("small share" in line) == (row["excluded"] == "share")
+        assert ("small share" in line) == (row["excluded"] == "small share")
 
 
 @pytest.mark.parametrize(
@@ -346,7 +436,10 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--selected hired --by sex --strata no", "--strata must name a column of the frame"),
         ("--selected hired --by sex --replicate-kind brr", "must be given together"),
         ("--selected hired --by sex --exact exactly", "argument --exact: invalid choice"),
-        ("--selected hired --by sex --fail-if ratio<1", "--fail-if must name one of n, weight, "),
+        (
+            "--selected hired --by sex --fail-if ratio<1",
+            "--fail-if must name one of n, n_missing, ",
+        ),
         ("--selected hired --by sex --label hired", "unrecognized arguments: --label hired"),
     ],
 )

@@ -67,11 +67,11 @@ def test_worked_example() -> None:
     }  # fmt: skip
     assert {name: a[name] for name in expected} == pytest.approx(expected, abs=5e-5)
     words = ["reference", "p_method", "below_four_fifths", "excluded", "threshold"]
-    assert [a[name] for name in words] == ["b", "mid-p", "by the estimate", None, None]
+    assert [a[name] for name in words] == ["b", "mid-p", "likely", None, None]
     z = proportions_ztest([2, 8], [8, 10])[0]
     assert a["z"] == pytest.approx(z)
     assert b["impact_ratio"] == 1
-    assert b["below_four_fifths"] == "no"
+    assert b["below_four_fifths"] is None
     assert [b[f"impact_ratio{end}"] for end in ("_low", "_joint_high")] == [None, None]
     assert b["z"] is b["p_value"] is b["p_method"] is None
     assert (unknown["n"], unknown["selection_rate"], unknown["excluded"]) == (2, 0.5, "unknown")
@@ -144,7 +144,9 @@ def test_printed_examples_of_the_rules(name: str) -> None:
     below = (
         {"second"} if name == "federal" else {g for g, row in PRINTED[name].items() if row[2] < 0.8}
     )
-    assert set(found.filter(pl.col("below_four_fifths") != "no")["segment"]) == below
+    words = pl.col("below_four_fifths")
+    assert set(found.filter(words.is_in(["surely", "likely"]))["segment"]) == below
+    assert set(found.filter(words.is_null())["segment"]) == set(found["reference"])
 
 
 def test_exactly_four_fifths_is_not_below() -> None:
@@ -154,8 +156,8 @@ def test_exactly_four_fifths_is_not_below() -> None:
         selected="d",
         favorable="selected",
     )
-    assert of(table, "b")["below_four_fifths"] == "no"
-    assert of(table, "c")["below_four_fifths"] == "by the estimate"
+    assert of(table, "b")["below_four_fifths"] == "likely not"
+    assert of(table, "c")["below_four_fifths"] == "likely"
 
 
 def test_near_the_limits_of_koopman() -> None:
@@ -239,11 +241,12 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
         assert row["z"] == (
             pytest.approx((rate - other) / math.sqrt(variance)) if variance > 0 else None
         )
-        high = row["impact_ratio_joint_high"]
-        verdict = "by the estimate" if rate / other < 0.8 - 1e-12 else "no"
-        assert row["below_four_fifths"] == (
-            "surely" if high is not None and high < 0.8 else verdict
-        )
+        low, high = row["impact_ratio_joint_low"], row["impact_ratio_joint_high"]
+        if rate / other < 0.8 - 1e-12:
+            verdict = "surely" if high is not None and high < 0.8 else "likely"
+        else:
+            verdict = "surely not" if low >= 0.8 else "likely not"
+        assert row["below_four_fifths"] == verdict
 
 
 @given(weighted_rows())
@@ -384,7 +387,7 @@ def test_small_categories_are_shown_and_left_out() -> None:
     frame = counts({"a": (1, 1), "b": (50, 99), "c": (20, 60)})
     table = wroc.impact_ratios(frame, by="g", selected="d", favorable="selected")
     a = of(table, "a")
-    assert (a["excluded"], a["reference"]) == ("share", "b")
+    assert (a["excluded"], a["reference"]) == ("small share", "b")
     assert a["impact_ratio"] == pytest.approx(99 / 50)
     assert a["impact_ratio_low"] is not None
     assert a["impact_ratio_joint_low"] is a["z"] is a["p_value"] is a["below_four_fifths"] is None
@@ -443,11 +446,48 @@ def test_missing_rows_and_rows_without_weight_are_left_out() -> None:
     )
     table = wroc.impact_ratios(frame, "s", by="g", threshold=0.5, favorable="selected", weight="w")
     assert table["n"].to_list() == [2, 1]
+    assert table["n_missing"].to_list() == [2, 1]
     assert table["selection_rate"].to_list() == [0.5, 0]
-    recorded = pl.DataFrame({"g": list("aab"), "d": [True, None, False]})
-    assert wroc.impact_ratios(recorded, by="g", selected="d", favorable="selected")[
-        "n"
-    ].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize("way", ["recorded", "by design", "a threshold", "the median", "counts"])
+def test_rows_without_a_decision_are_counted_in_their_categories(way: str) -> None:
+    random = np.random.default_rng(4)
+    size = 60
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", ""], size),
+            "h": random.choice(["u", "v", ""], size),
+            "s": np.where(random.random(size) < 0.3, np.nan, random.random(size)),
+            "w": random.choice([0.0, 1.0, 2.5], size),
+        },
+    ).with_row_index("unit")
+    frame = frame.with_columns(pl.col("g", "h").replace("", None), pl.col("s").fill_nan(None))
+    if way in ("recorded", "by design"):
+        design: dict[str, Any] = {"cluster": "unit"} if way == "by design" else {}
+        decided = frame.with_columns(d=pl.col("s") > 0.5)
+        options: dict[str, Any] = {"selected": "d", "weight": "w", **design}
+        table = wroc.impact_ratios(decided, by=["g", "h"], favorable="selected", **options)
+    elif way == "counts":
+        counted = wroc.from_counts(wroc.score_counts(frame, None, "s", weight="w", by=["g", "h"]))
+        table = counted.impact_ratios(threshold=0.5, by=["g", "h"], favorable="selected")
+    else:
+        at: Any = 0.5 if way == "a threshold" else "median"
+        options = {"threshold": at, "weight": "w", "favorable": "selected"}
+        table = wroc.impact_ratios(frame.lazy(), "s", by=["g", "h"], **options).collect()
+    rows = frame.filter(pl.col("w") > 0).to_dicts()
+    for category in table.rows(named=True):
+        keys = category["attribute"].split(f" {TIMES} ")
+
+        def name(row: dict[str, Any], keys: list[str] = keys) -> str | None:
+            values = [row[key] for key in keys]
+            return None if None in values else ", ".join(values)
+
+        inside = [row for row in rows if name(row) == category["segment"]]
+        without = [row for row in inside if row["s"] is None]
+        assert category["n_missing"] == len(without)
+        assert category["n"] == len(inside) - len(without)
+    assert table.filter(attribute="g")["n_missing"].sum() > 10
 
 
 @pytest.mark.parametrize("groups", [["a", "a"], [None, None], []])
@@ -497,7 +537,7 @@ def test_lazy_stays_lazy(engine: Engine) -> None:
     schema = plan.collect_schema()
     assert schema.names() == ["attribute", "segment", *IMPACT_COLUMNS]
     integers = {name for name, dtype in schema.items() if dtype == pl.Int64}
-    assert integers == {"n", "n_selected"}
+    assert integers == {"n", "n_missing", "n_selected"}
     found = plan.collect(engine=engine)
     assert found.schema == schema
     assert_frame_equal(

@@ -261,3 +261,30 @@ def test_wrong_arguments_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         getattr(UNTYPED, name)(people.lazy(), "y", "s", by="g", **options)
+
+
+@pytest.mark.parametrize("way", ["planned", "compiled", "ranges", "recorded"])
+def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
+    random = np.random.default_rng(6)
+    score = np.where(random.random(400) < 0.2, np.nan, random.random(400))
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", ""], 400),
+            "y": random.random(400) < 0.5,
+            "s": score,
+        }
+    ).with_columns(pl.col("g").replace("", None), pl.col("s").fill_nan(None))
+    call: dict[str, Any] = {"by": "g", "favorable": "selected"}
+    expected = frame.group_by("g").agg(pl.col("s").null_count()).sort("g", nulls_last=True)
+    if way == "recorded":
+        decided = frame.with_columns(d=pl.col("s") > 0.5, s=pl.col("s").fill_null(0.0))
+        audit = wroc.audit(decided, "y", "s", selected="d", **call)
+    elif way == "ranges":
+        parts = [frame.head(150), frame.tail(250)]
+        audit = wroc.audit_in_ranges(parts, "y", "s", threshold=0.5, rows_per_range=90, **call)
+    else:
+        with wroc.Config(engine="compiled" if way == "compiled" else "polars"):
+            audit = wroc.audit(frame, "y", "s", threshold=0.5, **call)
+    assert audit.impact is not None
+    assert audit.impact["n_missing"].to_list() == expected["s"].to_list()
+    assert expected["s"].min() > 10  # type: ignore[operator]

@@ -145,7 +145,7 @@ def test_attributes_crossed_unknown_and_small() -> None:
     assert table["attribute"].unique(maintain_order=True).to_list() == ["g", "h", "g × h"]  # noqa: RUF001
     by_g = table.filter(attribute="g")
     assert by_g["segment"].to_list() == ["a", "b", "c", None]
-    assert by_g["excluded"].to_list() == [None, None, "share", "unknown"]
+    assert by_g["excluded"].to_list() == [None, None, "small share", "unknown"]
     assert by_g["p_value"].is_null().to_list() == [False, False, True, True]
     assert by_g["smd_low"].is_null().to_list() == [False, False, False, True]
     assert by_g["reference"].to_list() == ["rest", "rest", "rest", None]

@@ -126,8 +126,8 @@ def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
     p_text = "" if p_value is None else f" (p {p_value_text(p_value)})"
     if finding["metric"] == IMPACT_RATIO:
         if verdict == "different":
-            return f"Sure: even its upper limit, for all segments jointly, is below {limit}."
-        return f"Not sure: below {limit} by the estimate." if finding["material"] else ""
+            return f"Surely: even its upper limit, for all segments jointly, is below {limit}."
+        return f"Likely, but not surely, below {limit}." if finding["material"] else ""
     if verdict == "different":
         worth = "and at least" if finding["material"] else "but less than"
         return f"Significant{p_text}, {worth} {limit}."
