@@ -82,8 +82,8 @@ def compare(
         (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
         among significant differences); or ``"none"``.
     max_pairs
-        Raise for more pairs of scores than this: time and memory grow with their number. The
-        default allows 100 scores.
+        Raise for more pairs of scores than this: time grows with their number times that of the
+        rows, memory with the rows times the scores. The default allows 100 scores.
     strata, fpc, lonely, replicate_weights
         The design of a survey: see `summary`. With these, and for ``"score"`` with ``cluster``
         alone, variances are those of the design, and intervals and tests use Student's t; ``z`` is

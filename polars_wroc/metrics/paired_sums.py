@@ -29,7 +29,7 @@ _NUMBER = pl.UInt32
 _OF_CLASS = ("__weight_of_pos", "__weight_of_neg")
 # A batch has the pairs of so many models with as many others. Larger ones take more memory, and of
 # more batches the plan takes longer.
-_MODELS_AT_ONCE = 6
+_MODELS_AT_ONCE = 10
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ def _variances(
 ) -> pl.LazyFrame:
     """Compute the variances of the AUCs, and the covariances of pairs, by the design."""
     products = {
-        _covariance(*models): (_influence(models[0]), _influence(models[1]))
+        _covariance(one, other): (_influence(one), _influence(other))
         for pair in pairs
-        for models in pair.products.values()
+        for one, other in pair.products.values()
     }
     variances = linear_variances(influences, keys, design, products, PRESENT_CLASSES)
     return variances.select(*keys, *products, DESIGN_DF)
