@@ -12,9 +12,10 @@ from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of
 from polars_wroc.audits.impact_findings import impact_findings
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.segment_keys import compared_within, segment_keys
-from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, Words, sentence_of
+from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import MISSING, MODEL, OVERALL
@@ -190,9 +191,8 @@ def _is_reference() -> pl.Expr:
 
 
 def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
-    """Say for whom a gap is bad: where the favourable decision is what it is."""
-    selected = settings.favourable == "selected"
-    worse = metric.worse_if_selection_is_good if selected else metric.worse_if_rejection_is_good
+    """Say for whom a gap is bad; where no decision is good, only if it is so either way."""
+    worse = metric.worse_if(settings.favorable)
     if worse == "either":
         return pl.lit("either")
     is_worse = gap < 0 if worse == "lower" else gap > 0

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.audits.text import Text
 from polars_wroc.cli.cut_groups import groups_of
 from polars_wroc.cli.usage import UsageError
 from polars_wroc.inputs import values
@@ -78,6 +79,15 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     return columns
 
 
+def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
+    """Check that it is said which decision is good, if one of the options makes decisions."""
+    given = [name for name in deciding if getattr(options, name) is not None]
+    if given and options.favorable is None:
+        words = "selected, rejected or neither"
+        msg = f"--favorable {words} is needed with {options.flags[given[0]]}"
+        raise UsageError(msg)
+
+
 def scores_of(options: argparse.Namespace) -> list[str] | str:
     """Return the name of the score, or those of several."""
     scores: list[str] = options.score
@@ -122,6 +132,13 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
         msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
         raise UsageError(msg)
     return dict(named)
+
+
+def text_of(options: argparse.Namespace) -> Text:
+    """Return the title, the note and the words of sentences."""
+    words = {"selected": options.selected_word, "rejected": options.rejected_word}
+    names = ("title", "note", "positive", "negative")
+    return Text(**words, **{name: getattr(options, name) for name in names})
 
 
 def design_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -32,7 +32,10 @@ def rows(seed: int, shift: float, groups: str) -> pl.DataFrame:
 
 def audits(score: str | list[str] = "s") -> dict[str, wroc.Audit]:
     made = (("before", rows(1, 0.0, "abc")), ("after", rows(2, 1.2, "abd")))
-    return {name: wroc.audit(data, "y", score, by="g", threshold=0.5) for name, data in made}
+    return {
+        name: wroc.audit(data, "y", score, by="g", threshold=0.5, favorable="selected")
+        for name, data in made
+    }
 
 
 @pytest.fixture(scope="module")
