@@ -312,7 +312,9 @@ def test_five_expected_rows_are_not_fewer_by_rounding(weight: float | None) -> N
     scores = {f"{x},{y}": [1] * x + [0] * (18 - x) + [1] * y + [0] * (36 - y) for x, y in tables}
     frame = pl.DataFrame({"g": ["a"] * 18 + ["b"] * 36, **scores})
     options: dict[str, Any] = {} if weight is None else {"weight": pl.lit(weight)}
-    impact = wroc.impact_ratios(frame, [*scores], by="g", threshold=1, **options)
+    impact = wroc.impact_ratios(
+        frame, [*scores], by="g", threshold=1, favorable="selected", **options
+    )
     impact = impact.filter(pl.col("p_value").is_not_null())
     gaps = wroc.group_gaps(
         frame, pl.int_range(pl.len()) % 2, [*scores], by="g", threshold=1, **options
