@@ -155,11 +155,15 @@ def read_paired_rows(
         raise ValueError(msg)
     seen = [observe(columns.label, typed, columns.weight, pos_label) for typed in columns.scores]
     complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
-    first = replace(seen[0], weight=pl.when(complete).then(seen[0].weight))
+    weight_of_row = pl.when(complete).then(seen[0].weight)
+    # A column first: each of the scores would repeat the checks of all scores.
+    weighed = columns.frame.with_columns(weight_of_row.alias(WEIGHT))
+    first = replace(seen[0], weight=pl.col(WEIGHT))
     scores = [
-        pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
+        pl.when(pl.col(WEIGHT).is_not_null()).then(numeric(typed)).alias(score_column(i))
+        for i, typed in enumerate(columns.scores)
     ]
-    observed = columns.frame.select(*columns.keys, *scores, *_other_columns(columns, first))
+    observed = weighed.select(*columns.keys, *scores, *_other_columns(columns, first))
     rows = Rows(
         observed,
         [*columns.keys],

@@ -308,6 +308,26 @@ def test_p_values_are_adjusted_for_all_tests_of_the_table() -> None:
     assert plain["p_adjusted"].equals(plain["p_value"])
 
 
+@pytest.mark.parametrize("weight", [None, 0.1])
+def test_five_expected_rows_are_not_fewer_by_rounding(weight: float | None) -> None:
+    # Of 54 rows 15 are selected or 15 rejected: 5 are expected in a cell of the smaller group.
+    tables = [(x, 15 - x) for x in range(16)] + [(18 - x, 21 + x) for x in range(16)]
+    scores = {f"{x},{y}": [1] * x + [0] * (18 - x) + [1] * y + [0] * (36 - y) for x, y in tables}
+    frame = pl.DataFrame({"g": ["a"] * 18 + ["b"] * 36, **scores})
+    options: dict[str, Any] = {} if weight is None else {"weight": pl.lit(weight)}
+    impact = wroc.impact_ratios(
+        frame, [*scores], by="g", threshold=1, favorable="selected", **options
+    )
+    impact = impact.filter(pl.col("p_value").is_not_null())
+    gaps = wroc.group_gaps(
+        frame, pl.int_range(pl.len()) % 2, [*scores], by="g", threshold=1, **options
+    ).filter(g="a")
+    expected = {f"{x},{y}": proportions_ztest([x, y], [18, 36])[1] for x, y in tables}
+    assert impact["p_method"].unique().to_list() == ["z"]
+    for table, p_value in ((impact, "p_value"), (gaps, "selection_rate_gap_p_value")):
+        assert dict(table.select("model", p_value).rows()) == pytest.approx(expected, rel=1e-10)
+
+
 @pytest.mark.parametrize("size", [1, 2, 11, 40])
 def test_median(size: int) -> None:
     random = np.random.default_rng(size)
