@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.charts.labels import MINUS
 from polars_wroc.inputs.names import MODEL
 
 _NAMES = 5
@@ -39,6 +40,11 @@ def required_values(*, recorded: bool) -> str:
 def many(count: int, thing: str) -> str:
     """Write a number of things."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def points(difference: float) -> str:
+    """Write a difference of proportions in points, with its sign."""
+    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
 
 
 def capitalised(text: str) -> str:
