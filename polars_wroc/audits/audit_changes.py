@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.read_audit import Auditable, Audited, read_audit, refuse_same_rows
 from polars_wroc.audits.segment_keys import segment_keys
+from polars_wroc.charts.labels import ChangeMeasure, GapMetric
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.names import MODEL
@@ -37,11 +38,51 @@ _PLACE = "__place"
 
 
 class Changes(NamedTuple):
-    """The table of changes, its level, and the segments that are small in one of the audits."""
+    """The table of changes, with the audits and the options that it was made from."""
 
     table: pl.DataFrame
-    level: float
-    small: pl.DataFrame
+    before: Audited
+    after: Audited
+    adjust: Adjust
+
+    @property
+    def level(self) -> float:
+        """The confidence level of both audits."""
+        return self.after.level
+
+    @property
+    def significant(self) -> pl.Expr:
+        """Whether a change is significant."""
+        return is_significant(pl.col("p_adjusted"), self.level).fill_null(value=False)
+
+    @property
+    def small(self) -> pl.DataFrame:
+        """The segments with too few rows for tests in one of the audits."""
+        return pl.concat(map(_small, (self.before, self.after))).unique()
+
+    def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the changes that are significant or a finding, then the others that are known."""
+        known = self.table.filter(pl.col("change").is_not_null())
+        notable = self.significant | pl.col("finding").is_not_null()
+        return known.filter(notable), known.filter(~notable)
+
+    def most_changed(
+        self, metric: GapMetric | None, measure: ChangeMeasure | None
+    ) -> list[tuple[GapMetric, ChangeMeasure]]:
+        """List what changed significantly, else what comes closest: the surest changes first.
+
+        A ``metric`` or ``measure`` that is given is kept.
+        """
+        given = {"metric": metric, "measure": measure}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        known = self.table.filter(pl.col("change").is_not_null(), **wanted)
+        significant = self.significant.any().alias("significant")
+        sizes = pl.col("p_value").min(), pl.col("change").abs().max(), significant
+        ranked = known.group_by([*given], maintain_order=True).agg(*sizes)
+        ranked = ranked.sort("p_value", "change", descending=[False, True], nulls_last=True)
+        changed = ranked.filter("significant")
+        kept = ranked.head(1) if changed.is_empty() else changed
+        return kept.select(*given).rows() or [(metric or "auc", measure or "gap")]
 
 
 def audit_changes(
@@ -145,7 +186,7 @@ def changes_between(
     changed = _changes(in_order.with_row_index("__row"), levels[0])
     tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
     table = tested.with_columns(_finding(levels[0])).select(*segments, *CHANGE_COLUMNS)
-    return Changes(table, levels[0], pl.concat(map(_small, audits)).unique())
+    return Changes(table, *audits, adjust)
 
 
 def _small(audit: Audited) -> pl.DataFrame:

@@ -12,7 +12,6 @@ from polars_wroc.audits.phrases import capitalised, first_few, many
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.text_table import points_in_text
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING
-from polars_wroc.stats.multiple_tests import is_significant
 
 HEADINGS = {
     GAP: "Gaps to the reference, in points",
@@ -23,7 +22,7 @@ HEADINGS = {
 def changes_in_text(changes: Changes, screen: Screen) -> str:
     """Write what changed in sentences, and in tables what is significant or a finding."""
     check_columns(changes.table, screen)
-    notable, others = divided(changes)
+    notable, others = changes.divided()
     parts = [textwrap.fill(" ".join(sentences_of(changes)), screen.width)]
     parts += [
         f"{HEADINGS[measure]}:\n{_table(rows, measure, screen)}"
@@ -33,13 +32,6 @@ def changes_in_text(changes: Changes, screen: Screen) -> str:
     if notable.height and others.height:
         parts.append(not_significant(others))
     return "\n\n".join(parts)
-
-
-def divided(changes: Changes) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the changes that are significant or a finding, then the others that are known."""
-    known = changes.table.filter(pl.col("change").is_not_null())
-    notable = _significant(changes) | pl.col("finding").is_not_null()
-    return known.filter(notable), known.filter(~notable)
 
 
 def not_significant(others: pl.DataFrame) -> str:
@@ -59,10 +51,6 @@ def sentences_of(changes: Changes) -> list[str]:
     return [*sentences, *_of_one_audit(table)]
 
 
-def _significant(changes: Changes) -> pl.Expr:
-    return is_significant(pl.col("p_adjusted"), changes.level).fill_null(value=False)
-
-
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
@@ -72,7 +60,7 @@ def _counts(changes: Changes) -> str:
     parts = []
     for measure, noun in ((GAP, "gap"), (VALUE, "value")):
         tested = changes.table.filter(pl.col("p_value").is_not_null(), measure=measure)
-        changed = tested.filter(_significant(changes))
+        changed = tested.filter(changes.significant)
         if tested.height:
             how = [
                 f"{number:,} {finding}"

@@ -92,9 +92,10 @@ def change_chart(
         A panel for each attribute, with a row per segment (and model) and a line at no change. To
         the right of the line the number is higher in the second audit. A significant change has a
         red, filled diamond on a thick line, any other a grey, hollow circle on a thin one; beside
-        them the change, its limits, what the test says, and the ``finding`` of `audit_changes`, such
-        as "significant, new" or "not significant, now detected". Only segments of both audits are drawn, and at most 40 rows: findings, then the
-        smallest p-values. Where there are more, the caption says how many.
+        them the change, its limits, what the test says, and the ``finding`` of `audit_changes`,
+        such as "significant, new" or "not significant, now detected". Only segments of both audits
+        are drawn, and at most 40 rows: findings, then the smallest p-values. Where there are more,
+        the caption says how many.
 
     Raises
     ------
@@ -131,7 +132,7 @@ def change_chart(
         "p_adjusted": P_ADJUSTED,
     }
     gaps = ("before", "after") if measure == "gap" else ()
-    in_points = [100 * pl.col(name) for name in (*gaps, _CHANGE, _LOW, _HIGH)]
+    in_points = [pl.col(name) * 100 for name in (*gaps, _CHANGE, _LOW, _HIGH)]
     drawn = _most_notable(known).rename(named).with_columns(in_points)
     check_rows("changes", drawn)
     what = f"{'gap in ' if measure == 'gap' else ''}{NAMES[metric]}"

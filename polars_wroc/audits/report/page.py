@@ -95,7 +95,7 @@ def render(audit: AuditTables) -> str:
     )
 
 
-def page_of(template: str, figures: Sequence[Figure], **values: Any) -> str:
+def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
     """Render a template as a self-contained page with charts."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("polars_wroc.audits.report"),
