@@ -99,7 +99,9 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
         assert set(specs(content.decode())) == {"change-value-tpr"}
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
-        assert any(text.startswith("Change of true positive rate in points, after") for text in texts)
+        assert any(
+            text.startswith("Change of true positive rate in points, after") for text in texts
+        )
         for change in changes.filter(metric="tpr", measure="value")["change"].drop_nulls():
             assert f"{100 * change:+.1f}".replace("-", MINUS) in texts
 
