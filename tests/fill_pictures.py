@@ -38,6 +38,7 @@ def loan_audit() -> wroc.Audit:
         "score",
         by=["race", "sex"],
         threshold=0.85,
+        favorable="selected",
         title="Loan score",
         note="The label is the lenders' own decision",
     )

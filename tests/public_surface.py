@@ -156,7 +156,7 @@ def _collected() -> dict[str, Any]:
 
 def _audited() -> wroc.Audit:
     rows = _rows().with_columns(s=1 / (1 + (-pl.col("s")).exp()))
-    return wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5)
+    return wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
 
 
 def _audit() -> dict[str, Any]:

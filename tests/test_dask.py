@@ -127,8 +127,8 @@ def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.Da
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", by="g"))
     tables = wroc.from_counts(counts)
     assert_same(tables.summary(by="g"), wroc.summary(whole, "y", "s", weight="w", by="g"))
-    expected = wroc.audit(whole, "y", "s", weight="w", by="g", threshold=0.5)
-    audit = tables.audit(by="g", threshold=0.5)
+    expected = wroc.audit(whole, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
+    audit = tables.audit(by="g", threshold=0.5, favorable="selected")
     assert_same(audit.segments, expected.segments)
     assert_same(audit.gaps, expected.gaps)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from numbers import Real
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 
@@ -19,11 +19,11 @@ from polars_wroc.audits.small_cells import without_small_cells
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.groupings import Grouping, groupings
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.verdicts import check_margin
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives
+from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.frames import missing_in_counts, require_groups, require_texts
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
@@ -62,7 +62,7 @@ class AuditArguments:
     method: Method
     weight_type: WeightType
     margin: float
-    favourable: Favourable
+    favorable: Favorable | None
     title: str | None
     note: str | None
     min_cell: int | None
@@ -75,7 +75,6 @@ class AuditArguments:
         """Check what needs no rows."""
         level = check_options(self.level, self.adjust)
         arguments.hold(self, level=level, margin=check_margin(self.margin))
-        arguments.option("favourable", self.favourable, get_args(Favourable))
         if self.min_cell is not None:
             min_cell = arguments.whole_number("min_cell", self.min_cell, low=2)
             arguments.hold(self, min_cell=min_cell)
@@ -90,6 +89,9 @@ class AuditArguments:
         choice = self._choice()
         if self.threshold is not None:
             arguments.hold(self, threshold=choice)
+        recorded = self.selected is not None
+        threshold = None if recorded else choice
+        check_favorable(self.favorable, threshold, decided=choice is not None)
         numbers = {name: value for name, value in self._rule.items() if isinstance(value, Real)}
         arguments.hold(self, **{name: float(value) for name, value in numbers.items()})
         self._interval()
@@ -134,7 +136,7 @@ class AuditArguments:
                 margin=self.margin,
                 designed=self.survey.given,
             ),
-            favourable=self.favourable,
+            favorable=self.favorable,
             binning=Binning(self.bins, self.tolerance, cuts),
             scores=scores,
         )
@@ -164,7 +166,7 @@ class AuditArguments:
             weight_type=self.weight_type,
             min_rows=self.min_rows,
             margin=self.margin,
-            favourable=self.favourable,
+            favorable=self.favorable,
             title=self.title,
             note=self.note,
             min_cell=self.min_cell,

@@ -8,9 +8,9 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.named_columns import named_columns
@@ -45,7 +45,7 @@ def audit(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
-    favourable: Favourable = "selected",
+    favorable: Favorable | None = None,
     method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
@@ -98,10 +98,13 @@ def audit(
         with a frequency weight counts that many times.
     margin
         Gaps within this do not matter to the verdicts: see `group_gaps`.
-    favourable
-        Which decision is good for a row, ``"selected"`` or ``"rejected"``, which says who is worse
-        off: by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
-        being rejected is, by a higher selection rate or fpr, or a lower ppv.
+    favorable
+        Which decision is good for a person, which must be said where there are decisions:
+        ``"selected"``, such as a loan or a job; ``"rejected"``, where being selected is bad, such
+        as a denial or a suspicion; ``"neither"``, such as a diagnosis. It says who is worse off:
+        always by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
+        being rejected is, by a higher selection rate or fpr, or a lower ppv. Impact ratios are of
+        the good decision; where neither is good there are none.
     method
         Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
         ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
@@ -192,7 +195,7 @@ def audit(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
-        favourable=favourable,
+        favorable=favorable,
         title=title,
         note=note,
         min_cell=min_cell,

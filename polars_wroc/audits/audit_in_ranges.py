@@ -22,11 +22,11 @@ from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
 from polars_wroc.counts.score_sums import LOW, check_labels
 from polars_wroc.groups.auc_sums import AucSums
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.named_columns import named_columns
@@ -64,7 +64,7 @@ def audit_in_ranges(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
-    favourable: Favourable = "selected",
+    favorable: Favorable | None = None,
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
@@ -83,7 +83,7 @@ def audit_in_ranges(
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
-    min_rows, margin, favourable, method, weight_type, title, note, min_cell
+    min_rows, margin, favorable, method, weight_type, title, note, min_cell
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -149,7 +149,7 @@ def audit_in_ranges(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
-        favourable=favourable,
+        favorable=favorable,
         title=title,
         note=note,
         min_cell=min_cell,

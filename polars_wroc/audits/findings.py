@@ -190,9 +190,8 @@ def _is_reference() -> pl.Expr:
 
 
 def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
-    """Say for whom a gap is bad: where the favourable decision is what it is."""
-    selected = settings.favourable == "selected"
-    worse = metric.worse_if_selection_is_good if selected else metric.worse_if_rejection_is_good
+    """Say for whom a gap is bad; where no decision is good, only if it is so either way."""
+    worse = metric.worse_if(settings.favorable)
     if worse == "either":
         return pl.lit("either")
     is_worse = gap < 0 if worse == "lower" else gap > 0

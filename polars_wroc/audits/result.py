@@ -74,7 +74,8 @@ class Audit(AuditTables):
         they are compared with the best. None without decisions.
     impact
         DataFrame with the columns of `impact_ratios`, with its defaults, for each attribute and
-        for the attributes crossed if these are audited. None without decisions.
+        for the attributes crossed if these are audited. None without decisions, and where neither
+        decision is favorable.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out. Null for an

@@ -30,7 +30,7 @@ class Words:
     positive: str
     negative: str
     margin: float
-    favourable: str
+    favorable: str
     # Attributes whose segments are compared with one of them.
     kind: str
     named: Mapping[str, str]
@@ -51,7 +51,7 @@ class Words:
             positive,
             negative,
             settings.margin,
-            settings.favourable,
+            settings.favorable,
             reference.kind,
             dict(reference.named),
         )
@@ -100,25 +100,25 @@ def _by_score(finding: Mapping[str, Any]) -> str:
 
 
 def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
-    """Compare how often a category has the favourable decision with the one that has it most."""
+    """Compare how often a category has the favorable decision with the one that has it most."""
     name, reason = capitalised(segment), finding["reason"]
     if finding["verdict"] == "not compared":
         if reason == "the reference":
-            return f"{name} is {words.favourable} most often, and the reference of impact ratios."
+            return f"{name} is {words.favorable} most often, and the reference of impact ratios."
         return f"{name} has no impact ratio: {reason}."
     ratio, low, high = (finding[f"ratio{end}"] for end in ("", "_low", "_high"))
     limits = "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
     text = (
-        f"{name} is {words.favourable} {ratio:.2f} times as often as {finding['reference']}, the "
-        f"most {words.favourable}"
+        f"{name} is {words.favorable} {ratio:.2f} times as often as {finding['reference']}, the "
+        f"most {words.favorable}"
     )
     if finding["verdict"] == "different":
-        # Of the rates of the favourable decision.
+        # Of the rates of the favorable decision.
         rates = finding["value"], finding["reference_value"]
         missing = abs(rates[1] - rates[0]) * finding["n_behind"]
         return (
             f"{text} ({limits}: surely below four fifths). At the rate of {finding['reference']}, "
-            f"{missing:,.0f} more of {finding['n_behind']:,} would be {words.favourable}."
+            f"{missing:,.0f} more of {finding['n_behind']:,} would be {words.favorable}."
         )
     if finding["verdict"] == "alike":
         return f"{text}: at least four fifths ({limits})."

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.metrics.auc_interval import Method
@@ -42,7 +42,7 @@ class AuditSettings:
     weight_type: WeightType
     min_rows: int
     margin: float
-    favourable: Favourable
+    favorable: Favorable | None
     title: str | None
     note: str | None
     min_cell: int | None

@@ -105,7 +105,7 @@ def _name(finding: Mapping[str, Any]) -> str:
 def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
     if finding["metric"] == IMPACT_RATIO:
         return (
-            f"{words.favourable} {finding['ratio']:.2f} times as often as {finding['reference']}, "
+            f"{words.favorable} {finding['ratio']:.2f} times as often as {finding['reference']}, "
             "surely below four fifths"
         )
     if is_of_calibration(finding):

@@ -109,7 +109,7 @@ def fairness_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"hired": [True, False, True, True], "sex": list("ffmm")})
-    >>> chart = wroc.fairness_chart(wroc.impact_ratios(df, selected="hired", by="sex"))
+    >>> chart = wroc.fairness_chart(wroc.impact_ratios(df, selected="hired", favorable="selected", by="sex"))
     >>> type(chart).__name__
     'VConcatChart'
     """

@@ -79,6 +79,15 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     return columns
 
 
+def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
+    """Check that it is said which decision is good, if one of the options makes decisions."""
+    given = [name for name in deciding if getattr(options, name) is not None]
+    if given and options.favorable is None:
+        words = "selected, rejected or neither"
+        msg = f"--favorable {words} is needed with {options.flags[given[0]]}"
+        raise UsageError(msg)
+
+
 def scores_of(options: argparse.Namespace) -> list[str] | str:
     """Return the name of the score, or those of several."""
     scores: list[str] = options.score

@@ -41,7 +41,7 @@ _COMPARED = (
     "min_rows",
     "adjust",
     "margin",
-    "favourable",
+    "favorable",
     "title",
     "note",
     "min_cell",
@@ -53,6 +53,7 @@ def run_audit(options: argparse.Namespace) -> None:
     check_output(options, SUFFIXES, printed=True)
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
     decides = any(value is not None for value in (*threshold.values(), options.selected))
+    arguments.check_favorable(options, (*_THRESHOLD, "selected"))
     gates = [read_gate(text, decides=decides) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")

@@ -23,7 +23,7 @@ from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import at_once
 from polars_wroc.plans.spill_guard import MOST_ROWS, budget_is_set
 
-_NAMED = ("threshold", "favourable", "min_share", "intersections", "exact", "adjust")
+_NAMED = ("threshold", "favorable", "min_share", "intersections", "exact", "adjust")
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -74,6 +74,7 @@ def _check(options: argparse.Namespace) -> None:
         found = " and ".join(given) or "none of them"
         msg = f"impact needs --selected, or --score and --threshold; found {found}"
         raise UsageError(msg)
+    arguments.check_favorable(options, ways)
 
 
 def _reference(options: argparse.Namespace) -> str | dict[str, str]:

@@ -41,8 +41,8 @@ _COMMANDS = {
         report_options.add_audit,
         f"FILE... {_COLUMNS} --by A",
         "write a report on sex and on ranges of age",
-        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 --by sex \\\n"
-        "    --by 'age:18,30,50' -o report.html",
+        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
+        "    --favorable selected --by sex --by 'age:18,30,50' -o report.html",
     ),
     "diff": _Command(
         "what changed between two audits of different rows",
@@ -54,9 +54,9 @@ _COMMANDS = {
     "impact": _Command(
         "selection rates of categories divided by the highest, without a label",
         report_options.add_impact,
-        "FILE... --by A (--selected D | --score S --threshold T)",
+        "FILE... --by A (--selected D | --score S --threshold T) --favorable F",
         "fail if the selection rate of a category is surely below four fifths",
-        "polars-wroc impact hires.csv --selected hired --by sex --by race \\\n"
+        "polars-wroc impact hires.csv --selected hired --favorable selected --by sex --by race \\\n"
         "    --fail-if 'impact_ratio_joint_high<0.8'",
     ),
     "auc": _Command(

@@ -41,7 +41,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         help="rows of each class that a segment needs to be tested; default 30",
     )
     shared_options.add_margin(parser)
-    decision_options.add_favourable(parser)
+    decision_options.add_favorable(parser)
     parser.add_argument("--title", metavar="TEXT", help="title of the report")
     parser.add_argument(
         "--note", metavar="TEXT", help="what readers of the report should know about its rows"
@@ -82,7 +82,7 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
         help="scores of at least T are selected; with median, scores above the median",
     )
     shared_options.add_by(parser, "an attribute")
-    decision_options.add_favourable(parser)
+    decision_options.add_favorable(parser)
     parser.add_argument(
         "--reference",
         action="append",

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -24,6 +23,7 @@ from polars_wroc.groups.references import ReferenceGroup, other_name
 from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import Design
@@ -56,8 +56,6 @@ from polars_wroc.thresholds.rate_design import rate_variance
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at
 from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
 
-Favourable: TypeAlias = Literal["selected", "rejected"]
-
 IMPACT_COLUMNS = (
     "n",
     "weight",
@@ -87,10 +85,10 @@ IMPACT_COLUMNS = (
 MIN_SHARE = 0.02
 
 _RATE = "selection_rate"
-# The rate of the favourable decision, and its value alone.
-_FAVOURABLE = "favourable"
-_VALUE = proportion_column(_FAVOURABLE, "value")
-_OF_REFERENCE = (SEGMENT, _RATE, _VALUE, proportion_column(_FAVOURABLE, "size"))
+# The rate of the favorable decision, and its value alone.
+_FAVORABLE = "favorable"
+_VALUE = proportion_column(_FAVORABLE, "value")
+_OF_REFERENCE = (SEGMENT, _RATE, _VALUE, proportion_column(_FAVORABLE, "size"))
 # Quantiles of the limits of one ratio, and of those that hold for all.
 _QUANTILE, _JOINT_QUANTILE = "__quantile", "__joint_quantile"
 _TEST = "__test_of_rates"
@@ -102,7 +100,7 @@ class ImpactTable:
 
     categories: Categories
     reference: CategoryReference
-    favourable: Favourable
+    favorable: Favorable
     min_share: float
     level: float
     weight_type: WeightType
@@ -164,10 +162,10 @@ class ImpactTable:
 
     def _parts(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         selected, rejected = cell_counts(_RATE, self.weight_type, field)
-        favourable = selected, rejected
-        if self.favourable == "rejected":
-            favourable = rejected, selected
-        return {_RATE: (selected, rejected), _FAVOURABLE: favourable}
+        favorable = selected, rejected
+        if self.favorable == "rejected":
+            favorable = rejected, selected
+        return {_RATE: (selected, rejected), _FAVORABLE: favorable}
 
     def _described(self, field: Fields) -> dict[str, pl.Expr]:
         rate = proportion(_RATE, field)
@@ -274,12 +272,12 @@ def _sums(columns: Iterable[str]) -> dict[str, pl.Expr]:
 
 
 def _both(field: Fields) -> tuple[Proportion, Proportion]:
-    """Refer to the favourable rate of a category and to that of its reference."""
+    """Refer to the favorable rate of a category and to that of its reference."""
 
     def of_reference(name: str) -> pl.Expr:
         return field(other_name(name))
 
-    return proportion(_FAVOURABLE, field), proportion(_FAVOURABLE, of_reference)
+    return proportion(_FAVORABLE, field), proportion(_FAVORABLE, of_reference)
 
 
 def _is_other(field: Fields) -> pl.Expr:

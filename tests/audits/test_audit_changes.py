@@ -18,7 +18,7 @@ from statsmodels.stats.multitest import multipletests
 
 import polars_wroc as wroc
 
-GIVEN: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
+GIVEN: dict[str, Any] = {"by": "g", "threshold": 0.5, "favorable": "selected", "weight": "w"}
 METRICS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
 
 

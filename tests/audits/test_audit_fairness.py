@@ -102,7 +102,7 @@ def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() ->
                 "s": (random.random(2_000) < 0.2).astype(float),
             }
         )
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5)
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
         ratio = fairness(audit).filter(metric="demographic_parity_ratio")
         failed += ratio["ci_high"].item() < 0.8
         gate = read_gate("demographic_parity_ratio_high<0.8", decides=True)

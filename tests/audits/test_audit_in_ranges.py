@@ -192,7 +192,9 @@ def test_a_threshold_that_a_float_does_not_hold() -> None:
         check(frame, by="g", rows_per_range=1, **options)
     message = "`score` must be a number that a float holds where it is chosen as threshold"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
-        wroc.audit_in_ranges(frame, "y", "s", by="g", criterion="youden", rows_per_range=1)
+        wroc.audit_in_ranges(
+            frame, "y", "s", by="g", criterion="youden", favorable="selected", rows_per_range=1
+        )
 
 
 def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
@@ -258,12 +260,18 @@ def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
         for start in range(0, ordered.height, step)
     ]
     options: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "intersections": True}
-    audit = wroc.audit_in_ranges(parts, "y", "s", rows_per_range=step, threshold=0.5, **options)
-    assert_same(audit, wroc.audit(ordered, "y", "s", threshold=0.5, **options))
+    audit = wroc.audit_in_ranges(
+        parts, "y", "s", rows_per_range=step, threshold=0.5, favorable="selected", **options
+    )
+    assert_same(
+        audit, wroc.audit(ordered, "y", "s", threshold=0.5, favorable="selected", **options)
+    )
     # Four counts, and no more than two of five ranges for a part, whatever the groupings.
     assert len(reads) <= 4 + 2 * 5
     before = len(reads)
-    wroc.audit_in_ranges(parts, "y", "s", rows_per_range=step, max_fpr=0.1, **options)
+    wroc.audit_in_ranges(
+        parts, "y", "s", rows_per_range=step, max_fpr=0.1, favorable="selected", **options
+    )
     # The range of the threshold is read again.
     assert len(reads) - before <= before + 2
 

@@ -102,7 +102,15 @@ def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
 
 @pytest.mark.slow
 def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path) -> None:
-    found = wroc.audit(rows, "y", "s", by=["sex", "site"], reference={"sex": "m"}, threshold=0.7)
+    found = wroc.audit(
+        rows,
+        "y",
+        "s",
+        by=["sex", "site"],
+        reference={"sex": "m"},
+        threshold=0.7,
+        favorable="selected",
+    )
     assert found.settings["reference"] == {"sex": "m"}
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
     for row in found.findings.filter(pl.col("reason") != "the reference").rows(named=True):

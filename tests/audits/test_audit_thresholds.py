@@ -141,7 +141,7 @@ def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
 
 
 def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", threshold=0.5)
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
     found = result.segments.filter(attribute="g")
     assert found["segment"].to_list() == [None, "f", "m"]
     for g, *cells in found.select("segment", *CELLS).rows():
@@ -155,11 +155,13 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_path: Path) -> None:
     frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
-    segments = wroc.audit(frame, "y", "s", by="g", weight="w", max_fpr=0.2).segments
+    segments = wroc.audit(
+        frame, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected"
+    ).segments
     one = segments.filter(segment="m").row(0, named=True)
     assert (one["fpr"], one["fpr_low"], one["tnr"]) == (None, None, None)
     assert one["threshold"] == segments["threshold"][0]
-    result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2)
+    result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2, favorable="selected")
     assert result.segments.select("threshold", *CELLS).null_count().row(0) == (4,) * 5
     assert "Decisions at the threshold" in report(result, tmp_path)
     assert json.loads(result.to_json())["tables"]["segments"][0]["threshold"] is None
@@ -169,7 +171,7 @@ def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_pa
 def test_threshold_does_not_come_with_a_rule(judged: pl.DataFrame, name: str) -> None:
     given = " and ".join(f"`{option}`" for option in RULES[name])
     with pytest.raises(ValueError, match=f"^`threshold` must not come with .*; found {given}$"):
-        wroc.audit(judged, "y", "s", by="g", threshold=0.5, **RULES[name])
+        wroc.audit(judged, "y", "s", by="g", threshold=0.5, favorable="selected", **RULES[name])
 
 
 # Pages.
@@ -218,7 +220,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
 @pytest.mark.parametrize(("positives", "named"), [(1, "1 positive,"), (9, "9 positives,")])
 def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> None:
     frame = pl.DataFrame({"y": [1] * positives + [0] * 9, "s": range(positives + 9), "g": "a"})
-    assert optimism(wroc.audit(frame, "y", "s", by="g", max_fpr=0.2)) == (
+    assert optimism(wroc.audit(frame, "y", "s", by="g", max_fpr=0.2, favorable="selected")) == (
         f"As the threshold was chosen on these same rows, with {named} the true positive rate on "
         "other rows is likely to be lower; so few positives do not tell by how much."
     )
@@ -239,7 +241,7 @@ def test_slider_of_a_report_moves_in_a_browser(
     judged: pl.DataFrame, tmp_path: Path, chromium: Chromium
 ) -> None:
     frame = judged.drop_nulls("s")
-    result = wroc.audit(frame, "y", "s", by="g", max_fpr=0.2)
+    result = wroc.audit(frame, "y", "s", by="g", max_fpr=0.2, favorable="selected")
     result.save(tmp_path / "report.html")
     chromium.open(tmp_path / "report.html", until=DRAWN)
     steps = [result.segments["threshold"][0], 0.25, 0.8]
@@ -257,7 +259,7 @@ def test_slider_of_a_report_moves_in_a_browser(
 def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
     random = np.random.default_rng(0)
     data = pl.DataFrame({"g": "a", "y": random.random(999) < 0.4, "s": random.random(999)})
-    result = wroc.audit(data, "y", "s", by="g", threshold=0.5)
+    result = wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected")
     chart = segments_threshold_chart(result.curves, result.segments, "overall")
     assert chart is not None
     points = pl.DataFrame(*chart.to_dict()["datasets"].values(), infer_schema_length=None)
@@ -269,7 +271,7 @@ def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
 @pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
 def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
-    result = wroc.audit(data, "y", "s", by="g", max_fpr=0)
+    result = wroc.audit(data, "y", "s", by="g", max_fpr=0, favorable="selected")
     for suffix in ("html", "json"):
         result.save(tmp_path / f"report.{suffix}")
 

@@ -23,7 +23,9 @@ LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 
 @pytest.fixture(scope="module")
 def audit(loans: pl.DataFrame) -> wroc.Audit:
-    return wroc.audit(loans, "approved", "score", by=["race", "sex"], threshold=0.85)
+    return wroc.audit(
+        loans, "approved", "score", by=["race", "sex"], threshold=0.85, favorable="selected"
+    )
 
 
 def table_of(audit: wroc.Audit) -> pl.DataFrame:

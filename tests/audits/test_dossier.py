@@ -68,7 +68,7 @@ def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> 
 
 
 def test_numbers_that_json_does_not_have(rows: pl.DataFrame) -> None:
-    audit = wroc.audit(rows, "approved", "s", by="g", max_selection_rate=0.0)
+    audit = wroc.audit(rows, "approved", "s", by="g", max_selection_rate=0.0, favorable="selected")
     assert checked(audit.to_json())["tables"]["segments"][0]["threshold"] == "inf"
 
 
@@ -78,8 +78,17 @@ def test_the_command_line_says_what_it_read(
     path = tmp_path / "rows.parquet"
     rows.write_parquet(path)
     call = ["audit", str(path), "--label", "approved", "--score", "s", "--by", "g"]
-    gates = ["--threshold", "0.5", "--fail-if", "auc_gap>0.9", "--fail-if", "tpr_gap>=0"]
-    more = ["--title", "Loans", "--note", "two words", "--favourable", "rejected", "-o", "-"]
+    gates = [
+        "--threshold",
+        "0.5",
+        "--favorable",
+        "selected",
+        "--fail-if",
+        "auc_gap>0.9",
+        "--fail-if",
+        "tpr_gap>=0",
+    ]
+    more = ["--title", "Loans", "--note", "two words", "--favorable", "rejected", "-o", "-"]
     assert main([*call, *gates, *more]) == 1
     document = checked(capsys.readouterr().out)
     run = document["run"]
@@ -87,11 +96,11 @@ def test_the_command_line_says_what_it_read(
     size = path.stat().st_size
     assert run["files"] == [{"name": "rows.parquet", "bytes": size, "sha256": digest, "rows": 600}]
     assert run["command"].startswith(f"polars-wroc audit {path} --label approved")
-    assert run["command"].endswith("--title Loans --note 'two words' --favourable rejected -o -")
+    assert run["command"].endswith("--title Loans --note 'two words' --favorable rejected -o -")
     missed, met = document["gates"]
     assert (missed["condition"], missed["met"], missed["where"]) == ("auc_gap>0.9", False, [])
     assert (met["condition"], met["met"], len(met["where"])) == ("tpr_gap>=0", True, 3)
-    assert document["settings"]["favourable"] == "rejected"
+    assert document["settings"]["favorable"] == "rejected"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,14 @@ def test_the_date_may_be_set(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 
 def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Path) -> None:
     audit = wroc.audit(
-        rows, "approved", "s", by="g", threshold=0.5, title="Loans # 1", note="of 2026"
+        rows,
+        "approved",
+        "s",
+        by="g",
+        threshold=0.5,
+        favorable="selected",
+        title="Loans # 1",
+        note="of 2026",
     )
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
@@ -142,7 +158,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"favourable": "good"}, ValueError, "`favourable` must be one of 'selected', 'rejected'"),
+        ({"favorable": "good"}, ValueError, "`favorable` must be one of 'selected', 'rejected'"),
         ({"title": 3}, TypeError, "`title` must be a text; found "),
         ({"note": ["x"]}, TypeError, "`note` must be a text; found "),
     ],

@@ -76,7 +76,9 @@ def test_rows_behind_are_those_of_the_metric(rows: pl.DataFrame, audit: wroc.Aud
 
 @pytest.mark.parametrize("reference", sweep(["overall", "best", {"g": "c"}], fast=1))
 def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> None:
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, reference=reference)
+    audit = wroc.audit(
+        rows, "y", "s", by="g", threshold=0.5, favorable="selected", reference=reference
+    )
     found = audit.findings.filter(metric="selection_rate")
     if reference == "overall":
         assert found["n_reference"].to_list() == [rows.height] * 3
@@ -101,7 +103,9 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
     score = np.where(is_random, random.random(400) + 0.3, 0.2 + 0.4 * positive)
     for names in (["x", "z"], ["z", "x"]):
         rows = pl.DataFrame({"g": np.where(is_random, *names), "y": positive, "s": score})
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, reference=reference)
+        audit = wroc.audit(
+            rows, "y", "s", by="g", threshold=0.5, favorable="selected", reference=reference
+        )
         found = audit.findings.filter(GAPS)
         mirrors = found.group_by("metric").agg(pl.col("mirror").sum())
         assert mirrors["mirror"].to_list() == [1] * len(METRICS)
@@ -154,16 +158,16 @@ def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("favourable", "worse"),
+    ("favorable", "worse"),
     [
         ("selected", {"auc": -1, "selection_rate": -1, "tpr": -1}),
         ("rejected", {"auc": -1, "selection_rate": 1, "fpr": 1, "ppv": -1}),
     ],
 )
-def test_sides_depend_on_the_favourable_decision(
-    rows: pl.DataFrame, favourable: Any, worse: dict[str, int]
+def test_sides_depend_on_the_favorable_decision(
+    rows: pl.DataFrame, favorable: Any, worse: dict[str, int]
 ) -> None:
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favourable=favourable)
+    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable=favorable)
     for row in audit.findings.filter(GAPS).rows(named=True):
         sign = worse.get(row["metric"])
         expected = "either"
@@ -173,7 +177,7 @@ def test_sides_depend_on_the_favourable_decision(
 
 
 def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    table = wroc.impact_ratios(rows, "s", by=["g", "h"], threshold=0.5)
+    table = wroc.impact_ratios(rows, "s", by=["g", "h"], threshold=0.5, favorable="selected")
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
     found = audit.findings.filter(~GAPS)
@@ -194,10 +198,14 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
 
 
 def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favourable": "rejected"}
+    options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favorable": "rejected"}
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
-    audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
-    table = wroc.impact_ratios(weighted, ["s", "t"], by="g", threshold=0.1, **options)
+    audit = wroc.audit(
+        weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, favorable="selected", **options
+    )
+    table = wroc.impact_ratios(
+        weighted, ["s", "t"], by="g", threshold=0.1, favorable="selected", **options
+    )
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
     assert any("is rejected" in text for text in audit.findings["sentence"])
@@ -205,9 +213,17 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
 
 def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     sampled = rows.with_columns(c=pl.int_range(pl.len()) // 5)
-    audit = wroc.audit(sampled, "y", "s", by=["g", "h"], threshold=0.5, cluster="c")
+    audit = wroc.audit(
+        sampled, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", cluster="c"
+    )
     table = wroc.impact_ratios(
-        sampled, "s", by=["g", "h"], threshold=0.5, cluster="c", intersections=False
+        sampled,
+        "s",
+        by=["g", "h"],
+        threshold=0.5,
+        favorable="selected",
+        cluster="c",
+        intersections=False,
     )
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-9)
@@ -255,7 +271,9 @@ def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
 
 def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     few = rows.head(8).with_columns(g=pl.lit("few"))
-    audit = wroc.audit(pl.concat([rows, few]), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(
+        pl.concat([rows, few]), "y", "s", by="g", threshold=0.5, favorable="selected"
+    )
     found = audit.findings.filter(GAPS, segment="few")
     assert found["verdict"].unique().to_list() == ["too little data"]
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
@@ -378,7 +396,7 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     assert "; g \N{MULTIPLICATION SIGN} h b, " in audit.verdict
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", by="BMI").verdict
     assert ranking.startswith("Decisions were not audited. BMI b is worse off: AUC ")
-    rejected = wroc.audit(rows, "y", "s", favourable="rejected", **CALL).verdict
+    rejected = wroc.audit(rows, "y", "s", favorable="rejected", **CALL).verdict
     assert "G b is worse off: AUC" in rejected
 
 
@@ -390,7 +408,7 @@ def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wro
         f"2 comparisons are alike within 5 points and {little} have too little data."
     )
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
-    wide = wroc.audit(same, "y", "s", by="g", threshold=0.5, margin=0.2)
+    wide = wroc.audit(same, "y", "s", by="g", threshold=0.5, favorable="selected", margin=0.2)
     # A ratio is alike if it is surely four fifths or more.
     assert wide.verdict.startswith(
         "No segment is shown to be worse off: 7 comparisons are alike within 20 points"
@@ -403,7 +421,9 @@ def test_differences_on_either_side_are_no_harm(rows: pl.DataFrame) -> None:
     selected = pl.when(g="b").then(pl.when("y").then(noise < 0.62).otherwise(noise < 0.5))
     other = pl.when("y").then(noise < 0.62).otherwise(noise < 0.3)
     score = pl.coalesce(selected, other).cast(pl.Float64)
-    audit = wroc.audit(rows.with_columns(s=score), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(
+        rows.with_columns(s=score), "y", "s", by="g", threshold=0.5, favorable="selected"
+    )
     fpr = audit.findings.filter(metric="fpr", segment="b").row(0, named=True)
     assert (fpr["verdict"], fpr["side"]) == ("different", "either")
     none = audit.findings.filter(metric="tpr", segment="b").row(0, named=True)
@@ -425,7 +445,7 @@ def test_an_audit_fits_the_terminal(
 
 def test_notebooks_show_the_verdict_above_the_segments(rows: pl.DataFrame) -> None:
     named = rows.with_columns(g=pl.col("g").replace("b", "<b>"))
-    shown = wroc.audit(named, "y", "s", by="g", threshold=0.5)._repr_html_()
+    shown = wroc.audit(named, "y", "s", by="g", threshold=0.5, favorable="selected")._repr_html_()
     assert shown.index("G &lt;b&gt; is worse off") < shown.index("<table")
     assert "<b>" not in shown
     for name in ("segment", "auc", "tpr"):

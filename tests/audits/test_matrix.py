@@ -40,7 +40,13 @@ def rows(segments: int = 3, each: int = 400) -> pl.DataFrame:
 def audit() -> wroc.Audit:
     few = rows().head(20).with_columns(g=pl.lit(None))
     return wroc.audit(
-        pl.concat([rows(), few]), "y", "s", by=["g", "h"], threshold=0.5, intersections=True
+        pl.concat([rows(), few]),
+        "y",
+        "s",
+        by=["g", "h"],
+        threshold=0.5,
+        favorable="selected",
+        intersections=True,
     )
 
 
@@ -116,7 +122,7 @@ def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
 
 
 def test_of_many_segments_the_first_are_open() -> None:
-    audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5, favorable="selected")
     (block,) = blocks_of(matrix_of(audit, audit.findings))
     assert (len(block.rows), len(block.folded), block.left_out) == (20, 13, "")
     assert block.summary == summed_up(block.folded)
@@ -130,7 +136,7 @@ def test_of_many_segments_the_first_are_open() -> None:
 
 
 def test_every_link_leads_to_a_finding_on_the_page() -> None:
-    audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5)
+    audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5, favorable="selected")
     matrix = matrix_of(audit, audit.findings)
     blocks = blocks_of(matrix)
     found = findings_on_page(audit.findings, shown_in(blocks, audit.findings), audit.parameters)
@@ -163,7 +169,9 @@ def test_folded_findings_have_headings(
 
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     none = rows().filter(~pl.col("y")).head(200).with_columns(g=pl.lit("none"))
-    audit = wroc.audit(pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3)
+    audit = wroc.audit(
+        pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3, favorable="selected"
+    )
     found = audit.findings.filter(segment="none", metric="ppv").row(0, named=True)
     assert (found["value"], found["gap"], found["verdict"]) == (0.0, None, "not compared")
     assert found["reason"] == "one class only"
@@ -191,7 +199,9 @@ def test_what_was_not_audited_is_said() -> None:
     logits = rows().with_columns(pl.col("s") * 10)
     (alone,) = not_audited(wroc.audit(logits, "y", "s", by="g"))
     assert alone == "No threshold was given."
-    assert not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5)) == []
+    assert (
+        not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5, favorable="selected")) == []
+    )
 
 
 @pytest.mark.parametrize(

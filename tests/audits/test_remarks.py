@@ -60,10 +60,20 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     empty = data.head(5).with_columns(g=pl.lit("0"), s=pl.lit(None, pl.Float64))
     for reference, mirrored in (("rest", 6), ("overall", 6), ("overall_pooled", 0), ("best", 0)):
         kind: Any = reference
-        result = wroc.audit(two, "y", "s", by="g", threshold=0.5, reference=kind)
+        result = wroc.audit(
+            two, "y", "s", by="g", threshold=0.5, favorable="selected", reference=kind
+        )
         assert result.findings["mirror"].sum() == mirrored
         # A segment without rows that count is none.
-        more = wroc.audit(pl.concat([two, empty]), "y", "s", by="g", threshold=0.5, reference=kind)
+        more = wroc.audit(
+            pl.concat([two, empty]),
+            "y",
+            "s",
+            by="g",
+            threshold=0.5,
+            favorable="selected",
+            reference=kind,
+        )
         assert more.verdict == result.verdict
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
     *_, nothing = untested_remarks(audited.segments, audited.gaps, audited.parameters)
@@ -134,12 +144,17 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
-    result = wroc.audit(data, "y", "s", by="g", threshold=threshold)
+    result = wroc.audit(data, "y", "s", by="g", threshold=threshold, favorable="selected")
     (text,) = decision_remarks(result.segments)
     assert text.startswith(f"The threshold selects {which}, ")
     assert text in result._repr_html_()
     assert decision_remarks(wroc.audit(data, "y", "s", by="g").segments) == []
-    assert decision_remarks(wroc.audit(data, "y", "s", by="g", threshold=0.5).segments) == []
+    assert (
+        decision_remarks(
+            wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").segments
+        )
+        == []
+    )
 
 
 def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
@@ -249,7 +264,7 @@ def test_thresholds_are_short(value: float | None, text: str) -> None:
     ],
 )
 def test_title_says_what_is_selected(data: pl.DataFrame, threshold: float, text: str) -> None:
-    audit = wroc.audit(data, "y", "s", by="g", threshold=threshold)
+    audit = wroc.audit(data, "y", "s", by="g", threshold=threshold, favorable="selected")
     assert title_line(audit)[-1] == text
 
 

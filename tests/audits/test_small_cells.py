@@ -183,7 +183,7 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, refere
 
 def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
     """Neither is the other's complement, so that both are told, against all of the others."""
-    audit = wroc.audit(hiding, "y", "s", by="g", threshold=0.5, min_cell=5)
+    audit = wroc.audit(hiding, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5)
     assert audit.segments["segment"].to_list() == ["overall", "a", "b"]
     assert not audit.findings["mirror"].any()
     found = audit.findings.filter(metric="selection_rate").sort("segment")
@@ -192,8 +192,10 @@ def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
 
 def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.DataFrame) -> None:
     unknown = hiding.with_columns(g=pl.col("g").replace("h", None))
-    whole = wroc.audit(unknown, "y", "s", by="g", threshold=0.5).fairness
-    shown = wroc.audit(unknown, "y", "s", by="g", threshold=0.5, min_cell=5).fairness
+    whole = wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected").fairness
+    shown = wroc.audit(
+        unknown, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5
+    ).fairness
     assert whole is not None
     assert shown is not None
     names = {"group_max", "group_min"}

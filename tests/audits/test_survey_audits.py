@@ -41,9 +41,13 @@ def survey() -> pl.DataFrame:
 
 
 def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
-    audit = wroc.audit(survey, "y", "s", by="g", weight="w", criterion="youden", **UNITS)
+    audit = wroc.audit(
+        survey, "y", "s", by="g", weight="w", criterion="youden", favorable="selected", **UNITS
+    )
     threshold = audit.segments["threshold"][0]
-    given = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=threshold, **UNITS)
+    given = wroc.audit(
+        survey, "y", "s", by="g", weight="w", threshold=threshold, favorable="selected", **UNITS
+    )
     for name in ("segments", "gaps", "fairness"):
         assert_frame_equal(getattr(audit, name), getattr(given, name), rel_tol=1e-12)
     rates = wroc.threshold_metrics(
@@ -194,7 +198,9 @@ def test_of_scores_that_are_the_labels_only_the_rate_is_uncertain(survey: pl.Dat
 
 
 def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
-    audit = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=0.5, cluster="g")
+    audit = wroc.audit(
+        survey, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected", cluster="g"
+    )
     gaps = audit.gaps.select("^(auc|tpr)_gap_(se|low|high|p_value)$")
     assert set(gaps.null_count().row(0)) == {3}
     assert audit.gaps["auc_gap"].null_count() == 0
@@ -212,13 +218,15 @@ def test_false_alarms_of_clusters_are_rare() -> None:
     by_design, as_rows, surely = 0, 0, 0
     for replicate in range(replicates):
         rows = clustered(random, 0.3)
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, cluster="c")
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected", cluster="c")
         assert audit.fairness is not None
         by_design += alarm(audit)
         parity = audit.fairness.filter(metric="demographic_parity_difference")
         surely += bool(parity["joint_low"].item() > 0)
         if replicate < free:
-            as_rows += alarm(wroc.audit(rows, "y", "s", by="g", threshold=0.5))
+            as_rows += alarm(
+                wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
+            )
     for alarms in (by_design, surely):
         assert stats.binomtest(alarms, replicates, 0.05, alternative="greater").pvalue > 0.01
     assert as_rows > 0.5 * free

@@ -28,7 +28,14 @@ def rows(seed: int, shift: float, groups: list[str], size: int = 1800) -> pl.Dat
 @pytest.fixture(scope="module")
 def changes() -> pl.DataFrame:
     audits = (
-        wroc.audit(rows(seed, shift, list(groups)), "y", "s", by=["g", "h"], threshold=0.8)
+        wroc.audit(
+            rows(seed, shift, list(groups)),
+            "y",
+            "s",
+            by=["g", "h"],
+            threshold=0.8,
+            favorable="selected",
+        )
         for seed, shift, groups in ((1, 0.0, "abc"), (2, 1.0, "abd"))
     )
     return wroc.audit_changes(*audits)

@@ -187,9 +187,9 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
     )
     pairs = wroc.cross_auc(data, "y", "s", by="g")
     pairs = pairs.rename({f"{side}_g": f"{side}_{color}" for side in ("positive", "negative")})
-    impact = wroc.impact_ratios(data, "s", by="g", threshold=0.5).with_columns(
-        attribute=pl.lit(color)
-    )
+    impact = wroc.impact_ratios(
+        data, "s", by="g", threshold=0.5, favorable="selected"
+    ).with_columns(attribute=pl.lit(color))
     charts = seen(
         [
             wroc.rates_chart(rates, rates="tpr", threshold=0.5, color=color, facet=facet),

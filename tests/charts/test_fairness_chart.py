@@ -42,7 +42,7 @@ def spans(chart: Any) -> tuple[Any, Any, Any]:
 
 
 def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, min_share=0)
+    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, favorable="selected", min_share=0)
     chart = wroc.fairness_chart(table)
     assert limits_named(chart) == {"joint confidence interval"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
@@ -113,25 +113,27 @@ def test_largest_differences_have_joint_limits_and_name_the_groups(
 
 
 def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, reference="c")
+    table = wroc.impact_ratios(
+        rows, "s", by="g", threshold=0.5, favorable="selected", reference="c"
+    )
     low, high, none = spans(wroc.fairness_chart(table, margin=0.1))
     assert (low, high, none) == (pytest.approx(0.9), pytest.approx(1 / 0.9), 1.0)
 
 
 def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        rows, ["s", "t"], by=["g", "sex"], threshold=0.5, intersections=False
+        rows, ["s", "t"], by=["g", "sex"], threshold=0.5, favorable="selected", intersections=False
     )
     spec = wroc.fairness_chart(table).to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
-    audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5)
+    audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5, favorable="selected")
     spec = wroc.fairness_chart(audit.gaps, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
 
 
 def test_what_is_refused(rows: pl.DataFrame) -> None:
     gaps = wroc.group_gaps(rows, "y", "s", by="sex")
-    impact = wroc.impact_ratios(rows, "s", by="sex", threshold=0.5)
+    impact = wroc.impact_ratios(rows, "s", by="sex", threshold=0.5, favorable="selected")
     with pytest.raises(ValueError, match=r"^`metric` must be None for .*`impact_ratios`"):
         wroc.fairness_chart(impact, metric="tpr")
     for margin in (0, 1, 5):

@@ -45,7 +45,10 @@ def rows(seed: int, shift: float, groups: str) -> pl.DataFrame:
 
 def audits(score: str | list[str] = "s") -> dict[str, wroc.Audit]:
     made = (("before", rows(1, 0.0, "abc")), ("after", rows(2, 1.2, "abd")))
-    return {name: wroc.audit(data, "y", score, by="g", threshold=0.5) for name, data in made}
+    return {
+        name: wroc.audit(data, "y", score, by="g", threshold=0.5, favorable="selected")
+        for name, data in made
+    }
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +170,7 @@ def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixtur
     # The same shift, but few rows before.
     few, many = rows(1, 0.4, "ab").sample(500, seed=1), pl.concat([rows(2, 0.4, "ab")] * 4)
     for name, data in (("before", few), ("after", many)):
-        wroc.audit(data, "y", "s", by="g", threshold=0.5).save(f"{name}.json")
+        wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").save(f"{name}.json")
     table = wroc.audit_changes("before.json", "after.json")
     detected = table.filter(finding="now detected")
     assert detected.height > 1

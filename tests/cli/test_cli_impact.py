@@ -17,7 +17,8 @@ from polars_wroc.audits.impact_gates import NUMBERS
 from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")
-CALL = ["impact", "rows.parquet", "--selected", "hired"]
+GOOD = ("--favorable", "selected")
+CALL = ["impact", "rows.parquet", "--selected", "hired", *GOOD]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "options": (
         [
-            *("--selected", "hired", "--weight", "w", "--favourable", "rejected"),
+            *("--selected", "hired", "--weight", "w", "--favorable", "rejected"),
             *("--reference", "sex=m", "--reference", "race=a", "--unknown", "none"),
             *("--min-share", "0", "--no-intersections", "--level", "0.9"),
             *("--weight-type", "frequency", "--exact", "fisher", "--adjust", "bh"),
@@ -69,7 +70,7 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
         {
             "selected": "hired",
             "weight": "w",
-            "favourable": "rejected",
+            "favorable": "rejected",
             "reference": {"sex": "m", "race": "a"},
             "unknown": ["none"],
             "min_share": 0.0,
@@ -103,9 +104,9 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", RATIOS)
 def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
     options, arguments = RATIOS[name]
-    call = ["impact", "rows.parquet", *options, "--by", "sex", "--by", "race"]
+    call = ["impact", "rows.parquet", *GOOD, *options, "--by", "sex", "--by", "race"]
     assert main([*call, "-o", "x.parquet"]) == 0
-    expected = wroc.impact_ratios(rows, by=["sex", "race"], **arguments)
+    expected = wroc.impact_ratios(rows, by=["sex", "race"], **{"favorable": "selected"} | arguments)
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
 
 
@@ -113,7 +114,7 @@ def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
 def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CALL, "--by", "sex", "-o", output]) == 0
     printed = capsys.readouterr().out
-    expected = wroc.impact_ratios(rows, selected="hired", by="sex")
+    expected = wroc.impact_ratios(rows, selected="hired", favorable="selected", by="sex")
     if output == "x.csv":
         assert pl.read_csv(output)["impact_ratio"].to_list() == pytest.approx(
             expected["impact_ratio"].to_list()
@@ -128,11 +129,16 @@ def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[
 def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
     numbered = rows.with_columns(pl.col("hired").cast(pl.Int64))
     numbered.write_csv("rows.csv")
-    call = ["impact", "rows.csv", "--selected", "hired=1", "--by", "code", "--by", "race"]
+    call = ["impact", "rows.csv", *GOOD, "--selected", "hired=1", "--by", "code", "--by", "race"]
     unknown = ["--unknown", "9", "--unknown", "none"]
     assert main([*call, *unknown, "--no-intersections", "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
-        rows, selected="hired", by=["code", "race"], unknown=[9, "none"], intersections=False
+        rows,
+        selected="hired",
+        favorable="selected",
+        by=["code", "race"],
+        unknown=[9, "none"],
+        intersections=False,
     )
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
     assert expected.filter(excluded="unknown").height == 2
@@ -161,9 +167,11 @@ def labelled(folder: Path, rows: pl.DataFrame) -> pl.DataFrame:
 def test_audits_of_recorded_decisions(
     selected: str, labelled: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*AUDIT, "--selected", selected, "-o", "-"]) == 0
+    assert main([*AUDIT, *GOOD, "--selected", selected, "-o", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    audit = wroc.audit(labelled, "y", "t", by=["sex", "race"], selected="hired")
+    audit = wroc.audit(
+        labelled, "y", "t", by=["sex", "race"], selected="hired", favorable="selected"
+    )
     expected = json.loads(audit.to_json())
     for table in ("segments", "gaps", "impact", "fairness"):
         assert printed["tables"][table] == expected["tables"][table]
@@ -172,7 +180,9 @@ def test_audits_of_recorded_decisions(
 
 
 @pytest.mark.parametrize("gate", GATES)
-@pytest.mark.parametrize("decisions", [["--selected", "hired"], ["--threshold", "0.5"]])
+@pytest.mark.parametrize(
+    "decisions", [["--selected", "hired", *GOOD], ["--threshold", "0.5", *GOOD]]
+)
 def test_audits_have_the_gates_of_impact_ratios(
     gate: str,
     decisions: list[str],
@@ -218,7 +228,7 @@ def test_what_audits_of_decisions_refuse(
 
 def test_many_scores_at_the_median_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Two of ten rows are above the median, and half of them without ties."""
-    call = ["impact", "rows.csv", "--score", "s", "--threshold", "median", "--by", "g"]
+    call = ["impact", "rows.csv", *GOOD, "--score", "s", "--threshold", "median", "--by", "g"]
     for scores, said in (
         ([1, 2, 2, 2, 2, 2, 3, 3, 1, 2], " Only 20% score above the median,"),
         ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], None),
@@ -227,7 +237,7 @@ def test_many_scores_at_the_median_are_said(capsys: pytest.CaptureFixture[str]) 
         assert main(call) == 0
         printed = " ".join(capsys.readouterr().out.split())
         assert said in printed if said else "above the median" not in printed
-    assert main(["impact", "rows.csv", "--score", "s", "--threshold", "5", "--by", "g"]) == 0
+    assert main(["impact", "rows.csv", *GOOD, "--score", "s", "--threshold", "5", "--by", "g"]) == 0
     assert "above the median" not in capsys.readouterr().out
 
 
@@ -243,7 +253,7 @@ def test_the_table_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     assert main([*CALL, "--by", "sex", "--by", "race"]) == 0
     verdict, printed = capsys.readouterr().out.split("\n\n")
-    table = wroc.impact_ratios(long, selected="hired", by=["sex", "race"])
+    table = wroc.impact_ratios(long, selected="hired", favorable="selected", by=["sex", "race"])
     lines = printed.splitlines()
     assert max(map(len, [*verdict.splitlines(), *lines])) <= width
     surely = table.filter(below_four_fifths="surely")["impact_ratio"].sort()
@@ -278,7 +288,7 @@ def test_the_table_fits_the_terminal(
 def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     name = gate.partition("<")[0]
     call = [*CALL, "--by", "sex", "--by", "race", "--fail-if", gate, "-o", "x.csv"]
-    table = wroc.impact_ratios(rows, selected="hired", by=["sex", "race"])
+    table = wroc.impact_ratios(rows, selected="hired", favorable="selected", by=["sex", "race"])
     known = table.filter(pl.col("excluded").is_null(), pl.col(name).is_not_null())
     failing = [row for row in known.rows(named=True) if met(row)]
     assert main(call) == (1 if failing else 0)
@@ -295,7 +305,7 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
 
 
 def test_gates_are_on_all_numbers_of_the_table(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, selected="hired", by="sex")
+    table = wroc.impact_ratios(rows, selected="hired", favorable="selected", by="sex")
     assert [name for name, dtype in table.schema.items() if dtype.is_numeric()] == [*NUMBERS]
 
 
@@ -346,7 +356,7 @@ def test_what_is_refused(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["impact", "rows.parquet", *options.split(), *output]) == 2
+    assert main(["impact", "rows.parquet", *GOOD, *options.split(), *output]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err

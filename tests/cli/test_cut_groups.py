@@ -133,9 +133,21 @@ def test_tables_by_ranges(rows: pl.DataFrame) -> None:
     expected = wroc.summary(rows, "y", "s", by="age").sort(pl.col("age") != "<18", "age")
     found = pl.read_csv("x.csv", schema_overrides={"ci_note": pl.String})
     assert_frame_equal(found, expected, rel_tol=1e-9)
-    call = ["impact", "rows.parquet", "--selected", "hired", *BY, "--reference", "age=30+"]
+    call = [
+        "impact",
+        "rows.parquet",
+        "--selected",
+        "hired",
+        "--favorable",
+        "selected",
+        *BY,
+        "--reference",
+        "age=30+",
+    ]
     assert main([*call, "-o", "x.csv"]) == 0
-    ratios = wroc.impact_ratios(rows, selected="hired", by="age", reference={"age": "30+"})
+    ratios = wroc.impact_ratios(
+        rows, selected="hired", favorable="selected", by="age", reference={"age": "30+"}
+    )
     found = pl.read_csv("x.csv").sort("segment").select("segment", "n", "impact_ratio")
     assert_frame_equal(found, ratios.sort("segment").select(found.columns), rel_tol=1e-9)
 

@@ -168,9 +168,13 @@ def test_audits_of_decisions_that_a_threshold_made(
 ) -> None:
     with wroc.Config(engine=compute):
         arguments = {"by": ["g", "k"], "weight": "w", "intersections": True, **options}
-        at_threshold = wroc.audit(people, "y", "s", threshold=0.5, **arguments)
+        at_threshold = wroc.audit(
+            people, "y", "s", threshold=0.5, favorable="selected", **arguments
+        )
         frame: Any = people.lazy() if lazy else people
-        recorded = wroc.audit(frame, "y", "s", selected="at_half", **arguments)
+        recorded = wroc.audit(
+            frame, "y", "s", selected="at_half", favorable="selected", **arguments
+        )
     assert recorded.segments["threshold"].null_count() == recorded.segments.height
     for name in ("segments", "gaps", "fairness", "calibration", "curves"):
         found, expected = getattr(recorded, name), getattr(at_threshold, name)
@@ -185,8 +189,10 @@ def test_binned_audits_know_the_decisions_exactly(
 ) -> None:
     # In a bin there are rows of both decisions with several scores.
     score = pl.col("s") + pl.col("w") / 1000
-    exact = wroc.audit(people, "y", score, by="g", weight="w", selected="d")
-    binned = wroc.audit(people, "y", score, by="g", weight="w", selected="d", **options)
+    exact = wroc.audit(people, "y", score, by="g", weight="w", selected="d", favorable="selected")
+    binned = wroc.audit(
+        people, "y", score, by="g", weight="w", selected="d", favorable="selected", **options
+    )
     rates = ["n_selected", "tpr", "fpr", "ppv", "tpr_low", "selection_rate_high"]
     assert_frame_equal(binned.segments.select(rates), exact.segments.select(rates))
     both = pl.concat(
@@ -200,7 +206,7 @@ def test_binned_audits_know_the_decisions_exactly(
 
 def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
     frame = with_gaps(people)
-    audit = wroc.audit(frame, "y", "s", by="g", selected="d")
+    audit = wroc.audit(frame, "y", "s", by="g", selected="d", favorable="selected")
     assert (audit.settings["selected"], audit.settings["threshold"]) == ("d", None)
     missing = dict(audit.missing.iter_rows())
     assert missing["d"] == frame["d"].null_count()
@@ -213,7 +219,9 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
 
 @pytest.mark.slow
 def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
-    wroc.audit(people, "y", "s", by="g", selected="d").save(tmp_path / "report.html")
+    wroc.audit(people, "y", "s", by="g", selected="d", favorable="selected").save(
+        tmp_path / "report.html"
+    )
     page = (tmp_path / "report.html").read_text()
     assert "Decisions are measured as they were recorded in d" in page
     assert "Recorded decisions, with 95% confidence intervals" in page
@@ -221,13 +229,15 @@ def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
 
 
 def test_decisions_that_are_all_the_same_are_named(people: pl.DataFrame) -> None:
-    audit = wroc.audit(people, "y", "s", by="g", selected=pl.lit(value=True))
+    audit = wroc.audit(people, "y", "s", by="g", selected=pl.lit(value=True), favorable="selected")
     assert "The recorded decisions select every row: they are all the same." in audit._repr_html_()
 
 
 def test_an_audit_without_any_decision_is_refused(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="600 rows lack a label, score, weight or decision"):
-        wroc.audit(people, "y", "s", by="g", selected=pl.lit(None, pl.Boolean))
+        wroc.audit(
+            people, "y", "s", by="g", selected=pl.lit(None, pl.Boolean), favorable="selected"
+        )
 
 
 WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [

@@ -526,7 +526,7 @@ FLAGS: dict[tuple[str, str], Call] = {
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
     ("impact_ratios", "intersections"): lambda flag: UNTYPED.impact_ratios(
-        DATA, "s", by=["g", "text"], threshold=0, intersections=flag
+        DATA, "s", by=["g", "text"], threshold=0, favorable="selected", intersections=flag
     ),
     ("standardized_mean_difference", "intersections"): lambda flag: (
         UNTYPED.standardized_mean_difference(DATA, "s", by=["g", "text"], intersections=flag)

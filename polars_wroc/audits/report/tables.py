@@ -123,7 +123,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
     gaps = _with_significant(of_attribute(shown.gaps), audit)
     tables = [_table(gaps, title, _GAPS, limits)]
-    most = f"that is {audit.parameters.favourable} most often"
+    most = f"that is {audit.parameters.favorable} most often"
     title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
     limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
     tables.append(_table(of_attribute(shown.impact), title, _IMPACT, limits))
