@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from chromium import DRAWN, Chromium
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
@@ -237,6 +238,14 @@ def test_page(changes: pl.DataFrame) -> None:
     surest = significant.sort("p_value").select("measure", "metric").unique(maintain_order=True)
     drawn = [f"change-{measure}-{metric}" for measure, metric in surest.head(4).rows()]
     assert [*specs(page)] == drawn
+
+
+def test_page_is_drawn_without_a_network(folder: Path, chromium: Chromium) -> None:
+    assert main([*CALL, "-o", "x.html"]) == 0
+    chromium.open(folder / "x.html", until=DRAWN)
+    assert chromium.evaluate("document.querySelectorAll('.chart svg').length") == 4
+    assert chromium.printed == []
+    assert [url for url in chromium.requests if not url.startswith("file:")] == []
 
 
 def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
