@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.audits.audit_changes import CHANGED, DETECTED, GAP, VALUE, Changes
 from polars_wroc.audits.fitted_table import Screen, check_columns, fitted_table
 from polars_wroc.audits.phrases import capitalised, first_few, many
-from polars_wroc.audits.segment_keys import segment_keys
+from polars_wroc.audits.segment_keys import segment_in_words, segment_keys
 from polars_wroc.audits.text_table import points_in_text
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING
 
@@ -81,7 +81,7 @@ def _of_one_audit(table: pl.DataFrame) -> list[str]:
         known = pl.col(one).is_not_null().any() & pl.col(other).is_null().all()
         segments = table.group_by(AUDIT_KEYS, maintain_order=True).agg(known.alias("only"))
         names = [
-            f"{attribute} {MISSING if segment is None else segment}"
+            segment_in_words(attribute, segment)
             for attribute, segment, only in segments.rows()
             if only
         ]

@@ -156,8 +156,8 @@ def sentences(changes: pl.DataFrame) -> str:
     return (
         f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new) and {changed[1]} of "
         f"{values['p_value'].count()} values changed significantly. {detected} gaps are now "
-        "detected; the gaps themselves are not shown to have changed. Only before: g c. Only "
-        "after: g d."
+        "detected; the gaps themselves are not shown to have changed. Only before: g = c. Only "
+        "after: g = d."
     )
 
 
@@ -227,7 +227,7 @@ def test_page(changes: pl.DataFrame) -> None:
     ]
     rows_shown = [" ".join(row) for row in cells]
     for row in changes.filter(pl.col("change").is_not_null()).rows(named=True):
-        segment = "all rows" if row["attribute"] == "overall" else f"g {row['segment']}"
+        segment = "all rows" if row["attribute"] == "overall" else f"g = {row['segment']}"
         gap = "gap in " if row["measure"] == "gap" else ""
         beginning = f"{segment} {gap}{NAMES[row['metric']]} "
         (one,) = [text for text in rows_shown if text.startswith(beginning)]

@@ -12,7 +12,7 @@ from polars_wroc.audits.phrases import ADJUSTED, many, points
 from polars_wroc.audits.report.figures import change_figure
 from polars_wroc.audits.report.page import page_of
 from polars_wroc.audits.report.tables import Cell, Table, p_value_text
-from polars_wroc.audits.segment_keys import name_of
+from polars_wroc.audits.segment_keys import segment_in_words
 from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
 from polars_wroc.inputs.names import MODEL, OVERALL
 
@@ -88,19 +88,13 @@ def _table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     texts = [name in ("Segment", "Score", "Metric", "Finding") for name in headings]
     marked = rows.select(changes.significant).to_series()
     cells = [
-        [Cell(_segment(row))]
+        [Cell(segment_in_words(row["attribute"], row["segment"]))]
         + [Cell(row[MODEL]) for _ in models]
         + [Cell(_metric(row)), *_numbers(row, marked=significant)]
         + [Cell(row["finding"] or "") for _ in findings]
         for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
     ]
     return Table(title, headings, texts, cells)
-
-
-def _segment(row: dict[str, Any]) -> str:
-    if row["attribute"] == OVERALL:
-        return "all rows"
-    return f"{row['attribute']} {name_of(row['segment'])}"
 
 
 def _metric(row: dict[str, Any]) -> str:
