@@ -13,6 +13,7 @@ import polars_wroc as wroc
 from polars_wroc.audits.segment_keys import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.cli.main import main
+from polars_wroc.groups.groupings import CROSSED
 
 # Of women 8 of 40 are denied, of men 24 of 40; the label is whether they defaulted.
 DENIED = {"f": 8, "m": 24}
@@ -66,7 +67,7 @@ def test_classes_are_named_by_labels_that_read(
         ("g", "gold", "g = gold"),
         ("a", "a", "a"),
         ("sex", None, "sex = (missing)"),
-        ("race × sex", "black, male", "race × sex = black, male"),
+        (f"race{CROSSED}sex", "black, male", f"race{CROSSED}sex = black, male"),
         ("overall", "overall", "all rows"),
     ],
 )
@@ -82,13 +83,17 @@ def test_segments_are_named_with_their_attribute_once(
         ({"favorable": "selected"}, "Being selected (a score of 0.5 or more) counts as good."),
         (
             {"favorable": "rejected"},
-            "Being selected (a score of 0.5 or more) counts as bad; impact ratios are of those not "
-            "selected.",
+            (
+                "Being selected (a score of 0.5 or more) counts as bad; impact ratios are of those not "
+                "selected."
+            ),
         ),
         (
             {"favorable": "neither", "text": wroc.Text(selected="referred")},
-            "Being referred (a score of 0.5 or more) counts as neither good nor bad, so there are "
-            "no impact ratios.",
+            (
+                "Being referred (a score of 0.5 or more) counts as neither good nor bad, so there are "
+                "no impact ratios."
+            ),
         ),
         (
             {"favorable": "selected", "threshold": None, "selected": "y"},
