@@ -41,6 +41,11 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def points(difference: float) -> str:
+    """Write a difference of proportions in points, with its sign."""
+    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
+
+
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
     return f"{text[0].upper()}{text[1:]}"

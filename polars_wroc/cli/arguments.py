@@ -26,6 +26,7 @@ _COMMANDS = {
     "score_counts": "polars-wroc counts",
     "merge_counts": "polars-wroc merge",
     "summary": "auc",
+    "compare": "compare",
     "group_gaps": "gaps",
     "threshold_metrics": "thresholds",
     "operating_points": "thresholds",

@@ -138,14 +138,23 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
             help=f"the audit {name}, as JSON: what audit -o x.json writes",
         )
     parser.add_argument(
-        "--metric", choices=get_args(GapMetric), help="metric in the chart; default auc"
+        "--metric",
+        choices=get_args(GapMetric),
+        help="metric in the chart; default the one that changed most surely",
     )
     parser.add_argument(
         "--measure",
         choices=get_args(ChangeMeasure),
-        help="in the chart: changes of the gaps, or of the values themselves; default gap",
+        help="in the chart: changes of the gaps, or of the values themselves; default what changed "
+        "most surely",
     )
     shared_options.add_adjust(parser, "changes that are tested")
+    parser.add_argument(
+        "--different-rows",
+        action="store_true",
+        help="the audits are of different rows, although all segments have the same numbers of "
+        "rows and positives and the same weights",
+    )
     shared_options.add_gates(
         parser,
         "it holds in any segment with enough rows: auc_gap_change>0.02 (by how much the size of "

@@ -275,7 +275,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
             wroc.gain_chart(curve, kind="cap", facet="g"),
             wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
             wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, by="g"))),
-            wroc.change_chart(named(wroc.audit_changes(audit, audit))),
+            wroc.change_chart(named(wroc.audit_changes(audit, audit, different_rows=True))),
         ],
         tmp_path,
         chromium,

@@ -13,10 +13,10 @@ from polars_wroc.audits.report.packing import rounded, rounded_rows
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.words import reference_of
-from polars_wroc.charts import auc_chart
+from polars_wroc.charts import auc_chart, change_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
 from polars_wroc.charts.interval_layers import Estimate
-from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
 from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
@@ -137,6 +137,20 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
                 )
             )
     return figures
+
+
+def change_figure(
+    changes: pl.DataFrame, metric: GapMetric, measure: ChangeMeasure, level: float
+) -> Figure:
+    """Draw the changes of a metric, or of its gaps, between two audits."""
+    chart = change_chart(changes, metric=metric, measure=measure, level=level)
+    what = f"{'gap in ' if measure == 'gap' else ''}{NAMES[metric]}"
+    return Figure(
+        f"change-{measure}-{metric}",
+        _spec(_drawn(chart), f"Change of the {what} of each segment. The tables have the numbers."),
+        f"Change of the {what} in points, after minus before; the line marks no change. A filled "
+        "diamond on a thick line is significant.",
+    )
 
 
 def _by(attribute: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import altair as alt
 import jinja2
@@ -28,6 +29,7 @@ from polars_wroc.audits.report.facts import (
     methods,
     optimism,
 )
+from polars_wroc.audits.report.figures import Figure
 from polars_wroc.audits.report.found import findings_on_page
 from polars_wroc.audits.report.headline import next_steps, title_line
 from polars_wroc.audits.report.packing import packed
@@ -56,19 +58,11 @@ def render(audit: AuditTables) -> str:
     matrix = matrix_of(audit, findings)
     sections = sections_of(audit, findings)
     figures = [sections.overview, *(figure for one in sections.parts for figure in one.figures)]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polars_wroc.audits.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["unbroken"] = unbroken
-    environment.globals["many"] = many
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks = blocks_of(matrix)
-    scripts = [in_script(text) for text in (_bundle(), _script(environment))]
-    return environment.get_template("report.html").render(
+    return page_of(
+        "report.html",
+        figures,
         settings=settings,
         facts=facts(audit),
         title_line=title_line(audit),
@@ -93,7 +87,6 @@ def render(audit: AuditTables) -> str:
         today=audit.run.date.date(),
         overview=sections.overview,
         sections=sections.parts,
-        specs=packed({figure.name: figure.spec for figure in figures}),
         points=sections.points,
         moved=sections.moved if sections.moved > TOLERANCE else None,
         glossary=glossary(audit),
@@ -101,8 +94,26 @@ def render(audit: AuditTables) -> str:
         intervals=intervals(audit),
         design=design(audit),
         weights=meaning_of_weight(settings),
+    )
+
+
+def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
+    """Render a template as a self-contained page with charts."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("polars_wroc.audits.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["unbroken"] = unbroken
+    environment.globals["many"] = many
+    scripts = [in_script(text) for text in (_bundle(), _script(environment))]
+    return environment.get_template(template).render(
+        specs=packed({figure.name: figure.spec for figure in figures}),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
+        **values,
     )
 
 
