@@ -63,14 +63,14 @@ def read_groups(
     ``maker`` is the function that makes such tables, for messages.
     """
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        found = type(table).__name__
-        msg = f"`{argument}` must be a table of this package, made with {maker}; found {found}"
+        found = f"{type(table).__name__}: make it with {maker}"
+        msg = f"`{argument}` must be a table of this package; found {found}"
         raise TypeError(msg)
     collected = collect(table) if isinstance(table, pl.LazyFrame) else table
     missing = [name for name in expected if name not in collected.columns]
     if missing:
-        msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}: "
-        msg += f"make it with {maker}"
+        found = f"no {missing}: make it with {maker}"
+        msg = f"`{argument}` must have the columns {list(expected)}; found {found}"
         raise ValueError(msg)
     names = collected.columns[: collected.columns.index(expected[0])]
     keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})

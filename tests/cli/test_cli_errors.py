@@ -306,3 +306,29 @@ def test_segments_of_one_class_are_no_mistake(
     segments = pl.read_csv(folder / "x.csv").filter(attribute="one_class")
     assert segments["auc"].to_list() == [None, None]
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.csv"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "auc rows.parquet --label y --score s --by tow",
+            "'text', 'nothing', 'negative', 'one_class']; did you mean 'two'?",
+        ),
+        ("acu rows.parquet", "'merge'); did you mean 'auc'? See polars-wroc --help"),
+        (
+            "audit rows.parquet --favourable selected",
+            "--favourable selected; did you mean '--favorable'? See polars-wroc audit --help",
+        ),
+        ("curve rows.parquet -o x.csv --kind rok", "; did you mean 'roc'? See polars-wroc curve"),
+        ("auc rows.parquet --label y --score s --columns aucc", "; did you mean 'auc'?"),
+        (
+            "diff a.json b.json --fail-if auc_drop<0",
+            "found 'auc_drop'; there are auc_change, auc_change_low, auc_change_high, auc_gap",
+        ),
+    ],
+)
+def test_the_closest_name_is_suggested(
+    call: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_refused(call.split(), message, folder, capsys)
