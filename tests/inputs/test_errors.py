@@ -438,7 +438,7 @@ def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
 )
 def test_frames_of_others_are_answered_by_how_to_convert_them(frame: object, hint: str) -> None:
     with pytest.raises(TypeError, match=re.escape(hint)):
-        wroc.summary(frame, "y", "s")  # type: ignore[call-overload]
+        wroc.summary(frame, "y", "s")  # type: ignore[type-var]
 
 
 def test_the_closest_name_is_suggested() -> None:
@@ -452,7 +452,7 @@ def test_the_closest_name_is_suggested() -> None:
     with pytest.raises(ColumnNotFoundError, match=r"'xyz' among \[.*\]$"):
         wroc.summary(loans, "approved", "score", by="xyz")
     with pytest.raises(ValueError, match=r"found 'socre'; did you mean 'score'\?$"):
-        wroc.summary(loans, "approved", "score", method="socre")  # type: ignore[call-overload]
+        wroc.summary(loans, "approved", "score", method="socre")  # type: ignore[arg-type]
     audit = wroc.audit(loans, "approved", "score", by="race", min_rows=0)
     with pytest.raises(ValueError, match=r"found 'rase'; did you mean 'race'\?$"):
         audit.chart("rase")
