@@ -161,12 +161,12 @@ def impact_ratios(
     Notes
     -----
     The four-fifths rule compares the ratio with 0.8. It is a convention that audits in New York,
-    courts and states use; it comes from guidelines of 1978 [1]_, of which the Equal Employment
-    Opportunity Commission is rescinding its version (RIN 3046-AB43). New York City's rule on
-    automated employment decisions [2]_ asks for ratios by sex, by race and crossed, without a limit,
-    and lets the auditor leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a test says
-    that a decision is lawful: smaller differences may count if they are significant, and larger
-    ones may not on small numbers [1]_.
+    courts and states use. It comes from guidelines of 1978 [1]_, which the Equal Employment
+    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
+    employment decisions [2]_ asks for ratios by sex, by race and crossed, without a limit, and lets
+    the auditor leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a
+    test says that a decision is lawful: smaller differences may count if they are significant, and
+    larger ones may not on small numbers [1]_.
 
     Intervals of rates are Wilson's for effective sample sizes, and ratios combine them by Donner
     and Zou's method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the
