@@ -73,12 +73,17 @@ def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
         missing = abs(finding["reference_value"] - finding["value"]) * finding["n_behind"]
         return (
             f"{text}, surely below four fifths. At the rate of {reference}, {missing:,.0f} more of "
-            f"{finding['n_behind']:,} would be {words.good}."
+            f"{finding['n_behind']:,} would {_be(words.good)}."
         )
     if finding["verdict"] == "alike":
         return f"{text}, surely at least four fifths."
     why = f", with {reason}" if reason else ""
     return f"{text}. Too little data to tell whether that is below four fifths{why}."
+
+
+def _be(decision: str | None) -> str:
+    what = decision or ""
+    return f"not be {what[4:]}" if what.startswith("not ") else f"be {what}"
 
 
 def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
