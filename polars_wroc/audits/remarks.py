@@ -17,6 +17,8 @@ from polars_wroc.stats.proportions import TOLERANCE
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
+# From more numbers than this ranges are suggested.
+_NUMBERS = 50
 _NO_VARIANCE = (
     "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
     "a class has one row"
@@ -44,6 +46,7 @@ def remarks_of(audit: AuditTables) -> Remarks:
     return Remarks(
         [
             *decided,
+            *number_remarks(segments),
             *untested_remarks(segments, audit.gaps, settings),
             *left_out_remarks(audit),
         ],
@@ -73,6 +76,21 @@ def decision_remarks(segments: pl.DataFrame, *, recorded: bool = False) -> list[
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
     return sentences
+
+
+def number_remarks(segments: pl.DataFrame) -> list[str]:
+    """Suggest ranges for attributes of many numbers, each of which is a segment."""
+    of_attributes = segments.drop_nulls("segment").group_by("attribute", maintain_order=True)
+    read = pl.col("segment").cast(pl.Float64, strict=False)
+    many_numbers = of_attributes.agg(
+        n=pl.col("segment").n_unique(), numeric=read.is_not_null().all()
+    ).filter("numeric", pl.col("n") > _NUMBERS)
+    return [
+        f"Each of the {n:,} numbers in {attribute} is a segment. To compare larger groups, cut it "
+        f"into ranges: by=wroc.ranges({attribute!r}, [...]) in Python, --by '{attribute}:...' on "
+        "the command line, with the numbers at which ranges begin."
+        for attribute, n in many_numbers.select("attribute", "n").rows()
+    ]
 
 
 def untested_remarks(

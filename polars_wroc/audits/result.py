@@ -23,6 +23,7 @@ from polars_wroc.audits.terminal import SEGMENTS, in_text
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
+from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.names import OVERALL
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -167,7 +168,8 @@ class Audit(AuditTables):
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
-            msg = f"`attribute` must be one of {known}; found {attribute!r}"
+            hint = did_you_mean(attribute, known)
+            msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
         curves, segments = (rows_with(table, kept) for table in (self.curves, self.segments))

@@ -9,6 +9,7 @@ import polars as pl
 from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.fitted_table import Screen, fitted_table
 from polars_wroc.audits.not_audited import unknown_remarks
+from polars_wroc.audits.remarks import number_remarks
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.text_table import limits_in_text
@@ -31,7 +32,8 @@ def in_text(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     how = [screen.more_findings] if screen.more_findings else []
     if listed := first_sentences(findings, _SENTENCES, *how):
         parts.append("\n".join(_item(text, screen.width) for text in listed))
-    parts += [textwrap.fill(text, screen.width) for text in unknown_remarks(audit)]
+    remarks = [*unknown_remarks(audit), *number_remarks(audit.segments)]
+    parts += [textwrap.fill(text, screen.width) for text in remarks]
     return "\n\n".join(parts)
 
 

@@ -117,7 +117,7 @@ def change_chart(
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.option("measure", measure, get_args(ChangeMeasure))
     level = arguments.level(level)
-    table, keys = read_groups("changes", changes, _COLUMNS)
+    table, keys = read_groups("changes", changes, _COLUMNS, "`audit_changes`")
     if not are_of_audit(keys):
         msg = f"`changes` must be the table of `audit_changes`; found the groups {list(keys)}"
         raise ValueError(msg)

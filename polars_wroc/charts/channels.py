@@ -12,6 +12,7 @@ from polars_wroc.charts.drawable import UNSEEN, drawable
 from polars_wroc.charts.options import PLAIN, Options, Sort
 from polars_wroc.charts.order import Ranked, extremes, numbers_of, ordered
 from polars_wroc.charts.style import COLOURS
+from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.plans.collect import collect
 
@@ -58,16 +59,22 @@ def read_groups(
     argument: str,
     table: pl.DataFrame | pl.LazyFrame,
     expected: tuple[str, ...],
+    maker: str,
     missing_name: str = MISSING,
 ) -> tuple[pl.DataFrame, Keys]:
-    """Collect a table of this package, and rename its group columns for charts."""
+    """Collect a table of this package, and rename its group columns for charts.
+
+    ``maker`` is the function that makes such tables, for messages.
+    """
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        msg = f"`{argument}` must be a table of this package; found {type(table).__name__}"
+        found = f"{type(table).__name__}: make it with {maker}"
+        msg = f"`{argument}` must be a table of this package; found {found}"
         raise TypeError(msg)
     collected = collect(table) if isinstance(table, pl.LazyFrame) else table
     missing = [name for name in expected if name not in collected.columns]
     if missing:
-        msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}"
+        found = f"no {missing}: make it with {maker}"
+        msg = f"`{argument}` must have the columns {list(expected)}; found {found}"
         raise ValueError(msg)
     names = collected.columns[: collected.columns.index(expected[0])]
     keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})
@@ -109,7 +116,8 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
     if key is None:
         return None
     if key not in keys:
-        msg = f"`{argument}` must be a group column of the table, {list(keys)}; found {key!r}"
+        hint = did_you_mean(key, keys)
+        msg = f"`{argument}` must be a group column of the table, {list(keys)}; found {key!r}{hint}"
         raise ValueError(msg)
     return Channel(keys[key], key)
 

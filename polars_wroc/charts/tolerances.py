@@ -17,6 +17,8 @@ from polars_wroc.inputs.names import UNKNOWN_CATEGORY
 
 _RATIO = "impact_ratio"
 _LIMITS = (GAP, LOW, HIGH)
+# What makes the tables, for messages.
+_MAKERS = "`impact_ratios`, `fairness` or `group_gaps`"
 _DIFFERENCE = "_difference"
 # Column with the two groups that differ most, where a row is of all groups.
 PAIR = "__pair"
@@ -64,7 +66,7 @@ def read_tolerated(table: Any, metric: GapMetric | None, margin: float | None) -
     if {"metric", "group_max"} <= set(columns):
         _no_metric(metric, "fairness")
         return _largest(table, MARGIN if margin is None else margin)
-    gaps, most = read_gaps(table, "auc" if metric is None else metric), margin or MARGIN
+    gaps, most = read_gaps(table, metric or "auc", _MAKERS), margin or MARGIN
     return Tolerated(gaps.rows, gaps.keys, gaps.counts, gaps.title, -most, 0.0, most)
 
 
@@ -78,7 +80,7 @@ def _ratios(table: Any, margin: float) -> Tolerated:
     """Impact ratios with the limits that hold for all categories at once."""
     named = dict(zip((_RATIO, f"{_RATIO}_joint_low", f"{_RATIO}_joint_high"), _LIMITS, strict=True))
     expected = ("n", "selection_rate", *named, BELOW, "excluded")
-    rows, keys = read_groups("table", table, expected, UNKNOWN_CATEGORY)
+    rows, keys = read_groups("table", table, expected, "`impact_ratios`", UNKNOWN_CATEGORY)
     rows = rows.rename(named)
     highest = rows[GAP].max()
     above = isinstance(highest, float) and highest > 1
@@ -92,7 +94,7 @@ def _ratios(table: Any, margin: float) -> Tolerated:
 def _largest(table: Any, margin: float) -> Tolerated:
     """Largest differences between groups, with the limits that hold for all pairs of them."""
     named = dict(zip(("value", "joint_low", "joint_high"), _LIMITS, strict=True))
-    rows, keys = read_groups("table", table, (*named, "group_max", "group_min"))
+    rows, keys = read_groups("table", table, (*named, "group_max", "group_min"), "`fairness`")
     rows, criterion = rows.rename(named), pl.col(keys["metric"])
     rows = rows.filter(criterion.str.ends_with(_DIFFERENCE))
     name = criterion.str.strip_suffix(_DIFFERENCE).str.replace_all("_", " ").replace("auc", "AUC")

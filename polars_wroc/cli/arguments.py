@@ -13,6 +13,7 @@ import polars.selectors as cs
 from polars_wroc.audits.text import Text
 from polars_wroc.cli.cut_groups import groups_of
 from polars_wroc.cli.usage import UsageError
+from polars_wroc.files.sources import listed
 from polars_wroc.inputs import values
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 
@@ -63,7 +64,14 @@ def check_columns(options: argparse.Namespace) -> None:
 def in_options(message: str, options: argparse.Namespace) -> str:
     """Name arguments in a message as the options that set them, and functions as commands."""
     known = _COMMANDS | {flag: flag for flag in options.flags.values()} | options.flags
+    message = of_files(message, options.files)
     return _ARGUMENT.sub(lambda found: known.get(found[1], found[0]), message)
+
+
+def of_files(message: str, files: Sequence[str]) -> str:
+    """Name the one file in a message about the columns of a frame."""
+    named = listed(files) if len(files) == 1 else "the files"
+    return message.replace("a column of the frame", f"a column of {named}")
 
 
 def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from polars_wroc.cli import report_options, shared_options, streams, table_options
 from polars_wroc.cli.usage import UsageError
+from polars_wroc.inputs.arguments import did_you_mean
 
 
 class _Parser(argparse.ArgumentParser):
@@ -17,8 +18,26 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        msg = f"{message}; see {self.prog} --help"
+        see = " See" if message.endswith("?") else "; see"
+        msg = f"{message}{see} {self.prog} --help"
         raise UsageError(msg)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        # Here the command knows its own options, and is named by the message.
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            hint = did_you_mean(unknown[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return options, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(value, map(str, action.choices or ()))
+            raise
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         # Help and version use the same error as other output if they cannot be printed.

@@ -163,11 +163,13 @@ def impact_ratios(
 
     Notes
     -----
-    The four-fifths rule [1]_ compares the ratio with 0.8; New York City's rule on automated
-    employment decisions [2]_ asks for ratios by sex, by race and crossed, and lets the auditor
-    leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a test says
-    that a decision is lawful: smaller differences may count if they are significant, and larger
-    ones may not on small numbers [1]_.
+    The four-fifths rule compares the ratio with 0.8. It is a convention that audits in New York,
+    courts and states use. It comes from guidelines of 1978 [1]_, which the Equal Employment
+    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
+    employment decisions [2]_ asks for ratios by sex, by race and crossed, without a limit, and lets
+    the auditor leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a
+    test says that a decision is lawful: smaller differences may count if they are significant, and
+    larger ones may not on small numbers [1]_.
 
     Intervals of rates are Wilson's for effective sample sizes, and ratios combine them by Donner
     and Zou's method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the
@@ -185,7 +187,7 @@ def impact_ratios(
 
     References
     ----------
-    .. [1] 29 CFR 1607.4 (Uniform Guidelines on Employee Selection Procedures).
+    .. [1] 29 CFR 1607.4 (Uniform Guidelines on Employee Selection Procedures, 1978).
     .. [2] Rules of the City of New York, title 6, sections 5-300 to 5-304.
     .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
     .. [4] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.

@@ -225,3 +225,17 @@ def test_curves_in_one_panel_are_those_at_the_ends() -> None:
     kept = with_curves(many).segments.filter(attribute="g")
     ranked = many.segments.filter(attribute="g").sort("auc")["segment"]
     assert set(kept["segment"]) == {ranked[0], ranked[-1], "c"}
+
+
+def test_many_numbers_are_answered_by_ranges() -> None:
+    ages = pl.int_range(pl.len()) % pl.lit(51)
+    some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))
+    audit = wroc.audit(some, "y", "s", by=["age", "ratio", "few", "text"], min_rows=0)
+    hints = [text for text in not_audited(audit) if "wroc.ranges" in text]
+    assert len(hints) == 2
+    for hint, name in zip(hints, ("age", "ratio"), strict=True):
+        assert hint.startswith(f"Each of the 51 numbers in {name} is a segment. To compare larger")
+        assert f"by=wroc.ranges('{name}', [...]) in Python" in hint
+    assert all(hint in " ".join(repr(audit).split()) for hint in hints)
+    cut = wroc.audit(some, "y", "s", by=wroc.ranges("age", [20, 40]))
+    assert not [text for text in not_audited(cut) if "wroc.ranges" in text]

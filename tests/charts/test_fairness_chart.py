@@ -144,7 +144,7 @@ def test_what_is_refused(rows: pl.DataFrame) -> None:
             wroc.fairness_chart(gaps, margin=margin)
     with pytest.raises(ValueError, match=r"must have the columns .*; found no \['tpr_gap'"):
         wroc.fairness_chart(gaps, metric="tpr")
-    with pytest.raises(TypeError, match=r"must be a table of this package; found list$"):
+    with pytest.raises(TypeError, match=r"must be a table of this package; found list: make it"):
         wroc.fairness_chart([])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^`table` must have 1 to 5,000 rows .*found 0"):
         wroc.fairness_chart(impact.clear())

@@ -175,7 +175,9 @@ def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFr
     plain = wroc.group_gaps(rows, "y", "s", by="g")
     with pytest.raises(ValueError, match=r"^`gaps` must have the columns .*; found no \['tpr_gap'"):
         wroc.gap_chart(plain, metric="tpr")
-    with pytest.raises(TypeError, match=r"^`gaps` must be a table of this package; found list$"):
+    with pytest.raises(
+        TypeError, match=r"^`gaps` must be a table of this package; found list: make it"
+    ):
         wroc.gap_chart([])  # type: ignore[arg-type]
     with pytest.raises(
         ValueError, match=r"^`gaps` must have 1 to 5,000 rows to be drawn; found 0$"

@@ -305,7 +305,7 @@ def test_impact_ratios_of_counts_without_a_label(
         ("--by sex", "impact needs --threshold with --counts"),
         ("--by sex --threshold 0.5 --score s", "--score is about columns of rows"),
         ("--by sex --selected s", "--selected is about columns of rows"),
-        ("--by no --threshold 0.5", "--by must name a column of the frame; found no column 'no'"),
+        ("--by no --threshold 0.5", "--by must name a column of counts1.parquet; found no column"),
         ("--by sex --threshold 0.5 --strata age", "--strata is about columns of rows"),
     ],
 )

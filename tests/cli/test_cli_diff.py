@@ -359,7 +359,7 @@ NO_NUMBER = {
         ([], None, "the following arguments are required: AFTER"),
         (["after.json", "after.json"], None, "unrecognized arguments: after.json"),
         (["after.json", "--adjust", "fdr"], None, "argument --adjust: invalid choice: 'fdr'"),
-        (["after.json", "--fail-if", "auc_gap>1"], None, "must name one of auc_change, "),
+        (["after.json", "--fail-if", "auc_gap>1"], None, "did you mean 'auc_gap_change'?"),
         (["after.json", "--fail-if", "auc_change"], None, "one of > >= < <= and a number; found"),
         (["after.json", "--metric", "f1"], None, "argument --metric: invalid choice: 'f1'"),
         (["after.json", "--by", "g"], None, "unrecognized arguments: --by g"),

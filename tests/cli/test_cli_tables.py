@@ -308,7 +308,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
     ("call", "message"),
     [
         ("compare", "--score must hold two or more columns to compare; found ['s']"),
-        ("compare --score no", "--score must name a column of the frame; found no column 'no'"),
+        ("compare --score no", "--score must name a column of rows.parquet; found no column 'no'"),
         ("compare --score t --counts", "unrecognized arguments: --counts"),
         ("gaps", "gaps needs at least one --by"),
         ("gaps --by g --reference x", "or a group; found no group 'x' in g"),
