@@ -19,6 +19,8 @@ ADJUSTED = {
     "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
     "none": "p-values are not adjusted for their number",
 }
+# Where to find what a report leaves out.
+NOT_HERE = "not shown here, ask whoever made this report"
 
 
 def threshold_text(value: float | None) -> str:
@@ -41,6 +43,11 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def points(difference: float) -> str:
+    """Write a difference of proportions in points, with its sign."""
+    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
+
+
 def capitalised(text: str) -> str:
     """Begin a sentence with the text."""
     return f"{text[0].upper()}{text[1:]}"
@@ -50,6 +57,11 @@ def first_few(names: list[str], separator: str = ", ") -> str:
     """Write the first few names and the number of the others."""
     more = len(names) - _NAMES
     return f"{separator.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
+
+
+def listed(parts: list[str]) -> str:
+    """Write parts of a sentence one after the other."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def sized(segment: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ import jinja2
 from polars_wroc.audits.findings import comparable_gaps, findings_of
 from polars_wroc.audits.matrix import SYMBOLS, matrix_of
 from polars_wroc.audits.not_audited import not_audited, undecided
-from polars_wroc.audits.phrases import ABOVE, ADJUSTED, first_few, many
+from polars_wroc.audits.phrases import ABOVE, ADJUSTED, NOT_HERE, first_few, many
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.facts import (
@@ -64,7 +64,7 @@ def render(audit: AuditTables) -> str:
         lstrip_blocks=True,
     )
     environment.filters["unbroken"] = unbroken
-    environment.globals["many"] = many
+    environment.globals |= {"many": many, "not_here": NOT_HERE}
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks = blocks_of(matrix)
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
