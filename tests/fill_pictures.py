@@ -88,7 +88,7 @@ def report_picture() -> bytes:
             opened.open(page, width=_PAGE, until=DRAWN)
             top, bottom = (
                 opened.evaluate(f"document.querySelector({place!r}).getBoundingClientRect().{side}")
-                for place, side in (("h1", "top"), ("#not-audited", "top"))
+                for place, side in (("h1", "top"), ("#limits", "top"))
             )
             clip = {"x": 0, "y": top - 12, "width": _PAGE, "height": bottom - top, "scale": _SCALE}
             shot = opened.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)

@@ -66,8 +66,12 @@ def first_sentences(
     told = findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared")
     serious = told.filter(pl.col("verdict") != "alike")
     shown = serious["sentence"].head(most).to_list()
-    if more := told.height - len(shown):
-        shown.append(f"{many(more, 'more comparison')}: {how}.")
+    more = told.height - len(shown)
+    if more and shown:
+        return [*shown, f"{many(more, 'more comparison')}: {how}."]
+    if more:
+        all_are = "The only comparison is" if more == 1 else f"All {more:,} comparisons are"
+        return [f"{all_are} alike: {how}."]
     return shown
 
 

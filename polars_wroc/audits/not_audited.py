@@ -1,4 +1,4 @@
-"""What was not audited: decisions without a threshold, rows without values, small segments."""
+"""Limits of an audit: decisions without a threshold, rows without values, small segments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HALF = 0.5
 
 
 def not_audited(audit: AuditTables) -> list[str]:
-    """Say what was not audited, a sentence each."""
+    """Say what was not audited or not tested, a sentence each."""
     return [
         *undecided(audit),
         *_left_out(audit),

@@ -19,6 +19,8 @@ ADJUSTED = {
     "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
     "none": "p-values are not adjusted for their number",
 }
+# Where to find what a report leaves out.
+NOT_HERE = "not shown here, ask whoever made this report"
 
 
 def threshold_text(value: float | None) -> str:
@@ -55,6 +57,11 @@ def first_few(names: list[str], separator: str = ", ") -> str:
     """Write the first few names and the number of the others."""
     more = len(names) - _NAMES
     return f"{separator.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
+
+
+def listed(parts: list[str]) -> str:
+    """Write parts of a sentence one after the other."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def sized(segment: dict[str, Any]) -> str:

@@ -151,9 +151,10 @@ def left_out_remarks(audit: AuditTables) -> list[str]:
 def score_remarks(audit: AuditTables) -> list[str]:
     """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
-    The range is that of the segments with enough rows in both classes.
+    The ranges of crossed segments, which are many and small, are left out, as they are mostly due
+    to chance.
     """
-    sentences, words = [], Words.of(audit.parameters)
+    sentences, settings, words = [], audit.parameters, Words.of(audit.parameters)
     for of_model in of_models(audit.segments):
         overall = of_model.row(0, named=True)
         name = f"The score{quoted(overall.get(MODEL))}"
@@ -170,11 +171,10 @@ def score_remarks(audit: AuditTables) -> list[str]:
             sentences.append(
                 f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
             )
-        large = of_model.filter(~pl.col("small"))
         ranges = [
             one
-            for of_attribute in large.partition_by("attribute", maintain_order=True)
-            if of_attribute["attribute"][0] != OVERALL and (one := _range(of_attribute))
+            for attribute in settings.by
+            if (one := _range(of_model.filter(attribute=attribute), settings))
         ]
         if len(ranges) > _RANGES:
             ranges = [max(ranges, key=lambda one: one.width)]
@@ -251,16 +251,34 @@ class _Range(NamedTuple):
     width: float
 
 
-def _range(segments: pl.DataFrame) -> _Range | None:
-    ranked = segments.drop_nulls("auc").sort("auc").to_dicts()
-    if len(ranked) < 2:  # noqa: PLR2004  (a range needs two)
+def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
+    """Name the ends of the AUCs of the segments with enough rows, and small ones beyond them."""
+    known = segments.drop_nulls("auc").sort("auc")
+    large = known.filter(~pl.col("small")).to_dicts()
+    if len(large) < 2:  # noqa: PLR2004  (a range needs two)
         return None
-    low, high = ranked[0], ranked[-1]
-    text = (
-        f"By {low['attribute']}, its AUC runs from {_auc(low)} in {sized(low)}, to "
-        f"{_auc(high)} in {sized(high)}."
-    )
-    return _Range(text, high["auc"] - low["auc"])
+    low, high = large[0], large[-1]
+    farthest = pl.max_horizontal(low["auc"] - pl.col("auc"), pl.col("auc") - high["auc"])
+    beyond = known.filter(farthest > 0).sort(farthest, descending=True).to_dicts()
+    text = f"its AUC runs from {_auc(low)} in {sized(low)}, to {_auc(high)} in {sized(high)}"
+    if beyond:
+        words, by_weight = Words.of(settings), settings.weight_type == "frequency"
+        names = [
+            f"{name_of(one['segment'])} ({_smaller_class(one, words, by_weight=by_weight)}) has "
+            f"{one['auc']:.3f}"
+            for one in beyond
+        ]
+        least = f"at least {settings.min_rows} rows of each class"
+        text = f"{text}, of the segments with {least}; {first_few(names)}"
+    return _Range(f"By {low['attribute']}, {text}.", high["auc"] - low["auc"])
+
+
+def _smaller_class(segment: dict[str, Any], words: Words, *, by_weight: bool) -> str:
+    """Count the rows of the smaller class, as many as their frequency weights say."""
+    kind = "w" if by_weight else "n"
+    classes = {words.positive: segment[f"{kind}_pos"], words.negative: segment[f"{kind}_neg"]}
+    name = min(classes, key=lambda name: classes[name])
+    return f"{classes[name]:,.0f} {name}"
 
 
 def _auc(segment: dict[str, Any]) -> str:

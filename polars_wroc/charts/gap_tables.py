@@ -11,9 +11,10 @@ import polars as pl
 from polars_wroc.charts.channels import Keys, read_groups
 from polars_wroc.charts.drawable import UNSEEN
 from polars_wroc.charts.labels import MINUS, NAMES, GapMetric
-from polars_wroc.charts.tested_layers import P_ADJUSTED
+from polars_wroc.charts.tested_layers import P_ADJUSTED, VERDICT
 
-# Columns of the drawn rows, whatever the gap is of: charts of two metrics differ in titles only.
+# Columns of the drawn rows, in points, whatever the gap is of: charts of two metrics differ in
+# titles only.
 GAP, LOW, HIGH = "__gap", "__low", "__high"
 _PARTS = (GAP, LOW, HIGH, P_ADJUSTED)
 _MODELS = ("model_a", "model_b")
@@ -39,7 +40,8 @@ def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compa
         if {*_MODELS, "difference"} <= set(columns) and "auc_gap" not in columns:
             return _differences(gaps, metric)
     gap, counts, name = f"{metric}_gap", ("n_pos", "n_neg"), NAMES[metric]
-    named = dict(zip((gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted"), _PARTS, strict=True))
+    parts = (gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted", f"{gap}_verdict")
+    named = dict(zip(parts, (*_PARTS, VERDICT), strict=True))
     description = f"Gap in {name} of each segment with its confidence interval and a line at no gap"
     if metric != "auc":
         maker = "`group_gaps`, with `threshold` or `selected`"
@@ -76,4 +78,5 @@ def _read(
     facet: str | None = None,
 ) -> GapTable:
     rows, keys = read_groups("gaps", table, (*counts, *named), maker)
-    return GapTable(rows.rename(named), keys, counts, title, description, facet)
+    rows = rows.rename(named).with_columns(pl.col(GAP, LOW, HIGH) * 100)
+    return GapTable(rows, keys, counts, title, description, facet)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_wroc.audits.fitted_table import Screen, fitted_table
-from polars_wroc.audits.text_table import limits_in_text
+from polars_wroc.audits.text_table import limits_in_text, points_in_text
 from polars_wroc.charts.labels import GapMetric
 from polars_wroc.cli import verdicts
 from polars_wroc.groups.four_fifths import BELOW, judgement
@@ -43,17 +43,21 @@ def pairs_in_text(table: pl.DataFrame, level: float, screen: Screen) -> str:
 def gaps_in_text(
     table: pl.DataFrame, metric: GapMetric, reference: str, margin: float, screen: Screen
 ) -> str:
-    """Write the gaps of a metric."""
+    """Write the gaps of a metric, in points."""
     gap, keys = f"{metric}_gap", _before(table, "n_pos")
+    sizes = table.select(
+        pl.col(gap).alias("gap, points"), pl.col(f"{gap}_detectable").alias("detectable")
+    )
     columns: _Columns = [
         pl.sum_horizontal("n_pos", "n_neg").alias("n"),
         metric,
-        pl.col(gap).alias("gap"),
-        _limits(table, f"{gap}_low", f"{gap}_high", "interval"),
+        points_in_text(sizes, "gap, points"),
+        points_in_text(table, f"{gap}_low", f"{gap}_high").alias("interval"),
         pl.col(f"{gap}_verdict").alias("verdict"),
         pl.col(f"{metric}_reference").alias("reference"),
         pl.col(f"{gap}_p_adjusted").alias("p_adjusted"),
-        pl.col(f"{gap}_detectable").alias("detectable"),
+        # A size has no sign.
+        points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
     ]
     verdict = verdicts.of_gaps(table, keys, metric, reference, margin)
     return _written(table, columns, screen, keys, 5, verdict)

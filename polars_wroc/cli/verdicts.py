@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.phrases import capitalised, first_few, many
+from polars_wroc.audits.phrases import capitalised, first_few, many, points
 from polars_wroc.charts.labels import NAMES, GapMetric
 from polars_wroc.groups.four_fifths import BELOW, LIKELY, SURELY
 from polars_wroc.groups.groupings import CROSSED
@@ -40,15 +40,15 @@ def of_gaps(
     """Say which groups differ from their reference."""
     gap, verdict = f"{metric}_gap", pl.col(f"{metric}_gap_verdict")
     found = table.filter(verdict == "different").sort(pl.col(gap).abs(), descending=True)
-    names = [f"{_place(row, keys, '')} ({row[gap]:+.3f})" for row in found.iter_rows(named=True)]
+    names = [f"{_place(row, keys, '')} ({points(row[gap])})" for row in found.iter_rows(named=True)]
     what = f"from {reference} in {NAMES[metric]}"
     first = f"No group is shown to differ {what}."
     if names:
-        first = f"Different {what}: {first_few(names, _SEPARATOR)}."
+        first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
     alike = table.filter(verdict == "alike").height
     unclear = table.filter(verdict == "too little data").height
     counts = [
-        *([f"alike within {margin:g}: {many(alike, 'group')}"] if alike else []),
+        *([f"alike within {100 * margin:g} points: {many(alike, 'group')}"] if alike else []),
         *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""

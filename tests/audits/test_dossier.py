@@ -138,7 +138,7 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     assert text.startswith("# Loans \\# 1\n\nof 2026\n\n**")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    parts = ["Findings", "Segments", "Impact ratios", "Not audited", "Method", "Run"]
+    parts = ["Findings", "Segments", "Impact ratios", "Limits of this audit", "Method", "Run"]
     assert headings == [f"## {part}" for part in parts]
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 2 + audit.segments.height + 2 + 3
@@ -147,7 +147,9 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     assert "\\<b\\>" in text
     assert "<b>" not in text
     assert "- 5 rows have no s, and were left out." in text
-    assert re.search("\n- [0-9]+ more comparisons?: see the JSON\\.\n", text)
+    assert re.search(
+        "\n- [0-9]+ more comparisons?: not shown here, ask whoever made this report\\.\n", text
+    )
     assert text.endswith("____________________\n")
 
 
@@ -156,7 +158,7 @@ def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) 
     audit = wroc.audit(pl.concat([rows, few]), "approved", "s", by="g")
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
-    part = text[text.index("## Not audited") : text.index("## Method")]
+    part = text[text.index("## Limits of this audit") : text.index("## Method")]
     assert "- No threshold was given." in part
     assert "g few" in part
 

@@ -15,7 +15,7 @@ from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, by_severity, matrix_
 from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.found import findings_on_page
-from polars_wroc.audits.report.selection import OVERLAID, with_curves
+from polars_wroc.audits.report.selection import OVERLAID, curves_of
 from polars_wroc.audits.report.unbroken import unbroken
 
 
@@ -144,7 +144,7 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     assert linked <= found.ranks
     assert found.left_out == 0
     (first, *_) = found.first
-    assert first.note.startswith(("Significant (p ", "Surely: even its upper limit"))
+    assert first.note.startswith(("Different (p ", "Surely: even its upper limit"))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
         ("different", 12, "more comparisons with a difference"),
         (
             *("not compared", 0),
-            "more comparisons that could not be made: undefined, or the reference itself",
+            "comparisons that could not be made: undefined, or the reference itself",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_what_was_not_audited_is_said() -> None:
     [
         ("24 points fewer (17 to 32).", "24_points fewer (17_to_32)."),
         ("0.703 (0.617 to 0.777) in (197 rows)", "0.703 (0.617_to_0.777) in (197_rows)"),
-        ("Significant (p < 0.001)", "Significant (p_<_0.001)"),
+        ("Different (p < 0.001)", "Different (p_<_0.001)"),
         ("from 14 pairs fewer to 4 more", "from 14_pairs fewer to 4 more"),
         ("up to 4 too low", "up to 4 too low"),
     ],
@@ -218,13 +218,29 @@ def test_pairs_of_numbers_stay_together(text: str, unbreakable: str) -> None:
     assert unbroken(text).replace("\N{NO-BREAK SPACE}", "_") == unbreakable
 
 
-def test_curves_in_one_panel_are_those_at_the_ends() -> None:
+def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
     few = wroc.audit(rows(OVERLAID), "y", "s", by="g")
-    assert with_curves(few).segments.height == 1 + OVERLAID
+    assert curves_of(few, "g", few.findings).reasons == {}
     many = wroc.audit(rows(8, 100), "y", "s", by="g", reference={"g": "c"})
-    kept = with_curves(many).segments.filter(attribute="g")
     ranked = many.segments.filter(attribute="g").sort("auc")["segment"]
-    assert set(kept["segment"]) == {ranked[0], ranked[-1], "c"}
+    least, greatest = "the segment with the least AUC", "the segment with the greatest AUC"
+    findings = many.findings.with_columns(verdict=pl.lit("alike"))
+    alike = curves_of(many, "g", findings)
+    assert alike.reasons == {"the reference": ["c"], least: [ranked[0]], greatest: [ranked[-1]]}
+    middle = next(name for name in ranked[2:-2] if name != "c")
+    for different, room in (([middle], 1), ([ranked[0], middle], 1), ([*ranked], 0)):
+        told = findings.with_columns(
+            verdict=pl.when(pl.col("segment").is_in(different)).then(pl.lit("different"))
+        )
+        chosen = curves_of(many, "g", told)
+        serious = told.filter(verdict="different")["segment"].unique(maintain_order=True)
+        expected = [name for name in serious if name != "c"][: OVERLAID - 2]
+        assert chosen.reasons["the segments with the most serious findings"] == expected
+        shown = [name for names in chosen.reasons.values() for name in names]
+        assert len(set(shown)) == len(shown) <= OVERLAID - 1
+        assert set(shown) == set(chosen.segments["segment"])
+        assert (greatest in chosen.reasons) == bool(room)
+        assert (least in chosen.reasons) == (ranked[0] not in different)
 
 
 def test_many_numbers_are_answered_by_ranges() -> None:

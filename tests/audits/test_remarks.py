@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.remarks import (
     decision_remarks,
     missing_remark,
@@ -157,10 +158,50 @@ def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, wh
     )
 
 
-def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
-    few = data.head(9).with_columns(g=pl.lit("few"), s=pl.lit(0.0))
-    result = wroc.audit(pl.concat([data, few]), "y", "s", by="g")
-    assert "few" not in " ".join(score_remarks(result))
+@pytest.mark.parametrize("turned", [False, True])
+def test_ranges_name_small_segments_beyond_them(data: pl.DataFrame, turned: bool) -> None:
+    """All AUCs that are drawn are between the ends, or named."""
+    few, other = (
+        data.slice(at, 9).with_columns(g=pl.lit(name)) for at, name in ((0, "few"), (300, "other"))
+    )
+    few = few.with_columns(s=pl.col("y").cast(pl.Float64) * (-1 if turned else 1))
+    text = wroc.Text(positive="hired", negative="turned down")
+    result = wroc.audit(pl.concat([data, few, other]), "y", "s", by="g", text=text)
+    auc = dict(result.segments.filter(attribute="g").select("segment", "auc").iter_rows())
+    said = score_remarks(result)[1]
+    ends = sorted("abc", key=lambda name: auc[name])
+    assert said.startswith(f"By g, its AUC runs from {auc[ends[0]]:.3f} ")
+    assert f"in {ends[0]} (300 rows), to {auc[ends[-1]]:.3f} " in said
+    run, beyond = said.split(", of the segments with at least 30 rows of each class; ")
+    assert run.endswith(f"in {ends[-1]} (300 rows)")
+    positive = few["y"].sum()
+    count = f"{positive} hired" if positive <= 4 else f"{9 - positive} turned down"
+    assert f"few ({count}) has {0 if turned else 1}.000" in beyond
+    inside = auc[ends[0]] <= auc["other"] <= auc[ends[-1]]
+    assert ("other" in beyond) == (not inside)
+
+
+def test_ranges_of_crossed_segments_are_not_told(data: pl.DataFrame) -> None:
+    """Hundreds of equal segments have AUCs far from each other by chance."""
+    result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
+    texts = score_remarks(result)
+    assert [text.partition(",")[0] for text in texts[1:]] == ["By g", "By h"]
+
+
+@pytest.mark.parametrize(
+    ("segments", "said"), [(2, "The only comparison is"), (4, "All 4 comparisons are")]
+)
+def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> None:
+    rows = pl.DataFrame(
+        {"g": np.arange(40_000) % segments, "s": np.arange(40_000) // segments % 97}
+    )
+    rows = rows.with_columns(y=pl.col("s") * 31 % 97 > 40, s=pl.col("s") / 97)
+    gaps = wroc.audit(rows, "y", "s", by="g").findings.filter(metric="auc")
+    assert gaps["verdict"].unique().to_list() == ["alike"]
+    assert first_sentences(gaps, 8, "see there") == [f"{said} alike: see there."]
+    one, *more = first_sentences(gaps.with_columns(verdict=pl.lit("different")), 1, "see there")
+    assert one == gaps["sentence"][0]
+    assert more == ([] if segments == 2 else [f"{segments - 1} more comparisons: see there."])
 
 
 def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:

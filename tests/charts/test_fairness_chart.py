@@ -88,13 +88,19 @@ def test_gaps_have_their_limits_and_the_margin(
     chart = wroc.fairness_chart(table, metric=metric, margin=margin, level=0.95)
     found = pl.DataFrame(drawn(chart), infer_schema_length=None)
     for column, part in zip(GAPS, ("", "_low", "_high"), strict=True):
-        assert found[column].to_list() == table[f"{metric}_gap{part}"].to_list()
-    most = margin or 0.05
+        assert found[column].to_list() == (table[f"{metric}_gap{part}"] * 100).to_list()
+    most = 100 * (margin or 0.05)
     assert spans(chart) == (-most, most, 0.0)
-    for _, low, high, said in found.select(*GAPS, "__verdict").iter_rows():
-        within, beyond = -most <= low and high <= most, high < -most or low > most
-        expected = "within the band" if within else "outside the band" if beyond else "undecided"
-        assert said == expected
+    verdicts = table[f"{metric}_gap_verdict"].to_list()
+    assert "different" in verdicts
+    if margin is not None:
+        limits = found.select(*GAPS).rows()
+        for number, (_, low, high) in enumerate(limits):
+            if -most <= low and high <= most:
+                verdicts[number] = "alike"
+            elif verdicts[number] == "alike":
+                verdicts[number] = "too little data"
+    assert found["__verdict"].to_list() == verdicts
     assert limits_named(chart) == {"confidence interval", "95% confidence interval"}
 
 
@@ -107,12 +113,15 @@ def test_largest_differences_have_joint_limits_and_name_the_groups(
     drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
     differences = table.filter(pl.col("metric").str.ends_with("_difference"))
     for column, name in zip(GAPS, ("value", "joint_low", "joint_high"), strict=True):
-        assert drawn_rows[column].to_list() == differences[name].to_list()
-    assert spans(chart) == (0.0, 0.05, 0.0)
+        assert drawn_rows[column].to_list() == (differences[name] * 100).to_list()
+    assert spans(chart) == (0.0, 5.0, 0.0)
+    for low, high, said in drawn_rows.select(*GAPS[1:], "__verdict").iter_rows():
+        expected = "alike" if high <= 5 else "different" if low > 0 else "too little data"
+        assert said.split(": ")[0] == expected
     texts = shown_texts(chart, tmp_path)
     assert {"demographic parity", "equalized odds", "AUC"} <= set(texts)
     assert any(text.endswith((": f against m", ": m against f")) for text in texts)
-    assert "Shaded: differences of at most 0.05. Line: no difference" in texts
+    assert "Shaded: differences of at most 5 points. Line: no difference" in texts
 
 
 def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> None:

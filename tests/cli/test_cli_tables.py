@@ -167,8 +167,16 @@ def test_json_on_standard_output(
 
 PRINTED = {
     "compare --score t": ["model_a", "model_b", "difference", "interval", "p_adjusted"],
-    "gaps --by g": ["g", "n", "auc", "gap", "interval", "verdict"],
-    "gaps --by g --threshold 0.5 --metric fpr": ["g", "n", "fpr", "gap", "interval", "verdict"],
+    "gaps --by g": ["g", "n", "auc", "gap,", "points", "interval", "verdict"],
+    "gaps --by g --threshold 0.5 --metric fpr": [
+        "g",
+        "n",
+        "fpr",
+        "gap,",
+        "points",
+        "interval",
+        "verdict",
+    ],
     "thresholds --by g --min-tpr 0.8": ["g", "threshold", "selection_rate", "tpr", "fpr"],
     "calibrate --by g": ["g", "n", "O:E", "interval", "slope"],
     "auc --by g": ["g", "n", "auc", "interval"],
@@ -207,8 +215,9 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
         different = gaps.filter(pl.col(f"{metric}_gap_verdict") == "different")
         said = told(f"gaps --by g --threshold 0.5 --metric {metric}", capsys)
         for group, gap in different.select("g", f"{metric}_gap").rows():
-            assert f"{group} ({gap:+.3f})" in said
-        assert (f"Different from the rest in {name}" in said) == bool(different.height)
+            points = f"{100 * gap:+.1f}".replace("-", "\N{MINUS SIGN}")
+            assert f"{group} ({points})" in said
+        assert (f"Different from the rest in {name}, in points" in said) == bool(different.height)
         assert said.count("(") == different.height
         unclear = gaps.filter(pl.col(f"{metric}_gap_verdict") == "too little data").height
         assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
@@ -238,7 +247,7 @@ def test_every_kind_of_reference_is_in_words() -> None:
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_references_in_words(reference: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = told(f"gaps --by g --reference {reference}", capsys)
-    told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.:]", said)
+    told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.,]", said)
     assert told_of
     assert told_of[1] == REFERENCES[reference]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.audits.matrix import Matrix, Row, summed_up
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import NOT_HERE, many
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
 
@@ -40,7 +40,7 @@ def _block(heading: str, rows: list[Row]) -> Block:
         rows[:_OPEN],
         rows[_OPEN:_MOST],
         summed_up(more) if more else "",
-        f"{many(left_out, 'segment')} with less serious findings: see the JSON."
+        f"{many(left_out, 'more segment')} with less serious findings: {NOT_HERE}."
         if left_out > 0
         else "",
     )

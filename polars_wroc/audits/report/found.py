@@ -77,8 +77,11 @@ def findings_on_page(
         "alike": f"{{}} alike within {margin}",
         "not compared": "{} that could not be made: undefined, or the reference itself",
     }
+    more = "more " if first.height else ""
     folded = [
-        FoldedFindings(heading.format(many(part.height, "more comparison")), _found(part, settings))
+        FoldedFindings(
+            heading.format(many(part.height, f"{more}comparison")), _found(part, settings)
+        )
         for verdict, heading in headings.items()
         if not (part := others.filter(verdict=verdict)).is_empty()
     ]
@@ -118,7 +121,7 @@ def _outcome(finding: Mapping[str, Any]) -> Outcome:
 
 
 def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
-    """Say whether a finding is significant, and whether it is at least the margin."""
+    """Say how sure a finding is, and whether it is at least the margin."""
     verdict, p_value = finding["verdict"], finding["p_adjusted"]
     if verdict in ("alike", "not compared"):
         return ""
@@ -130,9 +133,9 @@ def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
         return f"Likely, but not surely, below {limit}." if finding["material"] else ""
     if verdict == "different":
         worth = "and at least" if finding["material"] else "but less than"
-        return f"Significant{p_text}, {worth} {limit}."
-    tested = f"Not significant{p_text}" if p_text else "Not tested"
-    return f"{tested}, though at least {limit}." if finding["material"] else f"{tested}."
+        return f"Different{p_text}, {worth} {limit}."
+    little = f"Too little data{p_text}"
+    return f"{little}, though at least {limit}." if finding["material"] else f"{little}."
 
 
 def _margin(finding: Mapping[str, Any], settings: AuditSettings) -> str:

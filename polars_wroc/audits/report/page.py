@@ -16,7 +16,7 @@ import jinja2
 from polars_wroc.audits.findings import comparable_gaps, findings_of
 from polars_wroc.audits.matrix import SYMBOLS, matrix_of
 from polars_wroc.audits.not_audited import not_audited, undecided
-from polars_wroc.audits.phrases import ABOVE, ADJUSTED, first_few, many
+from polars_wroc.audits.phrases import ABOVE, ADJUSTED, NOT_HERE, first_few, many
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.facts import (
@@ -107,7 +107,7 @@ def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["unbroken"] = unbroken
-    environment.globals["many"] = many
+    environment.globals |= {"many": many, "not_here": NOT_HERE}
     scripts = [in_script(text) for text in (_bundle(), _script(environment))]
     return environment.get_template(template).render(
         specs=packed({figure.name: figure.spec for figure in figures}),

@@ -512,8 +512,10 @@ def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
     result = wroc.audit(data, "y", "s", by="zip", threshold=0.5, favorable="selected")
     text = opened(result, tmp_path, chromium)
     assert "The tables show 50 of 10,000 segments, those with the most serious findings" in text
-    assert "the segments with the least and the greatest AUC, and of all rows" in text
-    assert " more comparisons on segments with less serious findings: see the JSON." in text
+    assert (
+        "ROC curves of all rows, the segment with the least AUC (2) and the segment with " in text
+    )
+    assert " on segments with less serious findings: not shown here, ask whoever made " in text
     rows = "[...document.querySelectorAll('table')].map(table => table.tBodies[0].rows.length)"
     assert chromium.evaluate(rows) == [20, 40, 1, 1, 1, 50, 50, 50, 50, 50, 9]
 
@@ -554,7 +556,9 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
     text = opened(result, tmp_path, chromium)
     assert "By a \N{MULTIPLICATION SIGN} b" in text
     # The attributes and what is drawn of their intersections.
-    assert text.count("the segments with the least and the greatest AUC, and of all rows") == 3
+    assert (
+        text.count("ROC curves of all rows and the segments with the most serious findings (") == 3
+    )
     change = re.search(r"which changes no AUC by more than ([\d.e-]+);", " ".join(text.split()))
     assert change is not None
     assert float(change[1]) <= 0.005
