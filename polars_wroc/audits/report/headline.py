@@ -75,9 +75,12 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
     if not different.is_empty():
         first = different.row(0, named=True)
         attribute, segment = first["attribute"], name_of(first["segment"])
+        what, by = f"{attribute} {segment}", f"by {attribute}"
+        if attribute == OVERALL:
+            what, by = "the whole score", "of all rows"
         links += [
-            Link(f"what was found on {attribute} {segment}", f"finding-{first['rank']}"),
-            Link(f"curves and tables by {attribute}", f"section-{places[attribute]}"),
+            Link(f"what was found on {what}", f"finding-{first['rank']}"),
+            Link(f"curves and tables {by}", f"section-{places[attribute]}"),
         ]
     little = told.filter(verdict="too little data").height
     if little:
