@@ -53,6 +53,8 @@ _SLOPE_SUMS = _ABOVE, _BELOW, _INFORMATION, _VARIANCES, _UNKNOWN = tuple(
 )
 _SHARE = "__share_of_information"
 _ERRORS = {IN_THE_LARGE: IN_THE_LARGE_SE, SLOPE: SLOPE_SE}
+# Name the columns of a segment, and those of its reference.
+_SIDES: tuple[Callable[[str], str], ...] = (str, other_name)
 
 
 def gap_error(metric: str) -> str:
@@ -108,9 +110,7 @@ class CalibrationGaps:
             table = join_on_keys(table, self._variances(table, self.unit_scores), keys)
         others = [partial(_of_others, step=step) for step in in_the_large_steps(self.level)]
         sums: list[Step] = [self._shares, self._parts, self._sums]
-        return in_columns(
-            table, [*sums, self._slopes, *others, self._expectations, self._gaps]
-        )
+        return in_columns(table, [*sums, self._slopes, *others, self._expectations, self._gaps])
 
     @property
     def _designed(self) -> bool:
@@ -162,32 +162,20 @@ class CalibrationGaps:
         """Expect of a segment and its reference what both together are off by."""
         own, other = field("weight"), field(other_name("weight"))
         both = own * field(IN_THE_LARGE) + other * field(other_name(IN_THE_LARGE))
-        off = both / (own + other)
-        sides = (str, other_name)
-        expected = [field(name("mean_score")) - off for name in sides]
-        return {
-            **{
-                name(PROMISED_SE): _larger(*each)
-                for name, *each in zip(
-                    sides,
-                    [field(name(IN_THE_LARGE_SE)) for name in sides],
-                    [field(name("observed_rate")) for name in sides],
-                    expected,
-                    strict=True,
-                )
-            },
-            EXPECTED_ROWS: pl.min_horizontal(
-                _expected(partial(_named, field, name), rate)
-                for name, rate in zip(sides, expected, strict=True)
-            ),
-        }
+        off, columns, expected = both / (own + other), {}, []
+        for name in _SIDES:
+            rate = field(name("mean_score")) - off
+            expected.append(_expected(partial(_named, field, name), rate))
+            error = field(name(IN_THE_LARGE_SE))
+            columns[name(PROMISED_SE)] = _larger(error, field(name("observed_rate")), rate)
+        return {**columns, EXPECTED_ROWS: pl.min_horizontal(expected)}
 
     def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
         errors = {SLOPE: (SLOPE_SE, SLOPE_SE), IN_THE_LARGE: (IN_THE_LARGE_SE, PROMISED_SE)}
         weights = {IN_THE_LARGE: "weight", SLOPE: _INFORMATION}
         columns: dict[str, pl.Expr] = {}
         for metric in CALIBRATION_METRICS:
-            own, other = (field(name(weights[metric])) for name in (str, other_name))
+            own, other = (field(name(weights[metric])) for name in _SIDES)
             share = self.reference.share_of_group(own, other)
             left = pl.lit(1.0) if share is None else 1 - share
             gap = field(metric) - field(other_name(metric))

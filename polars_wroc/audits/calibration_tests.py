@@ -76,9 +76,7 @@ def judged(
     table: pl.LazyFrame, keys: Sequence[str], partition_keys: Sequence[str], tests: GapTests
 ) -> pl.LazyFrame:
     """Add p-values adjusted for all tests of the table, and verdicts."""
-    adjusted, number = adjusted_once(
-        table, keys, partition_keys, CALIBRATION_METRICS, tests.adjust
-    )
+    adjusted, number = adjusted_once(table, keys, partition_keys, CALIBRATION_METRICS, tests.adjust)
     error = (1 - tests.level) / number
     return adjusted.with_columns(
         _verdict(metric, error, tests).alias(f"{metric}_gap_verdict")

@@ -59,9 +59,7 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     ordered = _ordered(table, audit.parameters)
     words = Words.of(audit.parameters)
     sentences = [
-        calibration_sentence(row, words)
-        if is_of_calibration(row)
-        else sentence_of(row, words)
+        calibration_sentence(row, words) if is_of_calibration(row) else sentence_of(row, words)
         for row in ordered.iter_rows(named=True)
     ]
     told = ordered.with_columns(pl.Series("sentence", sentences, pl.String))

@@ -38,7 +38,18 @@ _FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
 _MOST = 4
 _DASH = "\N{EN DASH}"
 # Columns of the findings that a cell is made from, by the names that they get.
-_PARTS = ("metric", "verdict", "side", "value", "gap", "ratio", "reason", "n_behind", "size", "told")
+_PARTS = (
+    "metric",
+    "verdict",
+    "side",
+    "value",
+    "gap",
+    "ratio",
+    "reason",
+    "n_behind",
+    "size",
+    "told",
+)
 
 
 class Column(NamedTuple):

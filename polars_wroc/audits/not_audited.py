@@ -15,7 +15,12 @@ _HALF = 0.5
 
 def not_audited(audit: AuditTables) -> list[str]:
     """Say what was not audited, a sentence each."""
-    return [*undecided(audit), *_uncalibrated(audit), *_left_out(audit), *remarks_of(audit).untested]
+    return [
+        *undecided(audit),
+        *_uncalibrated(audit),
+        *_left_out(audit),
+        *remarks_of(audit).untested,
+    ]
 
 
 def undecided(audit: AuditTables) -> list[str]:
@@ -63,10 +68,10 @@ def _uncalibrated(audit: AuditTables) -> list[str]:
 
 def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
     """Name the least and the greatest score, which in few rows may be those of a person."""
-    scores = curve["threshold"].filter(curve["threshold"].is_finite())
-    if scores.is_empty() or audit.parameters.min_cell is not None:
+    scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
+    if not scores or audit.parameters.min_cell is not None:
         return "outside 0 to 1"
-    return f"from {scores.min():g} to {scores.max():g}"
+    return f"from {min(scores):g} to {max(scores):g}"
 
 
 def _left_out(audit: AuditTables) -> list[str]:

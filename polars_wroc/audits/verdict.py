@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
 from polars_wroc.audits.calibration_findings import CALIBRATION, TARGET
+from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
 from polars_wroc.audits.phrases import capitalised, first_few, many
 from polars_wroc.audits.segment_keys import name_of, segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, Words, share, size
@@ -37,9 +37,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         for name in ("different", "alike", "too little data")
     }
     of_all = pl.col("reference").eq_missing(TARGET)
-    different, whole = (
-        counted.filter(some, verdict="different") for some in (~of_all, of_all)
-    )
+    different, whole = (counted.filter(some, verdict="different") for some in (~of_all, of_all))
     calibrated = pl.col("metric").is_in([*CALIBRATION])
     calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
     worse, either = (gaps.filter(side=side) for side in ("worse", "either"))
@@ -93,7 +91,9 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     others = [_name(one) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1
-        verb = ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
+        verb = (
+            ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
+        )
         # Crossed segments have commas in their names.
         sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
     return sentences
