@@ -34,7 +34,7 @@ from polars_wroc.groups.references import Reference, ReferenceGroup, other_name
 from polars_wroc.groups.survey_gaps import SurveyGaps
 from polars_wroc.plans.by_keys import join_on_keys, over
 from polars_wroc.plans.steps import Fields, Step, in_columns
-from polars_wroc.stats.design_variance import design_df
+from polars_wroc.stats.design_variance import DESIGN_DF, design_df
 from polars_wroc.stats.differences import Estimate, Limits, difference_limits
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 
@@ -81,7 +81,7 @@ def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
             test_error(metric): error,
         }
     if designed:
-        columns[GAP_DF] = design_df(field)
+        columns[GAP_DF] = field(DESIGN_DF)
     else:
         # With few positives the other error is small where there are fewer by chance.
         columns[test_error(IN_THE_LARGE)] = pl.when(field(IN_THE_LARGE_SE).is_not_null()).then(

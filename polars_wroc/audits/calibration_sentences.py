@@ -37,7 +37,9 @@ def calibration_sentence(finding: Mapping[str, Any], words: Words) -> str:
 
 def in_short(finding: Mapping[str, Any], words: Words) -> str:
     """Say in a few words how a segment differs from its reference."""
-    return _both_slopes(finding, words) if finding["metric"] == SLOPE else _both(finding, words)
+    if finding["metric"] == SLOPE:
+        return _both_slopes(finding, words)
+    return f"the score is {_both(finding, words)}"
 
 
 def _slope_of_all(finding: Mapping[str, Any], words: Words) -> str:
@@ -72,7 +74,7 @@ def _mean_of_all(finding: Mapping[str, Any], words: Words) -> str:
     if verdict == "alike":
         return f"{predicted}: right within {_points(words.margin)}."
     if verdict == "different":
-        return f"{predicted}: {_off(finding['value'])}{_in_brackets(finding)}."
+        return f"{predicted}: {_off(finding['value'])} ({_ends(finding)})."
     span = _after_colon(finding)
     return f"{predicted}. Too little data to tell if that is right{_why(finding)}{span}."
 
@@ -94,7 +96,7 @@ def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:
 
 def _both(finding: Mapping[str, Any], words: Words) -> str:
     own, other = (_off(finding[name]) for name in ("value", "reference_value"))
-    return f"the score is {own}, in {words.reference(finding)} {other}"
+    return f"{own}, in {words.reference(finding)} {other}"
 
 
 def _predicted(finding: Mapping[str, Any], words: Words) -> str:
@@ -144,17 +146,30 @@ def _span(finding: Mapping[str, Any]) -> str:
     low, high = finding["gap_low"], finding["gap_high"]
     if low is None or high is None:
         return ""
-    factor, decimals, unit = 1, 2, ""
-    if finding["metric"] != SLOPE:
-        factor, decimals, unit = 100, decimals_of(max(abs(low), abs(high))), " points"
-    first, last = (f"{abs(factor * end):.{decimals}f}" for end in (low, high))
-    below, above = "lower", "higher"
-    if finding["reference"] == TARGET:
-        below, above = "too low", "too high"
+    below, above = (
+        ("too low", "too high") if finding["reference"] == TARGET else ("lower", "higher")
+    )
+    unit = "" if finding["metric"] == SLOPE else " points"
     if low < 0 < high:
-        return f"from {first}{unit} {below} to {last} {above}"
-    ends = (first, last) if low >= 0 else (last, first)
-    return f"{ends[0]} to {ends[1]}{unit} {above if low >= 0 else below}"
+        first, last = _sizes(finding)
+        one = unit.removesuffix("s") if first == "1" else unit
+        return f"from {first}{one} {below} to {last} {above}"
+    return f"{_ends(finding)}{unit} {above if low >= 0 else below}"
+
+
+def _ends(finding: Mapping[str, Any]) -> str:
+    """Write the limits of a gap in one direction, the nearer one first."""
+    low, high = _sizes(finding)
+    return f"{low} to {high}" if finding["gap"] > 0 else f"{high} to {low}"
+
+
+def _sizes(finding: Mapping[str, Any]) -> tuple[str, str]:
+    low, high = finding["gap_low"], finding["gap_high"]
+    if finding["metric"] == SLOPE:
+        return f"{abs(low):.2f}", f"{abs(high):.2f}"
+    # Limits that are close together need a decimal too.
+    decimals = decimals_of(min(max(abs(low), abs(high)), high - low))
+    return f"{abs(100 * low):.{decimals}f}", f"{abs(100 * high):.{decimals}f}"
 
 
 def _points(size: float) -> str:
