@@ -116,7 +116,7 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     assert found is not None
     assert expected is not None
     # Robust limits are those of rows.
-    robust = cs.matches("^n$|slope_(se|low|high|p_)|intercept_")
+    robust = cs.matches("^n$|slope_(se|low|high|gap_)|intercept_")
     assert_frame_equal(found.drop(robust), expected.drop(robust), rel_tol=1e-8, abs_tol=1e-12)
     options: dict[str, Any] = {"weight": "times", "weight_type": "frequency"}
     slopes = wroc.calibration_slope(times, "y", "p", by="h", **options)
