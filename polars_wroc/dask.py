@@ -22,6 +22,7 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.audit_in_ranges import audit_by
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.text import Text
 from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
@@ -230,8 +231,7 @@ def audit(
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
-    title: str | None = None,
-    note: str | None = None,
+    text: Text | None = None,
     min_cell: int | None = None,
 ) -> Audit:
     """`audit` on a cluster, exactly, with a task for each range of scores.
@@ -245,7 +245,7 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
         range with the chosen threshold.
-    min_rows, margin, favorable, method, weight_type, title, note, min_cell
+    min_rows, margin, favorable, method, weight_type, text, min_cell
         As for `polars_wroc.audit`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -314,8 +314,7 @@ def audit(
         min_rows=min_rows,
         margin=margin,
         favorable=favorable,
-        title=title,
-        note=note,
+        text=text,
         min_cell=min_cell,
         method=method,
         weight_type=weight_type,

@@ -16,6 +16,7 @@ from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.small_cells import without_small_cells
+from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.groupings import Grouping, groupings
@@ -63,8 +64,7 @@ class AuditArguments:
     weight_type: WeightType
     margin: float
     favorable: Favorable | None
-    title: str | None
-    note: str | None
+    text: Text | None
     min_cell: int | None
     survey: SurveyArguments = _NO_SURVEY
     bins: int | None = None
@@ -78,10 +78,8 @@ class AuditArguments:
         if self.min_cell is not None:
             min_cell = arguments.whole_number("min_cell", self.min_cell, low=2)
             arguments.hold(self, min_cell=min_cell)
-        for name in ("title", "note"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                arguments.reject_type(name, "be a text", value)
+        if self.text is not None and not isinstance(self.text, Text):
+            arguments.reject_type("text", "be a `Text`", self.text)
         require_groups(self.by, "name the attributes to audit")
         arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
         binning = Binning(self.bins, self.tolerance)
@@ -167,8 +165,7 @@ class AuditArguments:
             min_rows=self.min_rows,
             margin=self.margin,
             favorable=self.favorable,
-            title=self.title,
-            note=self.note,
+            text=self.text or Text(),
             min_cell=self.min_cell,
             bins=counts.bins() if counts else self.bins,
             tolerance=self.tolerance,

@@ -8,6 +8,7 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.text import Text
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import Favorable
@@ -55,8 +56,7 @@ def audit(
     replicate_weights: ReplicateWeights | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
-    title: str | None = None,
-    note: str | None = None,
+    text: Text | None = None,
     min_cell: int | None = None,
 ) -> Audit:
     """Measure scores overall and in each segment of each attribute, and test the gaps.
@@ -121,9 +121,8 @@ def audit(
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
         have ``auc_low, auc_high``.
-    title, note
-        What reports are called, and what their readers should know, such as where the rows come
-        from.
+    text
+        Title and note of reports, and the words of sentences for classes and decisions: see `Text`.
     min_cell
         For results that are published: segments with fewer rows of a class or of a decision are
         left out of all tables, and so are others from which their numbers could be computed with
@@ -196,8 +195,7 @@ def audit(
         min_rows=min_rows,
         margin=margin,
         favorable=favorable,
-        title=title,
-        note=note,
+        text=text,
         min_cell=min_cell,
         method=method,
         weight_type=weight_type,

@@ -20,6 +20,7 @@ from polars_wroc.audits.range_sums import GroupingKeys, SumsOfAudit, decisions
 from polars_wroc.audits.read_rows import refuse_no_rows
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.text import Text
 from polars_wroc.counts.score_sums import LOW, check_labels
 from polars_wroc.groups.auc_sums import AucSums
 from polars_wroc.groups.references import Reference
@@ -68,8 +69,7 @@ def audit_in_ranges(
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
-    title: str | None = None,
-    note: str | None = None,
+    text: Text | None = None,
     min_cell: int | None = None,
 ) -> Audit:
     """`audit` of data larger than memory, computed one range of scores at a time.
@@ -83,7 +83,7 @@ def audit_in_ranges(
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
-    min_rows, margin, favorable, method, weight_type, title, note, min_cell
+    min_rows, margin, favorable, method, weight_type, text, min_cell
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -150,8 +150,7 @@ def audit_in_ranges(
         min_rows=min_rows,
         margin=margin,
         favorable=favorable,
-        title=title,
-        note=note,
+        text=text,
         min_cell=min_cell,
         method=method,
         weight_type=weight_type,

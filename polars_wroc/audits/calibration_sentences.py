@@ -7,9 +7,9 @@ from typing import Any
 
 from polars_wroc.audits.calibration_findings import CALIBRATION, OBSERVED, PREDICTED, TARGET
 from polars_wroc.audits.calibration_tests import right_slopes
-from polars_wroc.audits.phrases import capitalised
-from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.sentences import Words, decimals_of, not_compared
+from polars_wroc.audits.segment_keys import segment_in_words
+from polars_wroc.audits.sentences import decimals_of, not_compared
+from polars_wroc.audits.words import Words
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.inputs.names import MODEL
 
@@ -23,7 +23,7 @@ def calibration_sentence(finding: Mapping[str, Any], words: Words) -> str:
     """Write a finding on calibration as a sentence or two."""
     model = f"Model {finding[MODEL]}: " if MODEL in finding else ""
     of_slope, of_all = finding["metric"] == SLOPE, finding["reference"] == TARGET
-    segment = f"{finding['attribute']} {name_of(finding['segment'])}"
+    segment = segment_in_words(finding["attribute"], finding["segment"])
     if finding["verdict"] == "not compared":
         label = CALIBRATION[finding["metric"]].label
         undefined = f"The {label} of all rows is undefined."
@@ -32,14 +32,14 @@ def calibration_sentence(finding: Mapping[str, Any], words: Words) -> str:
         text = _slope_of_all(finding, words) if of_slope else _mean_of_all(finding, words)
         return f"{model}Overall, {text}"
     text = _slope(finding, words) if of_slope else _mean(finding, words)
-    return f"{model}{capitalised(segment)}: {text}"
+    return f"{model}{segment}: {text}"
 
 
 def in_short(finding: Mapping[str, Any], words: Words) -> str:
     """Say in a few words how a segment differs from its reference."""
-    if finding["metric"] == SLOPE:
-        return _both_slopes(finding, words)
-    return f"the score is {_both(finding, words)}"
+    of_slope = finding["metric"] == SLOPE
+    both = _both_slopes(finding, words) if of_slope else f"the score is {_both(finding, words)}"
+    return f"{both}{_in_brackets(finding)}"
 
 
 def _slope_of_all(finding: Mapping[str, Any], words: Words) -> str:

@@ -8,6 +8,7 @@ import polars as pl
 
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 
@@ -23,8 +24,8 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
     overall = audit.segments.filter(pl.col("attribute") == OVERALL)
     used, missing = overall.select("n", "n_missing").row(0)
     run = audit.run.as_dict() | {
-        "title": settings.title,
-        "note": settings.note,
+        "title": settings.text.title,
+        "note": settings.text.note,
         "rows_read": used + missing,
         "rows_used": used,
         "exclusions": outputs.rows_in_json(audit.missing),
@@ -36,6 +37,7 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "run": run,
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
+        "reading": reading_of(audit),
         "verdict": {"text": verdict.text, "counts": verdict.counts},
         "gates": [gate.as_dict() for gate in audit.gates],
         "findings": outputs.rows_in_json(findings),

@@ -20,9 +20,10 @@ from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of
 from polars_wroc.audits.impact_findings import impact_findings
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.segment_keys import compared_within, segment_keys
-from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, Words, sentence_of
+from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import MISSING, MODEL, OVERALL

@@ -9,6 +9,7 @@ import polars as pl
 from polars_wroc.audits.calibration_findings import SIZE
 from polars_wroc.audits.segment_keys import compared_within, segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.groups.impact_table import MIN_SHARE
 from polars_wroc.inputs.margins import FOUR_FIFTHS
@@ -50,9 +51,9 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
     found = impact.select(
         *segment_keys(impact),
         pl.lit(IMPACT_RATIO).alias("metric"),
-        pl.col("selection_rate").alias("value"),
+        _of_good_decision("selection_rate", settings).alias("value"),
         "reference",
-        pl.col("reference_rate").alias("reference_value"),
+        _of_good_decision("reference_rate", settings).alias("reference_value"),
         none.alias("gap"),
         none.alias("gap_low"),
         none.alias("gap_high"),
@@ -72,3 +73,7 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
         ((ratio.log() / math.log(FOUR_FIFTHS)).abs() * settings.margin).alias(SIZE),
     )
     return [found]
+
+
+def _of_good_decision(rate: str, settings: AuditSettings) -> pl.Expr:
+    return 1 - pl.col(rate) if settings.favorable == "rejected" else pl.col(rate)

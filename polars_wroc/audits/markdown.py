@@ -9,10 +9,11 @@ import polars as pl
 
 from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.not_audited import not_audited
-from polars_wroc.audits.phrases import ADJUSTED, many, reference_of
+from polars_wroc.audits.phrases import ADJUSTED, many
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of, reference_of
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 # Most findings, and most segments.
@@ -49,10 +50,11 @@ _PERCENT = ("share", "selection_rate", "tpr", "fpr")
 def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
     """Write the verdict, the first findings, the segments and how they came about."""
     settings = audit.parameters
-    title = settings.title or f"Audit of {' and '.join(settings.score)}"
+    title = settings.text.title or f"Audit of {' and '.join(settings.score)}"
     verdict = verdict_of(findings, settings)
     parts = [f"# {_text(title)}"]
-    parts += [_text(settings.note)] if settings.note else []
+    parts += [_text(settings.text.note)] if settings.text.note else []
+    parts += [_text(reading)] if (reading := reading_of(audit)) else []
     parts += [f"**{_text(verdict.text)}**"]
     parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS, "see the JSON")))
     parts += _section("Segments", _segments(audit))

@@ -7,28 +7,28 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.charts.labels import MINUS
 from polars_wroc.inputs.names import MODEL
 
 _NAMES = 5
+DASH = "\N{EN DASH}"
+# A threshold that selects no row.
+ABOVE = "above every score"
 ADJUSTED = {
     "holm": "p-values are adjusted for their number by Holm's method",
     "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
     "none": "p-values are not adjusted for their number",
 }
-_REFERENCES = {
-    "rest": "the other segments",
-    "rest_pooled": "the other segments",
-    "overall": "the overall sample",
-    "overall_pooled": "the overall sample",
-    "best": "the best segment",
-}
 
 
-def reference_of(settings: AuditSettings, attribute: str) -> str:
-    """Say what the segments of an attribute are compared with."""
-    reference = settings.reference
-    return reference.named.get(attribute, _REFERENCES[reference.kind])
+def threshold_text(value: float | None) -> str:
+    """Write a threshold with four digits, or all digits before the decimal point."""
+    if value is None:
+        return DASH
+    if value == float("inf"):
+        return ABOVE
+    whole = 1_000
+    return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
 
 
 def required_values(*, recorded: bool) -> str:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, required_values, sized
-from polars_wroc.audits.segment_keys import name_of, rows_with, segment_keys
-from polars_wroc.audits.sentences import Words
+from polars_wroc.audits.segment_keys import rows_with, segment_in_words, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
@@ -211,7 +211,7 @@ def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _listed(segments: pl.DataFrame) -> str:
-    names = [f"{attribute} {name_of(segment)}" for attribute, segment in segments.rows()]
+    names = [segment_in_words(attribute, segment) for attribute, segment in segments.rows()]
     return f"{first_few(names)}."
 
 

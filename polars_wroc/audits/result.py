@@ -21,6 +21,7 @@ from polars_wroc.audits.segment_keys import rows_with
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.terminal import SEGMENTS, in_text
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 from polars_wroc.metrics.registry import SUMMARY_METRICS
@@ -88,6 +89,9 @@ class Audit(AuditTables):
         mirror, sentence``.
     verdict
         The findings in a few sentences.
+    reading
+        Who is selected, and whether that counts as good for a person: how the verdict is to be
+        read. Empty without decisions.
     settings
         Dictionary of the arguments.
     gates
@@ -118,6 +122,11 @@ class Audit(AuditTables):
         return verdict_of(self.findings, self.parameters).text
 
     @property
+    def reading(self) -> str:
+        """Who is selected, and whether that counts as good; empty without decisions."""
+        return reading_of(self)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the audit, as a dictionary."""
         return self.parameters.as_dict()
@@ -129,7 +138,12 @@ class Audit(AuditTables):
 
     def _repr_html_(self) -> str:
         untested = remarks_of(self).untested
-        shown = [self.verdict, *first_sentences(self.findings, _SENTENCES), *untested]
+        shown = [
+            *([self.reading] if self.reading else []),
+            self.verdict,
+            *first_sentences(self.findings, _SENTENCES),
+            *untested,
+        ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
         columns = [name for name in SHOWN if name in self.segments.columns]
         table = self.segments.select(columns).with_columns(selectors.float().round(3))

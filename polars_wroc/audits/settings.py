@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
+from polars_wroc.audits.text import Text
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.replicate_weights import ReplicateKind
@@ -43,8 +44,7 @@ class AuditSettings:
     min_rows: int
     margin: float
     favorable: Favorable | None
-    title: str | None
-    note: str | None
+    text: Text
     min_cell: int | None
     bins: int | None
     tolerance: float | None
@@ -68,4 +68,4 @@ class AuditSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"reference": self.reference.settings}
+        return values | {"reference": self.reference.settings, "text": self.text.as_dict()}

@@ -12,6 +12,7 @@ from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.text_table import limits_in_text
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of
 from polars_wroc.inputs.names import MISSING, OVERALL
 
 # Most segments if nothing else is asked for, and most sentences.
@@ -24,7 +25,8 @@ _MORE = ("n_pos", "tpr", "fpr", "ppv", "npv", "average_precision", "ks")
 def in_text(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     """Write the verdict, a table of the segments, and the most serious findings."""
     verdict = verdict_of(findings, audit.parameters)
-    parts = [textwrap.fill(verdict.text, screen.width), _table(audit, findings, screen)]
+    said = [text for text in (reading_of(audit), verdict.text) if text]
+    parts = [*(textwrap.fill(text, screen.width) for text in said), _table(audit, findings, screen)]
     how = [screen.more_findings] if screen.more_findings else []
     if listed := first_sentences(findings, _SENTENCES, *how):
         parts.append("\n".join(_item(text, screen.width) for text in listed))

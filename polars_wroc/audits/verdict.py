@@ -10,9 +10,10 @@ import polars as pl
 from polars_wroc.audits.calibration_findings import CALIBRATION, TARGET
 from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
 from polars_wroc.audits.phrases import capitalised, first_few, many
-from polars_wroc.audits.segment_keys import name_of, segment_keys
-from polars_wroc.audits.sentences import IMPACT_RATIO, Words, share, size
+from polars_wroc.audits.segment_keys import segment_in_words, segment_keys
+from polars_wroc.audits.sentences import IMPACT_RATIO, share, size, span_of
 from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.words import Words
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.metrics.registry import ROC_AUC
@@ -86,8 +87,7 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
-    name = _name(shown[0])
-    sentences = [f"{capitalised(name)} {what}: {'; '.join(parts)}."]
+    sentences = [f"{_name(shown[0])} {what}: {'; '.join(parts)}."]
     others = [_name(one) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1
@@ -101,14 +101,17 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
 
 def _name(finding: Mapping[str, Any]) -> str:
     model = f" (model {finding[MODEL]})" if MODEL in finding else ""
-    return f"{finding['attribute']} {name_of(finding['segment'])}{model}"
+    return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
 
 
 def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    """Say in a few words what the segment's number is, that of the reference, and the limits."""
     if finding["metric"] == IMPACT_RATIO:
+        reference = segment_in_words(finding["attribute"], finding["reference"])
+        low, high = finding["ratio_low"], finding["ratio_high"]
         return (
-            f"{words.favorable} {finding['ratio']:.2f} times as often as {finding['reference']}, "
-            "surely below four fifths"
+            f"{words.good} {finding['ratio']:.2f} times as often as {reference} ({low:.2f} to "
+            f"{high:.2f}), surely below four fifths"
         )
     if is_of_calibration(finding):
         return in_short(finding, words)
@@ -117,10 +120,14 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
         f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
         for column in ("value", "reference_value")
     )
-    return metric.brief.format(
+    both = metric.brief.format(
         positive=words.positive,
         negative=words.negative,
+        selected=words.selected,
+        rejected=words.rejected,
         value=value,
         other=other,
         of_rest=f" in {words.reference(finding)}" if with_reference else "",
     )
+    low, high = finding["gap_low"], finding["gap_high"]
+    return both if low is None else f"{both} ({span_of(low, high, finding)})"

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.audits.text import Text
 from polars_wroc.cli.cut_groups import groups_of
 from polars_wroc.cli.usage import UsageError
 from polars_wroc.inputs import values
@@ -131,6 +132,13 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
         msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
         raise UsageError(msg)
     return dict(named)
+
+
+def text_of(options: argparse.Namespace) -> Text:
+    """Return the title, the note and the words of sentences."""
+    words = {"selected": options.selected_word, "rejected": options.rejected_word}
+    names = ("title", "note", "positive", "negative")
+    return Text(**words, **{name: getattr(options, name) for name in names})
 
 
 def design_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -42,8 +42,6 @@ _COMPARED = (
     "adjust",
     "margin",
     "favorable",
-    "title",
-    "note",
     "min_cell",
 )
 
@@ -57,6 +55,7 @@ def run_audit(options: argparse.Namespace) -> None:
     gates = [read_gate(text, decides=decides) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
+    compared["text"] = arguments.text_of(options)
     audit = sources.source_of(options).function("audit")
     with at_once(sources.known_rows(options)):
         result = audit(**threshold, **compared, **arguments.uncertainty_of(options))

@@ -42,10 +42,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     )
     shared_options.add_margin(parser)
     decision_options.add_favorable(parser)
-    parser.add_argument("--title", metavar="TEXT", help="title of the report")
-    parser.add_argument(
-        "--note", metavar="TEXT", help="what readers of the report should know about its rows"
-    )
+    _add_text(parser)
     parser.add_argument(
         "--min-cell",
         type=int,
@@ -156,6 +153,19 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         "limits, auc_change_high<0 or auc_gap_change_high<0 (of after less before, with its sign)",
     )
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    """Take the title and note of a report, and the words of its sentences."""
+    for name, what in {
+        "title": "title of the report",
+        "note": "what readers of the report should know about its rows",
+        "positive": "what people of the positive class are, such as repaid",
+        "negative": "what people of the negative class are, such as 'in default'",
+        "selected-word": "what people are who are selected, such as hired",
+        "rejected-word": "what people are who are not selected, such as turned down",
+    }.items():
+        parser.add_argument(f"--{name}", metavar="TEXT", help=what)
 
 
 def _number_or_median(text: str) -> float | Literal["median"]:

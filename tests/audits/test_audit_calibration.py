@@ -146,7 +146,7 @@ def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
     result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
     (text,) = calibration_remarks(result.calibration, result.parameters)
-    assert " of those y is 0.500: about right (" in text
+    assert " of those positive is 0.500: about right (" in text
 
 
 def test_nothing_is_said_overall_where_nothing_is_known() -> None:
@@ -177,7 +177,7 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
     texts = calibration_remarks(result.calibration, result.parameters)
     assert len(texts) == 2
-    assert f"{mean:.3f} on average, and the share of those y is {rate:.3f}" in texts[0]
+    assert f"{mean:.3f} on average, and the share of those positive is {rate:.3f}" in texts[0]
     assert f"{mean - rate:.3f} too high" in texts[0]
     of_segments = result.calibration.filter(pl.col("attribute") != "overall").sort(LARGE)
     for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):

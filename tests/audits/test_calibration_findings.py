@@ -18,7 +18,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.calibration_sentences import calibration_sentence
 from polars_wroc.audits.calibration_tests import right_slopes
-from polars_wroc.audits.sentences import Words
+from polars_wroc.audits.words import Words
 
 LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 
@@ -74,14 +74,15 @@ def test_loans_that_are_predicted_too_well(audit: wroc.Audit) -> None:
     black = found.filter(segment="black", metric=LARGE).row(0, named=True)
     assert black["verdict"] == "different"
     assert black["sentence"] == (
-        "Race black: the score predicts 78% on average, and 68% are approved: 11 points too high, "
+        "race = black: the score predicts 78% on average, and 68% are approved: 11 points too "
+        "high, "
         "in the rest 1.1 points too low (6 to 18 points higher)."
     )
     verdicts = {row["segment"]: row["verdict"] for row in found.filter(metric=LARGE).to_dicts()}
     assert (verdicts["overall"], verdicts["male"]) == ("alike", "too little data")
     missing = found.filter(pl.col("segment").is_null()).sort("metric").to_dicts()
     assert [row["reason"] for row in missing] == ["fewer than 30 rows", "undefined"]
-    assert audit.verdict.startswith("Race black is worse off: ")
+    assert audit.verdict.startswith("race = black is worse off: ")
     counted = audit.findings.filter(~pl.col("mirror"))["verdict"]
     little = (counted == "too little data").sum()
     assert audit.verdict.endswith(f" and {little} have too little data.")
@@ -287,9 +288,9 @@ def test_right_slopes_move_no_probability_by_more_than_the_margin(margin: float)
 
 def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
     audit = wroc.audit(people, "y", "s", by="g")
-    assert audit.verdict.startswith("Decisions were not audited. G ")
+    assert audit.verdict.startswith("Decisions were not audited. g = ")
     assert " differs in calibration: " in audit.verdict
-    assert " So do g " in audit.verdict
+    assert " So do g = " in audit.verdict
     assert audit.verdict.count("Overall, the score") == 2
     counts = audit.findings.filter(~pl.col("mirror"))["verdict"].value_counts()
     # Of three segments each metric, and of all rows two.
@@ -425,8 +426,10 @@ def test_separated_segments_have_no_slope(people: pl.DataFrame) -> None:
 WORDS = Words(
     positive="approved",
     negative="denied",
+    selected="selected",
+    rejected="rejected",
     margin=0.05,
-    favorable="selected",
+    good=None,
     kind="rest",
     named={},
 )
@@ -444,7 +447,7 @@ OFF = {"value": 0.108, "reference_value": -0.012, "gap": 0.12, "gap_low": 0.06, 
 FLAT = {"value": 0.65, "reference_value": 0.9, "gap": -0.25, "gap_low": -0.45, "gap_high": -0.05}
 LITTLE = {"verdict": "too little data"}
 WHOLE = {"attribute": "overall", "segment": "overall", "reference": "target"}
-PREDICTS = "Race black: the score predicts 78% on average, and 68% are approved: "
+PREDICTS = "race = black: the score predicts 78% on average, and 68% are approved: "
 
 
 @pytest.mark.parametrize(
@@ -452,17 +455,23 @@ PREDICTS = "Race black: the score predicts 78% on average, and 68% are approved:
     [
         (
             finding(LARGE, **OFF),
-            f"{PREDICTS}11 points too high, in the rest 1.2 points too low (6 to 18 points higher).",
+            f"{PREDICTS}11 points too high, in the rest 1.2 points too low (6 to 18 points "
+            "higher).",
         ),
         (
             finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
-            f"Model s: {PREDICTS}11 points too high, in the rest 1.2 points too low. Too little "
-            "data to tell: from 1 point lower to 18 higher.",
+            (
+                f"Model s: {PREDICTS}11 points too high, in the rest 1.2 points too low. Too "
+                "little "
+                "data to tell: from 1 point lower to 18 higher."
+            ),
         ),
         (
             finding(LARGE, **OFF | LITTLE),
-            f"{PREDICTS}11 points too high, in the rest 1.2 points too low. Too little data to "
-            "tell, as it is one of many comparisons: 6 to 18 points higher.",
+            (
+                f"{PREDICTS}11 points too high, in the rest 1.2 points too low. Too little data to "
+                "tell, as it is one of many comparisons: 6 to 18 points higher."
+            ),
         ),
         (
             finding(LARGE, **OFF | {"reference_value": 1e-4, "verdict": "alike"}),
@@ -470,49 +479,73 @@ PREDICTS = "Race black: the score predicts 78% on average, and 68% are approved:
         ),
         (
             finding(SLOPE, **FLAT),
-            "Race black: the slope of the score is 0.65, 0.90 in the rest, so that it is more "
-            "overconfident here (0.05 to 0.45 lower).",
+            (
+                "race = black: the slope of the score is 0.65, 0.90 in the rest, so that it is "
+                "more "
+                "overconfident here (0.05 to 0.45 lower)."
+            ),
         ),
         (
             finding(SLOPE, **FLAT | {"value": 1.5, "reference_value": 1.75}),
-            "Race black: the slope of the score is 1.50, 1.75 in the rest, so that it is less "
-            "underconfident here (0.05 to 0.45 lower).",
+            (
+                "race = black: the slope of the score is 1.50, 1.75 in the rest, so that it is "
+                "less "
+                "underconfident here (0.05 to 0.45 lower)."
+            ),
         ),
         (
             finding(SLOPE, **FLAT | LITTLE | {"gap_low": None, "gap_high": None})
             | {"reason": "no variance"},
-            "Race black: the slope of the score is 0.65, 0.90 in the rest. Too little data to "
-            "tell, with no variance.",
+            (
+                "race = black: the slope of the score is 0.65, 0.90 in the rest. Too little "
+                "data to "
+                "tell, with no variance."
+            ),
         ),
         (
             finding(SLOPE, **FLAT | {"verdict": "alike"}),
-            "Race black: the slope of the score is 0.65, 0.90 in the rest: alike within a factor "
-            "of 0.80 to 1.25.",
+            (
+                "race = black: the slope of the score is 0.65, 0.90 in the rest: alike within a "
+                "factor "
+                "of 0.80 to 1.25."
+            ),
         ),
         (
             finding(SLOPE, value=None, gap=None, verdict="not compared"),
-            "The calibration slope of race black, or of the rest, is undefined.",
+            "The calibration slope of race = black, or of the rest, is undefined.",
         ),
         (
             finding(SLOPE, value=0.7, gap=-0.3, gap_low=-0.37, gap_high=-0.24) | WHOLE,
-            "Overall, the score is overconfident: its slope is 0.70 (0.63 to 0.76), not 1: high "
-            "scores are too high and low ones too low.",
+            (
+                "Overall, the score is overconfident: its slope is 0.70 (0.63 to 0.76), not 1: "
+                "high "
+                "scores are too high and low ones too low."
+            ),
         ),
         (
             finding(SLOPE, value=1.4, gap=0.4, gap_low=0.2, gap_high=0.6) | WHOLE,
-            "Overall, the score is underconfident: its slope is 1.40 (1.20 to 1.60), not 1: high "
-            "scores are too low and low ones too high.",
+            (
+                "Overall, the score is underconfident: its slope is 1.40 (1.20 to 1.60), not 1: "
+                "high "
+                "scores are too low and low ones too high."
+            ),
         ),
         (
             finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="alike")
             | WHOLE,
-            "Overall, the slope of the score is 1.02 (0.95 to 1.09): right within a factor of 0.80 "
-            "to 1.25.",
+            (
+                "Overall, the slope of the score is 1.02 (0.95 to 1.09): right within a factor "
+                "of 0.80 "
+                "to 1.25."
+            ),
         ),
         (
             finding(SLOPE, value=0.9, gap=-0.1, gap_low=-0.3, gap_high=0.1) | LITTLE | WHOLE,
-            "Overall, the slope of the score is 0.90 (0.70 to 1.10), where 1 is right. Too little "
-            "data to tell.",
+            (
+                "Overall, the slope of the score is 0.90 (0.70 to 1.10), where 1 is right. Too "
+                "little "
+                "data to tell."
+            ),
         ),
         (
             finding(SLOPE, value=None, gap=None, verdict="not compared") | WHOLE,
@@ -520,18 +553,26 @@ PREDICTS = "Race black: the score predicts 78% on average, and 68% are approved:
         ),
         (
             finding(LARGE, value=0.108, gap=0.108, gap_low=0.05, gap_high=0.17) | WHOLE,
-            "Overall, the score predicts 78% on average, and 68% are approved: 11 points too high "
-            "(5 to 17).",
+            (
+                "Overall, the score predicts 78% on average, and 68% are approved: 11 points "
+                "too high "
+                "(5 to 17)."
+            ),
         ),
         (
             finding(LARGE, value=0.108, gap=0.108, gap_low=-0.01, gap_high=0.17) | LITTLE | WHOLE,
-            "Overall, the score predicts 78% on average, and 68% are approved. Too little data to "
-            "tell if that is right: from 1 point too low to 17 too high.",
+            (
+                "Overall, the score predicts 78% on average, and 68% are approved. Too little "
+                "data to "
+                "tell if that is right: from 1 point too low to 17 too high."
+            ),
         ),
         (
             finding(LARGE, value=0.108, gap=0.108, verdict="alike") | WHOLE,
-            "Overall, the score predicts 78% on average, and 68% are approved: right within 5 "
-            "points.",
+            (
+                "Overall, the score predicts 78% on average, and 68% are approved: right within 5 "
+                "points."
+            ),
         ),
     ],
 )

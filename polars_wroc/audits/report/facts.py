@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import DASH, many, threshold_text
 from polars_wroc.audits.remarks import empty_segments, one_class_segments, small_segments
 from polars_wroc.audits.report.headline import positive_share
-from polars_wroc.audits.report.tables import DASH, threshold_text
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.metric import Metric

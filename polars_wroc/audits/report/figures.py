@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
-from polars_wroc.audits.phrases import reference_of
 from polars_wroc.audits.report.packing import rounded, rounded_rows
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import reference_of
 from polars_wroc.charts import auc_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
 from polars_wroc.charts.interval_layers import Estimate

@@ -15,7 +15,7 @@ import jinja2
 from polars_wroc.audits.findings import comparable_gaps, findings_of
 from polars_wroc.audits.matrix import SYMBOLS, matrix_of
 from polars_wroc.audits.not_audited import not_audited, undecided
-from polars_wroc.audits.phrases import ADJUSTED, first_few, many, reference_of
+from polars_wroc.audits.phrases import ABOVE, ADJUSTED, first_few, many
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.facts import (
@@ -33,11 +33,11 @@ from polars_wroc.audits.report.headline import next_steps, title_line
 from polars_wroc.audits.report.packing import packed
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.steady import steady
-from polars_wroc.audits.report.tables import ABOVE
 from polars_wroc.audits.report.unbroken import unbroken
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import Words, reading_of, reference_of
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -72,6 +72,7 @@ def render(audit: AuditTables) -> str:
         settings=settings,
         facts=facts(audit),
         title_line=title_line(audit),
+        reading=reading_of(audit),
         verdict=verdict_of(findings, settings),
         next_steps=next_steps(findings, places),
         matrix_table=matrix,
@@ -79,6 +80,7 @@ def render(audit: AuditTables) -> str:
         symbols=SYMBOLS,
         references=sorted({reference_of(settings, attribute) for attribute in settings.by}),
         margin=size(settings.margin),
+        good=Words.of(settings).good,
         undecided=undecided(audit),
         not_audited=not_audited(audit)[len(undecided(audit)) :],
         gates=audit.gates,

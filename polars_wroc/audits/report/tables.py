@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.phrases import capitalised, reference_of
+from polars_wroc.audits.phrases import DASH, capitalised, threshold_text
 from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.sentences import Words
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words, reference_of
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
@@ -20,10 +20,7 @@ from polars_wroc.metrics.registry import ROC_AUC, SUMMARY_METRICS
 from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
-DASH = "\N{EN DASH}"
 _LEAST_P = 0.001
-# The threshold of a curve's origin, which selects no row.
-ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",
     "model": "Score",
@@ -123,7 +120,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
     gaps = _with_significant(of_attribute(shown.gaps), audit)
     tables = [_table(gaps, title, _GAPS, limits)]
-    most = f"that is {audit.parameters.favorable} most often"
+    most = f"most often {Words.of(audit.parameters).good}"
     title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
     limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
     tables.append(_table(of_attribute(shown.impact), title, _IMPACT, limits))
@@ -236,16 +233,6 @@ def _number(name: str, value: float, *, signed: bool = False) -> str:
         return f"{value:,.1f}"
     # Adding 0 removes the sign of zero.
     return f"{round(value, 3) + 0.0:{'+' if signed else ''}.3f}".replace("-", MINUS)
-
-
-def threshold_text(value: float | None) -> str:
-    """Write a threshold with four digits, or all digits before the decimal point."""
-    if value is None:
-        return DASH
-    if value == float("inf"):
-        return ABOVE
-    whole = 1_000
-    return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
 
 
 def p_value_text(value: float) -> str:
