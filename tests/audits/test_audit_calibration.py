@@ -14,6 +14,7 @@ from scipy.stats import binomtest, norm
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.remarks import calibration_remarks, score_remarks
 
 LARGE = "calibration_in_the_large"
@@ -185,3 +186,39 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     without = wroc.audit(data, "y", "rating", by="g")
     assert calibration_remarks(without.calibration, without.parameters) == []
     assert "calibration" not in json.loads(without.to_json())["tables"]
+
+
+NOT_PROBABILITIES = "was not audited: scores from 300 to 850 are not probabilities."
+
+
+@pytest.fixture(scope="module")
+def points(data: pl.DataFrame) -> pl.DataFrame:
+    return data.with_columns(s=(300 + 550 * (pl.col("p") - pl.col("p").min())
+        / (pl.col("p").max() - pl.col("p").min())).round())
+
+
+@pytest.mark.parametrize("engine", ["polars", "compiled"])
+def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame, engine: Any) -> None:
+    with wroc.Config(engine=engine):
+        alone = wroc.audit(points, "y", "s", by="g")
+        both = wroc.audit(points, "y", ["p", "s"], by="g")
+    assert f"Calibration {NOT_PROBABILITIES}" in not_audited(alone)
+    of_score = "\N{LEFT DOUBLE QUOTATION MARK}s\N{RIGHT DOUBLE QUOTATION MARK}"
+    said = [text for text in not_audited(both) if text.startswith("Calibration")]
+    assert said == [f"Calibration of {of_score} {NOT_PROBABILITIES}"]
+
+
+def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
+    counts = wroc.score_counts(points, "y", "s", by="g")
+    audits = [
+        wroc.from_counts(counts).audit(by="g"),
+        wroc.audit_in_ranges([points.lazy()], "y", "s", by="g", rows_per_range=500),
+    ]
+    for result in audits:
+        assert f"Calibration {NOT_PROBABILITIES}" in not_audited(result)
+    said = not_audited(wroc.audit(points, "y", "s", by="g", bins=50))
+    assert "Calibration was not audited: scores were counted in bins." in said
+    # The least and the greatest score may be those of one person.
+    said = not_audited(wroc.audit(points, "y", "s", by="g", min_cell=5))
+    assert "Calibration was not audited: scores outside 0 to 1 are not probabilities." in said
+    assert not any("Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", by="g")))

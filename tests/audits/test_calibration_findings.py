@@ -455,8 +455,10 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% are approve
     [
         (
             finding(LARGE, **OFF),
-            f"{PREDICTS}11 points too high, in the rest 1.2 points too low (6 to 18 points "
-            "higher).",
+            (
+                f"{PREDICTS}11 points too high, in the rest 1.2 points too low (6 to 18 points "
+                "higher)."
+            ),
         ),
         (
             finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
