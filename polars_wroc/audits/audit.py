@@ -149,13 +149,17 @@ def audit(
     Calibration slopes are fitted to a few thousand rows per segment, which have the first moments
     of all in narrow bins of the logit: they agree with `calibration_slope` to some 1e-9.
 
-    That a score is calibrated in a segment is tested without a reference: in the large by the
-    normal law, with the standard error that the mean has if each score is the probability of its
-    row (by the design of a survey Student's t and its standard error), where five rows of each
-    class are expected; a slope by its robust standard error. P-values are adjusted for all tests of
-    calibration together, not with those of the gaps. The verdicts are those of gaps. A slope is
-    alike if it is shown to be between 0.8 and 1.25 for a ``margin`` of 0.05: such a slope moves no
-    probability by more than that, if it is right at a half.
+    Whether a score is calibrated is tested once, for all rows: its mean error against 0, with the
+    standard error that the mean has if each score is the probability of its row, and its slope
+    against 1. A segment is different only from its reference: in its mean error, of which the
+    reference is that of all its rows, or in its slope, of which the reference is the mean of the
+    slopes of its segments, weighted by their information. Slopes are tested by robust standard
+    errors, mean errors by those of the rows or, if larger, by those at the rates that are expected
+    if segment and reference are off alike; by the design of a survey by its variance and Student's
+    t. Five rows of each class must be expected. P-values are adjusted for all tests of calibration
+    together, not with those of the gaps. The verdicts are those of gaps. A slope is alike if it is
+    shown to be between 0.8 and 1.25 times the other for a ``margin`` of 0.05: no probability then
+    differs by more than that, if they agree at a half.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from polars_wroc.audits.words import Words
 from polars_wroc.charts.labels import MINUS, NAMES
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.names import MODEL, OVERALL
 
 # What a cell says, from the verdict and the side of its finding.
 Outcome: TypeAlias = Literal["worse", "better", "either", "alike", "little", "none"]
@@ -43,6 +43,7 @@ _PARTS = (
     "metric",
     "verdict",
     "side",
+    "value",
     "gap",
     "ratio",
     "reason",
@@ -123,7 +124,9 @@ def matrix_of(audit: AuditTables, findings: pl.DataFrame) -> Matrix:
     columns = [column for column in _columns(settings) if column.metric in present]
     keys = segment_keys(findings)
     counts = audit.segments.select(*keys, "n")
-    measured = findings.with_columns(size=_in_margins(settings.margin), told=_told(findings))
+    # All rows together are no segment.
+    of_segments = findings.filter(pl.col("attribute") != OVERALL)
+    measured = of_segments.with_columns(size=_in_margins(settings.margin), told=_told(findings))
     rows = (
         measured.group_by(keys, maintain_order=True)
         .agg(pl.struct(_PARTS).alias("findings"))
@@ -217,20 +220,20 @@ def _with_number(finding: Mapping[str, Any]) -> Cell:
     level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
     note = ""
     if finding["metric"] == IN_THE_LARGE and outcome == "either":
-        note = "too high" if finding["gap"] > 0 else "too low"
+        note = "higher" if finding["gap"] > 0 else "lower"
     different = finding["verdict"] == "different"
     return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"], note)
 
 
 def _number(finding: Mapping[str, Any]) -> str:
-    """Write a ratio as it is, a slope as its distance from 1, and other gaps in points."""
+    """Write a ratio or a slope as it is, and other gaps in points."""
     if finding["metric"] == IMPACT_RATIO:
         return f"{finding['ratio']:.2f}"
     gap = finding["gap"]
     if gap is None:
         return DASH
     if finding["metric"] == SLOPE:
-        return f"{1 + gap:.2f}"
+        return f"{finding['value']:.2f}"
     # Adding 0 removes the sign of zero.
     points = round(100 * gap, decimals_of(gap)) + 0.0
     sign = "+" if points > 0 else ""

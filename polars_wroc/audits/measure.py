@@ -280,7 +280,13 @@ def lay_out(
     if calibration is not None:
         of_calibration = calibration.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
         enough = enough.join(
-            of_calibration, on=segments.keys, how="left", nulls_equal=True, maintain_order="left"
+            of_calibration,
+            on=segments.keys,
+            # All rows have a test of calibration alone.
+            how="full",
+            coalesce=True,
+            nulls_equal=True,
+            maintain_order="left",
         )
         calibration = calibration.drop(ENOUGH_ROWS)
     return Measured(

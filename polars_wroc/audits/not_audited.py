@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import many, of_models, quoted
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.unknown_hint import unknown_hint
@@ -18,6 +18,7 @@ def not_audited(audit: AuditTables) -> list[str]:
     """Say what was not audited or not tested, a sentence each."""
     return [
         *undecided(audit),
+        *_uncalibrated(audit),
         *_left_out(audit),
         *unknown_remarks(audit),
         *remarks_of(audit).untested,
@@ -52,6 +53,32 @@ def _selected_at_half(audit: AuditTables) -> float | None:
     total = audit.segments.filter(attribute=OVERALL).select(pl.col("w_pos") + pl.col("w_neg"))
     selected = points.select((pl.col("tp") + pl.col("fp")).max()).item()
     return selected / total.item() if selected is not None and total.item() else None
+
+
+def _uncalibrated(audit: AuditTables) -> list[str]:
+    """Say of which scores calibration was not audited, and why."""
+    if audit.parameters.bins is not None or audit.parameters.tolerance is not None:
+        return ["Calibration was not audited: scores were counted in bins."]
+    sentences = []
+    for of_model in of_models(audit.curves.filter(attribute=OVERALL)):
+        model = of_model[MODEL][0] if MODEL in of_model.columns else None
+        table = audit.calibration
+        if table is not None and (model is None or model in table[MODEL]):
+            continue
+        of_score = "" if model is None else f" of{quoted(model)}"
+        scores = _range_of(of_model, audit)
+        sentences.append(
+            f"Calibration{of_score} was not audited: scores {scores} are not probabilities."
+        )
+    return sentences
+
+
+def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
+    """Name the least and the greatest score, which in few rows may be those of a person."""
+    scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
+    if not scores or audit.parameters.min_cell is not None:
+        return "outside 0 to 1"
+    return f"from {min(scores):g} to {max(scores):g}"
 
 
 def _left_out(audit: AuditTables) -> list[str]:

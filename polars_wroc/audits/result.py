@@ -65,10 +65,12 @@ class Audit(AuditTables):
     calibration
         DataFrame with the calibration in the large of each segment, as in `calibration_error`, and
         ``n_extreme`` and the columns from ``oe_ratio`` on of `calibration_slope`; for both metrics
-        also ``_p_value``, ``_p_adjusted`` for all of these tests, and ``_verdict``, all null
-        overall. Only of scores with all values from 0 to 1; None if there is no such score, or with
-        bins. Intercepts and slopes are null in `audit_in_ranges` and `polars_wroc.dask.audit`,
-        which adjust for fewer tests; by the design of a survey they have no limits and tests.
+        also ``_reference`` (overall 0 and 1, of a calibrated score), ``_gap`` to it with its limits
+        ``_gap_low, _gap_high``, ``_gap_p_value``, ``_gap_p_adjusted`` for all of these tests, and
+        ``_gap_verdict``. Only of scores with all values from 0 to 1; None if there is no such
+        score, or with bins. Intercepts and slopes are null in `audit_in_ranges` and
+        `polars_wroc.dask.audit`, which adjust for fewer tests; by the design of a survey they have
+        no limits and tests.
     fairness
         DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of

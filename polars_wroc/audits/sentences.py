@@ -27,16 +27,7 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
         return f"{_by_score(finding)}{_of_impact(finding, segment, words)}"
     metric = GAP_METRICS[finding["metric"]]
     if finding["verdict"] == "not compared":
-        if finding["reason"] == "the reference":
-            return f"The {metric.label} of the others is compared with that of {segment}."
-        if finding["reason"] == NO_REFERENCE:
-            return f"The {metric.label} of {segment} is not compared, as no reference is shown."
-        if finding["reason"] == ONE_CLASS:
-            return (
-                f"The {metric.label} of {segment} is not compared, as its rows or those of "
-                f"{words.reference(finding)} are of one class only."
-            )
-        return f"The {metric.label} of {segment}, or of {words.reference(finding)}, is undefined."
+        return not_compared(finding, metric.label, segment, words)
     both = metric.comparison.format(
         positive=words.positive,
         negative=words.negative,
@@ -48,6 +39,20 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
         rejected=words.rejected,
     )
     return f"{_by_score(finding)}{both}{_conclusion(finding, words)}"
+
+
+def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Words) -> str:
+    """Say why a metric is not compared."""
+    if finding["reason"] == "the reference":
+        return f"The {label} of the others is compared with that of {segment}."
+    if finding["reason"] == NO_REFERENCE:
+        return f"The {label} of {segment} is not compared, as no reference is shown."
+    if finding["reason"] == ONE_CLASS:
+        return (
+            f"The {label} of {segment} is not compared, as its rows or those of "
+            f"{words.reference(finding)} are of one class only."
+        )
+    return f"The {label} of {segment}, or of {words.reference(finding)}, is undefined."
 
 
 def _by_score(finding: Mapping[str, Any]) -> str:

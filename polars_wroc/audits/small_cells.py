@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -20,6 +21,8 @@ Segment: TypeAlias = tuple[str, str | None]
 _LEFT_OUT = "__left_out"
 # Coefficients below this are zero but for rounding.
 _CANCELLED = 1e-9
+# Columns of what a segment is compared with.
+_OF_GAP = re.compile(r"_(reference|gap|ratio)(_|$)")
 
 
 class _Sum(NamedTuple):
@@ -69,9 +72,11 @@ def without_small_cells(
     return replace(
         audit,
         segments=kept(audit.segments),
-        gaps=kept(_gaps(audit, left_out)),
+        gaps=kept(_without_references(audit, audit.gaps, left_out)),
         curves=kept(audit.curves),
-        calibration=None if audit.calibration is None else kept(audit.calibration),
+        calibration=None
+        if audit.calibration is None
+        else kept(_without_references(audit, audit.calibration, left_out)),
         impact=None if audit.impact is None else kept(_impact(audit.impact, left_out, min_cell)),
         fairness=None if audit.fairness is None else _fairness(audit.fairness, left_out),
         missing=audit.missing.with_columns(n_missing=n_missing),
@@ -222,20 +227,22 @@ def _minus(
     return {one: value for one, value in (equation | changed).items() if abs(value) > _CANCELLED}
 
 
-def _gaps(audit: AuditTables, left_out: pl.DataFrame) -> pl.DataFrame:
-    """Make the gaps null to a segment that is left out."""
+def _without_references(
+    audit: AuditTables, table: pl.DataFrame, left_out: pl.DataFrame
+) -> pl.DataFrame:
+    """Make the gaps of a table null to a segment that is left out."""
     gaps, partition = audit.gaps, compared_within(audit.gaps)
     compared = audit.parameters.reference.without_references(gaps)
     references = gaps.join(compared, on=segment_keys(gaps), how="anti", nulls_equal=True)
     hidden = rows_with(references, left_out).select(partition).unique()
-    marked = gaps.join(
+    marked = table.join(
         hidden.with_columns(pl.lit(value=True).alias(_LEFT_OUT)),
         on=partition,
         how="left",
         maintain_order="left",
     )
-    own = {*segment_keys(gaps), "n_pos", "n_neg", *GAP_METRICS}
-    return marked.select(_with_null(gaps.columns, pl.col(_LEFT_OUT), own))
+    own = [name for name in table.columns if not _OF_GAP.search(name)]
+    return marked.select(_with_null(table.columns, pl.col(_LEFT_OUT), own))
 
 
 def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.text_table import limits_in_text
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.audits.words import reading_of
-from polars_wroc.inputs.names import MISSING
+from polars_wroc.inputs.names import MISSING, OVERALL
 
 # Most segments if nothing else is asked for, and most sentences.
 SEGMENTS, _SENTENCES = 20, 8
@@ -44,7 +44,8 @@ def _item(text: str, width: int) -> str:
 def _table(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     keys = segment_keys(findings)
     said = pl.col("side").filter(pl.col("verdict") == "different").is_in(["worse", "either"])
-    outcome = findings.group_by(keys).agg(
+    of_segments = findings.filter(pl.col("attribute") != OVERALL)
+    outcome = of_segments.group_by(keys).agg(
         pl.when(said.any())
         .then(pl.lit("different"))
         .when((pl.col("verdict") == "too little data").any())

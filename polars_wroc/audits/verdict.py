@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.calibration_findings import CALIBRATION, TARGET
 from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
-from polars_wroc.audits.calibration_tests import CALIBRATION_METRICS
 from polars_wroc.audits.phrases import capitalised, first_few, many
 from polars_wroc.audits.segment_keys import segment_in_words, segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, share, size, span_of
@@ -37,9 +37,10 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         name: counted.filter(pl.col("verdict") == name).height
         for name in ("different", "alike", "too little data")
     }
-    different = counted.filter(verdict="different")
-    promised = pl.col("metric").is_in(CALIBRATION_METRICS)
-    calibration, gaps = different.filter(promised), different.filter(~promised)
+    of_all = pl.col("reference").eq_missing(TARGET)
+    different, whole = (counted.filter(some, verdict="different") for some in (~of_all, of_all))
+    calibrated = pl.col("metric").is_in([*CALIBRATION])
+    calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
     worse, either = (gaps.filter(side=side) for side in ("worse", "either"))
     sentences = []
     if not worse.is_empty():
@@ -50,7 +51,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         # What is better for a segment is worse for the others.
         sentences += _named_first(gaps, words, "is better off")
     elif not calibration.is_empty():
-        sentences += _named_first(calibration, words, "is not calibrated")
+        sentences += _named_first(calibration, words, "differs in calibration")
     rest = _others(outcomes, words)
     if sentences:
         sentences += [f"{capitalised(rest)}."] if rest else []
@@ -58,7 +59,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         sentences.append("Nothing could be compared.")
     else:
         sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
-    text = " ".join(sentences)
+    text = " ".join([*sentences, *whole["sentence"]])
     if "selection_rate" not in findings["metric"]:
         text = f"Decisions were not audited. {text}"
     return Verdict(text, outcomes)
@@ -90,10 +91,11 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     others = [_name(one) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1
-        verb = ("do" if several else "does") if what == "differs" else ("are" if several else "is")
-        too = "Nor" if what == "is not calibrated" else "So"
+        verb = (
+            ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
+        )
         # Crossed segments have commas in their names.
-        sentences.append(f"{too} {verb} {first_few(others, separator='; ')}.")
+        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
     return sentences
 
 
@@ -112,7 +114,7 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
             f"{high:.2f}), surely below four fifths"
         )
     if is_of_calibration(finding):
-        return in_short(finding)
+        return in_short(finding, words)
     metric = GAP_METRICS[finding["metric"]]
     value, other = (
         f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)

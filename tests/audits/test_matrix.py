@@ -102,7 +102,7 @@ def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
     assert selected.number.startswith("\N{MINUS SIGN}")
     assert (selected.symbol, ratio.symbol) == (SYMBOLS["worse"], SYMBOLS["worse"])
     assert 0 < float(ratio.number) < 0.8
-    assert (promised.note, promised.symbol) == ("too low", SYMBOLS["either"])
+    assert (promised.note, promised.symbol) == ("lower", SYMBOLS["either"])
     (missing,) = (row for row in matrix.single if row.segment is None)
     known = [cell for cell in missing.cells if cell is not None]
     assert known[0].number == "(20)"
@@ -197,8 +197,9 @@ def test_what_was_not_audited_is_said() -> None:
     ]
     # Of scores that are no probabilities nobody knows what a half is.
     logits = rows().with_columns(pl.col("s") * 10)
-    (alone,) = not_audited(wroc.audit(logits, "y", "s", by="g"))
+    alone, calibration = not_audited(wroc.audit(logits, "y", "s", by="g"))
     assert alone == "No threshold was given."
+    assert calibration.startswith("Calibration was not audited: scores from ")
     assert (
         not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5, favorable="selected")) == []
     )

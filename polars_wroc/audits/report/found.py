@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits.calibration_findings import TARGET
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.matrix import SYMBOLS, Outcome
 from polars_wroc.audits.phrases import many
@@ -144,5 +145,6 @@ def _margin(finding: Mapping[str, Any], settings: AuditSettings) -> str:
         return f"four fifths ({FOUR_FIFTHS:.2f})"
     if finding["metric"] == SLOPE:
         least, most = right_slopes(settings.margin)
-        return f"the margin of {least:.2f} to {most:.2f} around 1"
+        other = "" if finding["reference"] == TARGET else " times the other slope"
+        return f"the margin of {least:.2f} to {most:.2f}{other}"
     return f"the margin of {size(settings.margin)} points"

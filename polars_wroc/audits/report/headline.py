@@ -58,9 +58,12 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
         first = different.row(0, named=True)
         attribute = first["attribute"]
         segment = segment_in_words(attribute, first["segment"])
+        what, tables = f"differs in {segment}", f"by {attribute}"
+        if attribute == OVERALL:
+            what, tables = "was found of the whole score", f"of {segment}"
         links += [
-            Link(f"what differs in {segment}", f"finding-{first['rank']}"),
-            Link(f"curves and tables by {attribute}", f"section-{places[attribute]}"),
+            Link(f"what {what}", f"finding-{first['rank']}"),
+            Link(f"curves and tables {tables}", f"section-{places[attribute]}"),
         ]
     little = told.filter(verdict="too little data").height
     if little:

@@ -25,7 +25,7 @@ _POINTS, _MOST, _FEWEST = 5_000, 200, 20
 def with_segments(audit: AuditTables, most: int, findings: pl.DataFrame) -> AuditTables:
     """Keep so many segments of each attribute, those with the most serious findings."""
     found = by_severity(findings).select(AUDIT_KEYS)
-    # All rows together have no findings.
+    # Some have no findings.
     others = audit.segments.select(AUDIT_KEYS)
     named = pl.concat([found, others]).unique(maintain_order=True)
     return _of(audit, named.group_by("attribute", maintain_order=True).head(most))
