@@ -39,8 +39,7 @@ def loan_audit() -> wroc.Audit:
         by=["race", "sex"],
         threshold=0.85,
         favorable="selected",
-        title="Loan score",
-        note="The label is the lenders' own decision",
+        text=wroc.Text(title="Loan score", note="The label is the lenders' own decision"),
     )
 
 

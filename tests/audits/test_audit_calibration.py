@@ -193,8 +193,11 @@ NOT_PROBABILITIES = "was not audited: scores from 300 to 850 are not probabiliti
 
 @pytest.fixture(scope="module")
 def points(data: pl.DataFrame) -> pl.DataFrame:
-    return data.with_columns(s=(300 + 550 * (pl.col("p") - pl.col("p").min())
-        / (pl.col("p").max() - pl.col("p").min())).round())
+    return data.with_columns(
+        s=(
+            300 + 550 * (pl.col("p") - pl.col("p").min()) / (pl.col("p").max() - pl.col("p").min())
+        ).round()
+    )
 
 
 @pytest.mark.parametrize("engine", ["polars", "compiled"])
@@ -221,4 +224,6 @@ def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
     # The least and the greatest score may be those of one person.
     said = not_audited(wroc.audit(points, "y", "s", by="g", min_cell=5))
     assert "Calibration was not audited: scores outside 0 to 1 are not probabilities." in said
-    assert not any("Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", by="g")))
+    assert not any(
+        "Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", by="g"))
+    )

@@ -131,12 +131,11 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
         by="g",
         threshold=0.5,
         favorable="selected",
-        title="Loans # 1",
-        note="of 2026",
+        text=wroc.Text(title="Loans # 1", note="of 2026"),
     )
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
-    assert text.startswith("# Loans \\# 1\n\nof 2026\n\n**")
+    assert text.startswith("# Loans \\# 1\n\nof 2026\n\nBeing selected (a score")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     parts = ["Findings", "Segments", "Impact ratios", "Limits of this audit", "Method", "Run"]
     assert headings == [f"## {part}" for part in parts]

@@ -12,7 +12,8 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.sentences import Words, sentence_of
+from polars_wroc.audits.sentences import sentence_of
+from polars_wroc.audits.words import Words
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 GAPS = pl.col("metric") != "impact_ratio"
@@ -288,7 +289,9 @@ def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     assert found["sentence"].item() == "The AUC of g one, or of the rest, is undefined."
 
 
-WORDS = Words("approved", "not approved", 0.05, "selected", "rest", {})
+WORDS = Words(
+    *("approved", "not approved", "selected", "not selected"), 0.05, "selected", "rest", {}
+)
 
 
 def finding(metric: str, **parts: Any) -> dict[str, Any]:

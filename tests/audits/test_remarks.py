@@ -18,6 +18,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import first_sentences
+from polars_wroc.audits.phrases import threshold_text
 from polars_wroc.audits.remarks import (
     decision_remarks,
     missing_remark,
@@ -27,7 +28,6 @@ from polars_wroc.audits.remarks import (
 from polars_wroc.audits.report.headline import title_line
 from polars_wroc.audits.report.packing import packed, rounded_rows
 from polars_wroc.audits.report.selection import with_points, with_segments
-from polars_wroc.audits.report.tables import threshold_text
 
 
 @pytest.fixture(scope="module")

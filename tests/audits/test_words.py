@@ -84,15 +84,15 @@ def test_segments_are_named_with_their_attribute_once(
         (
             {"favorable": "rejected"},
             (
-                "Being selected (a score of 0.5 or more) counts as bad; impact ratios are of those not "
-                "selected."
+                "Being selected (a score of 0.5 or more) counts as bad; impact ratios are of those "
+                "not selected."
             ),
         ),
         (
             {"favorable": "neither", "text": wroc.Text(selected="referred")},
             (
-                "Being referred (a score of 0.5 or more) counts as neither good nor bad, so there are "
-                "no impact ratios."
+                "Being referred (a score of 0.5 or more) counts as neither good nor bad, so there "
+                "are no impact ratios."
             ),
         ),
         (

@@ -550,9 +550,8 @@ def test_lazy_stays_lazy(engine: Engine) -> None:
     buffer = io.BytesIO()
     PAIR.write_parquet(buffer)
     buffer.seek(0)
-    plan = pl.scan_parquet(buffer).wroc.impact_ratios(
-        by="g", selected="d", favorable="selected", weight="w"
-    )  # type: ignore[attr-defined]
+    given: dict[str, Any] = {"by": "g", "selected": "d", "favorable": "selected", "weight": "w"}
+    plan = pl.scan_parquet(buffer).wroc.impact_ratios(**given)  # type: ignore[attr-defined]
     assert isinstance(plan, pl.LazyFrame)
     schema = plan.collect_schema()
     assert schema.names() == ["attribute", "segment", *IMPACT_COLUMNS]
@@ -560,9 +559,7 @@ def test_lazy_stays_lazy(engine: Engine) -> None:
     assert integers == {"n", "n_missing", "n_selected"}
     found = plan.collect(engine=engine)
     assert found.schema == schema
-    assert_frame_equal(
-        found, PAIR.wroc.impact_ratios(by="g", selected="d", favorable="selected", weight="w")
-    )  # type: ignore[attr-defined]
+    assert_frame_equal(found, PAIR.wroc.impact_ratios(**given))  # type: ignore[attr-defined]
 
 
 DECISIONS = "^decisions must come from `selected`, or from `score` and `threshold`; found "
