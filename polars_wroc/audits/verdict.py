@@ -130,4 +130,9 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
         of_rest=f" in {words.reference(finding)}" if with_reference else "",
     )
     low, high = finding["gap_low"], finding["gap_high"]
-    return both if low is None else f"{both} ({span_of(low, high, finding)})"
+    if low is None:
+        return both
+    if metric is ROC_AUC and low * high > 0:
+        least, most = sorted((abs(low), abs(high)))
+        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
+    return f"{both} ({span_of(low, high, finding)})"

@@ -162,7 +162,10 @@ def test_a_segment_is_named_by_its_value_or_its_name(
         ),
         ({CROSSED: "m, 20"}, "^`reference` must name attributes out of"),
         ({"sex": "x"}, r"^`reference` must name a segment by 'sex', .*\['f', 'm'\]; found 'x'$"),
-        ({"age": "20.0"}, "^`reference` must name a segment by 'age', .*; found '20.0'$"),
+        (
+            {"age": "20.0"},
+            r"^`reference` must name a segment by 'age', .*; found '20.0'; did you mean '20'\?$",
+        ),
         ({"age": 7000}, "^`reference` must name a segment by 'age', .*; found '7000'$"),
         ({"sex": 1}, r"^`reference` must give 'sex' \(String\) one of its values .*; found 1$"),
         ({"age": 20.5}, r"^`reference` must give 'age' \(Int64\) .*; found 20.5$"),

@@ -96,7 +96,7 @@ def test_gates_on_the_command_line(
 
 
 def test_finding_names_what_is_significant(audit: wroc.Audit) -> None:
-    assert audit.verdict.startswith("G c is worse off: ")
+    assert audit.verdict.startswith("g = c is worse off: ")
     first = audit.findings.row(0, named=True)
     assert (first["segment"], first["verdict"], first["side"]) == ("c", "different", "worse")
     assert first["p_adjusted"] < 0.05

@@ -57,9 +57,9 @@ def matrix(audit: wroc.Audit) -> Matrix:
 
 def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
     assert [column.short for column in matrix.columns] == [
-        *("selected", "4/5", "tpr", "fpr", "AUC", "outcome")
+        *("rate", "4/5", "tpr", "fpr", "AUC", "outcome")
     ]
-    assert matrix.columns[2].heading == "Selected of those y"
+    assert matrix.columns[2].heading == "Selected of those actually positive"
     ranked = {row["rank"]: row for row in audit.findings.iter_rows(named=True)}
     listed = [*matrix.single, *matrix.crossed]
     # All rows together are compared with nothing.
@@ -128,7 +128,8 @@ def test_of_many_segments_the_first_are_open() -> None:
     assert block.summary == summed_up(block.folded)
     assert block.summary.startswith("13 more segments, ")
     shown = shown_in([block], audit.findings)
-    assert shown.height == 33
+    # All rows have findings too.
+    assert shown.height == 33 + 1
     alike = [replace(row, differs=False) for row in block.folded]
     assert summed_up(alike) == "13 more segments, none different"
     one: list[Row] = [replace(alike[0], differs=True)]

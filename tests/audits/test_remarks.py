@@ -25,7 +25,6 @@ from polars_wroc.audits.remarks import (
     score_remarks,
     untested_remarks,
 )
-from polars_wroc.audits.report.headline import title_line
 from polars_wroc.audits.report.packing import packed, rounded_rows
 from polars_wroc.audits.report.selection import with_points, with_segments
 
@@ -47,10 +46,10 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
     small, one_class, nothing = untested_remarks(result.segments, result.gaps, result.parameters)
     assert small == (
-        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g few."
+        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g = few."
     )
     assert one_class.startswith("1 segment has rows of one class only")
-    assert one_class.endswith(" g (missing).")
+    assert one_class.endswith(" g = (missing).")
     assert nothing == "Nothing could be tested by all."
 
 
@@ -96,7 +95,7 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     (sentence,) = untested_remarks(result.segments, result.gaps, result.parameters)
     assert sentence == (
         "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
-        "single sampling unit, whose variance is unknown: g a."
+        "single sampling unit, whose variance is unknown: g = a."
     )
     # The rest of any other segment has its rows.
     rest = wroc.audit(rows, "y", "s", by="g", strata="h")
@@ -118,7 +117,7 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
     )
     found = untested_remarks(result.segments, result.gaps, result.parameters)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
-    assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
+    assert found[0].endswith(": g b, g c." if reference == "best" else ": g = a.")
 
 
 def test_a_class_of_one_row_has_no_variance_either() -> None:
@@ -128,7 +127,7 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     assert set(result.segments["small"].to_list()) == {False}
     assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
     (text, *_) = untested_remarks(result.segments, result.gaps, result.parameters)
-    assert text.endswith("its ranking is perfect, or a class has one row: g a, g b.")
+    assert text.endswith("its ranking is perfect, or a class has one row: g = a, g = b.")
     assert result.findings["reason"].to_list() == ["no variance"] * 2
 
 
@@ -140,7 +139,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
         rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
     )
     found = untested_remarks(result.segments, result.gaps, result.parameters)
-    assert [text for text in found if "no variance" in text and text.endswith(": g p.")]
+    assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
 
 
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
@@ -216,8 +215,8 @@ def test_many_names_are_counted() -> None:
     result = wroc.audit(rows, "y", "s", by="g")
     (small,) = untested_remarks(result.segments, result.gaps, result.parameters)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
-    assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
-    found = result.findings.filter(verdict="too little data")
+    assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
+    found = result.findings.filter(attribute="g", verdict="too little data")
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
 
 
@@ -295,18 +294,6 @@ def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
 )
 def test_thresholds_are_short(value: float | None, text: str) -> None:
     assert threshold_text(value) == text
-
-
-@pytest.mark.parametrize(
-    ("threshold", "text"),
-    [
-        (0.5, "selected: a score of 0.5 or more"),
-        (float("inf"), "no row selected: the threshold is above every score"),
-    ],
-)
-def test_title_says_what_is_selected(data: pl.DataFrame, threshold: float, text: str) -> None:
-    audit = wroc.audit(data, "y", "s", by="g", threshold=threshold, favorable="selected")
-    assert title_line(audit)[-1] == text
 
 
 CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)

@@ -424,7 +424,7 @@ def test_gates_on_paired_comparisons(
             assert f"{gate}: {row[name]:.4g} in {place} (s and t)" in err
         assert err.count(gate) == len(met)
     assert main([*call, "--fail-if", "ci_hgh<0"]) == 2
-    assert "did you mean ci_high" in capsys.readouterr().err
+    assert "did you mean 'ci_high'?" in capsys.readouterr().err
 
 
 def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) -> None:

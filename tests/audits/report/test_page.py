@@ -174,10 +174,10 @@ def test_first_screen_says_what_was_found(
     )
     for expected in (
         "3,000",
-        "G c (model s) is worse off: 27% of those y are selected, against 77% in the rest; AUC 0.6",
-        "Model s: Of one y and one not y, the score ranks the former higher in ",
-        "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
-        "rows of one class only, so that there is no AUC: g e.",
+        "g = c (model s) is worse off: 27% of those actually positive are selected, against 77% in",
+        "Model s: Of one positive and one negative, the score ranks the former higher in ",
+        "fewer than 30 rows in a class, too few to test a gap in AUC: g = d.",
+        "rows of one class only, so that there is no AUC: g = e.",
         "false positive rate of at most 0.2",
     ):
         assert expected in first
