@@ -264,11 +264,14 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
 def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
     scored: pl.DataFrame, threshold: float
 ) -> None:
+    ways: list[tuple[int | None, dict[str, Any]]] = [
+        (None, {"threshold": threshold, "favorable": "selected"}),
+        (16, {"threshold": threshold, "favorable": "selected"}),
+        (16, {}),
+    ]
     exact, binned, without = (
-        wroc.audit(
-            scored, "y", "s", by="g", threshold=given, favorable="selected", bins=bins
-        ).segments
-        for bins, given in ((None, threshold), (16, threshold), (16, None))
+        wroc.audit(scored, "y", "s", by="g", bins=bins, **decided).segments
+        for bins, decided in ways
     )
     cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
     assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)

@@ -83,25 +83,21 @@ def test_impact_ratios_are_those_of_the_rows(
 ) -> None:
     options: dict[str, Any] = {"threshold": threshold, "favorable": "rejected", "min_share": 0.2}
     by = ["g", "h"]
-    of_rows = wroc.impact_ratios(
-        applicants, "s", by=by, weight=weight, **options, favorable="selected"
-    )
+    of_rows = wroc.impact_ratios(applicants, "s", by=by, weight=weight, **options)
     counts = count(applicants, weight=weight)
     parts = [count(part, weight=weight) for part in (applicants[:90], applicants[90:])]
     for table in (counts, wroc.merge_counts(parts)):
         assert_frame_equal(
-            wroc.from_counts(table).impact_ratios(by=by, **options, favorable="selected"),
+            wroc.from_counts(table).impact_ratios(by=by, **options),
             of_rows,
             **EQUAL,
         )
-    lazy = wroc.from_counts(counts.lazy()).impact_ratios(by=by, **options, favorable="selected")
+    lazy = wroc.from_counts(counts.lazy()).impact_ratios(by=by, **options)
     assert_frame_equal(lazy.collect(engine="streaming"), of_rows, **EQUAL)
     by_expression = pl.col("g").replace("c", "b").alias("g")
     assert_frame_equal(
-        wroc.from_counts(counts).impact_ratios(by=by_expression, **options, favorable="selected"),
-        wroc.impact_ratios(
-            applicants, "s", by=by_expression, weight=weight, **options, favorable="selected"
-        ),
+        wroc.from_counts(counts).impact_ratios(by=by_expression, **options),
+        wroc.impact_ratios(applicants, "s", by=by_expression, weight=weight, **options),
         **EQUAL,
     )
 

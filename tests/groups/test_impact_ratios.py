@@ -637,7 +637,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "favorable": (
         {"selected": "d", "favorable": "hired"},
         ValueError,
-        "^`favorable` must be one of",
+        "^`favorable` must say for whom a decision is good: 'selected' if being selected is good",
     ),
     "exact": (
         {"selected": "d", "exact": "z"},
@@ -685,7 +685,7 @@ def test_refusals(name: str, lazy: bool) -> None:
     arguments, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
         UNTYPED.impact_ratios(
-            PAIR.lazy() if lazy else PAIR, **{"by": "g", **arguments}, favorable="selected"
+            PAIR.lazy() if lazy else PAIR, **{"by": "g", "favorable": "selected", **arguments}
         )
 
 

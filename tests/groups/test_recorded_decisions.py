@@ -212,7 +212,8 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
     assert missing["d"] == frame["d"].null_count()
     assert '"selected": "d"' in audit.to_json()
     sentences = audit.findings.filter(metric="tpr")["sentence"]
-    assert sentences.str.starts_with("Of those y, the decisions select ").all()
+    assert sentences.str.starts_with("Of those actually positive, ").all()
+    assert audit.reading == "Being selected (as recorded in d) counts as good."
     audit.save(tmp_path / "audit.md")
     assert "Decisions are those recorded in d." in (tmp_path / "audit.md").read_text()
 

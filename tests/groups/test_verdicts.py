@@ -199,7 +199,7 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
     options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": "c", "min_rows": 30}
-    found = wroc.audit(frame, "y", "s", **options).gaps.select(COLUMNS)
+    found = wroc.audit(frame, "y", "s", favorable="selected", **options).gaps.select(COLUMNS)
     assert_frame_equal(found, wroc.group_gaps(frame, "y", "s", **options).select(COLUMNS))
     assert found["auc_gap_detectable"].null_count() == 0
 

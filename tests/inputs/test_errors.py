@@ -558,6 +558,9 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
         DATA, "y", "s", max_fpr=0.1, common=flag
     ),
+    ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
+        wroc.audit(DATA, "y", "s", by="g"), "none.json", different_rows=flag
+    ),
     ("audit", "intersections"): lambda flag: UNTYPED.audit(
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
