@@ -109,9 +109,24 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     "options",
     sweep(
         [
-            {"score": ["t", "s"], "criterion": "youden", "reference": "best"},
-            {"score": "s", "threshold": 0.5, "reference": "overall_pooled"},
-            {"score": "s", "threshold": 0.5, "weight_type": "frequency"},
+            {
+                "score": ["t", "s"],
+                "criterion": "youden",
+                "reference": "best",
+                "favorable": "rejected",
+            },
+            {
+                "score": "s",
+                "threshold": 0.5,
+                "reference": "overall_pooled",
+                "favorable": "selected",
+            },
+            {
+                "score": "s",
+                "threshold": 0.5,
+                "weight_type": "frequency",
+                "favorable": "selected",
+            },
         ]
     ),
 )

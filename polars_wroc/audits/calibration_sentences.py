@@ -103,7 +103,7 @@ def _predicted(finding: Mapping[str, Any], words: Words) -> str:
     """Say what the score predicts, and what happened."""
     decimals = decimals_of(finding["value"])
     mean, rate = (f"{100 * finding[name]:.{decimals}f}%" for name in (PREDICTED, OBSERVED))
-    return f"the score predicts {mean} on average, and {rate} are {words.positive}"
+    return f"the score predicts {mean} on average, and {rate} were {words.positive}"
 
 
 def _off(size: float) -> str:

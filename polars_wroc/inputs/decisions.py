@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -71,7 +72,7 @@ def check_favorable(
 
 
 def _selection(threshold: object) -> str:
-    if isinstance(threshold, float):
+    if isinstance(threshold, float) and isfinite(threshold):
         return f"a score of {threshold:.10g} or more"
     return "being selected" if threshold is None else "a score at the threshold or above"
 

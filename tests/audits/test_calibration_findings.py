@@ -74,7 +74,7 @@ def test_loans_that_are_predicted_too_well(audit: wroc.Audit) -> None:
     black = found.filter(segment="black", metric=LARGE).row(0, named=True)
     assert black["verdict"] == "different"
     assert black["sentence"] == (
-        "race = black: the score predicts 78% on average, and 68% are approved: 11 points too "
+        "race = black: the score predicts 78% on average, and 68% were approved: 11 points too "
         "high, "
         "in the rest 1.1 points too low (6 to 18 points higher)."
     )
@@ -447,7 +447,7 @@ OFF = {"value": 0.108, "reference_value": -0.012, "gap": 0.12, "gap_low": 0.06, 
 FLAT = {"value": 0.65, "reference_value": 0.9, "gap": -0.25, "gap_low": -0.45, "gap_high": -0.05}
 LITTLE = {"verdict": "too little data"}
 WHOLE = {"attribute": "overall", "segment": "overall", "reference": "target"}
-PREDICTS = "race = black: the score predicts 78% on average, and 68% are approved: "
+PREDICTS = "race = black: the score predicts 78% on average, and 68% were approved: "
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% are approve
         (
             finding(LARGE, value=0.108, gap=0.108, gap_low=0.05, gap_high=0.17) | WHOLE,
             (
-                "Overall, the score predicts 78% on average, and 68% are approved: 11 points "
+                "Overall, the score predicts 78% on average, and 68% were approved: 11 points "
                 "too high "
                 "(5 to 17)."
             ),
@@ -564,7 +564,7 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% are approve
         (
             finding(LARGE, value=0.108, gap=0.108, gap_low=-0.01, gap_high=0.17) | LITTLE | WHOLE,
             (
-                "Overall, the score predicts 78% on average, and 68% are approved. Too little "
+                "Overall, the score predicts 78% on average, and 68% were approved. Too little "
                 "data to "
                 "tell if that is right: from 1 point too low to 17 too high."
             ),
@@ -572,7 +572,7 @@ PREDICTS = "race = black: the score predicts 78% on average, and 68% are approve
         (
             finding(LARGE, value=0.108, gap=0.108, verdict="alike") | WHOLE,
             (
-                "Overall, the score predicts 78% on average, and 68% are approved: right within 5 "
+                "Overall, the score predicts 78% on average, and 68% were approved: right within 5 "
                 "points."
             ),
         ),
