@@ -74,8 +74,7 @@ class Cell:
     outcome: Outcome
     size: int
     rank: int
-    # The direction in words, and why there is no outcome.
-    note: str = ""
+    # Why there is no outcome.
     reason: str = ""
 
     @property
@@ -158,7 +157,7 @@ def _columns(settings: AuditSettings) -> list[Column]:
         "tpr": (f"{selected} of those actually {words.positive}", "tpr"),
         "fpr": (f"{selected} of those actually {words.negative}", "fpr"),
         "auc": ("Ranking", "AUC"),
-        IN_THE_LARGE: ("Score against outcome", "outcome"),
+        IN_THE_LARGE: ("Predicted minus observed", "outcome"),
     }
     return [Column(metric, *headings[metric]) for metric in _METRICS]
 
@@ -218,11 +217,8 @@ def _with_number(finding: Mapping[str, Any]) -> Cell:
         outcome = "alike" if finding["verdict"] == "alike" else "little"
     size = finding["size"]
     level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
-    note = ""
-    if finding["metric"] == IN_THE_LARGE and outcome == "either":
-        note = "higher" if finding["gap"] > 0 else "lower"
     different = finding["verdict"] == "different"
-    return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"], note)
+    return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"])
 
 
 def _number(finding: Mapping[str, Any]) -> str:
