@@ -14,6 +14,7 @@ from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.audits.words import reading_of, reference_of
+from polars_wroc.charts.drawable import visible
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 # Most findings, and most segments.
@@ -162,6 +163,7 @@ def _run(audit: AuditTables) -> list[str]:
 
 def _text(text: str) -> str:
     """Escape what Markdown or HTML would take for its own, in one line."""
+    text = visible(text)
     for sign in "\\`*_[]<>|#&":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from polars_wroc.charts.drawable import visible
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 # What all rows are called in words.
@@ -32,7 +33,7 @@ def name_of(segment: str | None) -> str:
 
 def segment_in_words(attribute: str, segment: str | None) -> str:
     """Name a segment in a sentence: ``race = black``, or ``Region 12`` of the attribute region."""
-    name = name_of(segment)
+    name, attribute = visible(name_of(segment)), visible(attribute)
     if attribute == OVERALL:
         return ALL_ROWS
     rest = name.casefold().removeprefix(attribute.casefold())

@@ -13,6 +13,7 @@ from polars_wroc.audits.phrases import ABOVE, DASH, threshold_text
 from polars_wroc.audits.segment_keys import segment_in_words
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.charts.drawable import visible
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 REFERENCES = {
@@ -52,11 +53,10 @@ class Words:
         selected = text.selected or "selected"
         rejected = text.rejected or f"not {selected}"
         good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
+        good = None if good is None else visible(good)
+        words = (positive, text.negative or negative, selected, rejected)
         return cls(
-            positive,
-            text.negative or negative,
-            selected,
-            rejected,
+            *map(visible, words),
             settings.margin,
             good,
             reference.kind,

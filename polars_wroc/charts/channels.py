@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.charts.drawable import UNSEEN, drawable
+from polars_wroc.charts.drawable import UNSEEN, drawable, visible
 from polars_wroc.charts.options import PLAIN, Options, Sort
 from polars_wroc.charts.order import Ranked, extremes, numbers_of, ordered
 from polars_wroc.charts.style import COLOURS
@@ -51,7 +51,7 @@ class Channel(NamedTuple):
     @property
     def title(self) -> str:
         """The name escaped for Vega-Lite expressions, where Vega-Lite escapes quotes only."""
-        escaped = json.dumps(self.name, ensure_ascii=False)[1:-1].replace(r"\"", '"')
+        escaped = json.dumps(visible(self.name), ensure_ascii=False)[1:-1].replace(r"\"", '"')
         return escaped.replace("\u2028", r"\u2028").replace("\u2029", r"\u2029")
 
 
@@ -90,7 +90,14 @@ def read_groups(
 def _as_text(groups: pl.Series, missing_name: str) -> pl.Series:
     text = groups.cast(pl.String)
     text = text.fill_null(_missing(text, missing_name))
-    return text.replace({value: drawable(value) for value in text.unique()})
+    names = dict[str, str]()
+    for value in text.unique(maintain_order=True):
+        name = drawable(value)
+        # Another value may be what a control character is written as.
+        while name in names.values():
+            name += UNSEEN
+        names[value] = name
+    return text.replace(names)
 
 
 def _missing(text: pl.Series, name: str) -> str:

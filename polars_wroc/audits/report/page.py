@@ -40,6 +40,7 @@ from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
 from polars_wroc.audits.words import Words, reading_of, reference_of
+from polars_wroc.charts.drawable import visible
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -103,6 +104,7 @@ def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
         loader=jinja2.PackageLoader("polars_wroc.audits.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -115,6 +117,11 @@ def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
         hashes=[_hash(script) for script in scripts],
         **values,
     )
+
+
+def _visible(value: object) -> object:
+    """Show control characters in names; code of the page is marked as safe, and stays."""
+    return visible(value) if type(value) is str else value
 
 
 def _script(environment: jinja2.Environment) -> str:
