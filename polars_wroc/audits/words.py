@@ -52,11 +52,15 @@ class Words:
             positive, negative = text.positive, f"not {text.positive}"
         selected = text.selected or "selected"
         rejected = text.rejected or f"not {selected}"
+        positive, negative, selected, rejected = map(
+            visible, (positive, text.negative or negative, selected, rejected)
+        )
         good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
-        good = None if good is None else visible(good)
-        words = (positive, text.negative or negative, selected, rejected)
         return cls(
-            *map(visible, words),
+            positive,
+            negative,
+            selected,
+            rejected,
             settings.margin,
             good,
             reference.kind,

@@ -98,7 +98,7 @@ def test_names_are_escaped_visibly(name: str) -> None:
 @pytest.mark.parametrize("start", range(0, len(FORBIDDEN), 16))
 def test_each_forbidden_character(name: str, start: int) -> None:
     some = [f"{HOSTILE}{sign}" for sign in FORBIDDEN[start : start + 16]]
-    check(name, some, f"by {HOSTILE}{''.join(FORBIDDEN)}")
+    check(name, [*some, "plain"], f"by {HOSTILE}{''.join(FORBIDDEN)}")
 
 
 def test_titles_are_escaped() -> None:
