@@ -122,6 +122,7 @@ def audit(frame: pl.DataFrame | pl.LazyFrame, engine: Engine = "auto") -> wroc.A
             by=ATTRIBUTES,
             weight="weight",
             threshold=THRESHOLD,
+            favorable="selected",
             intersections=True,
         )
 

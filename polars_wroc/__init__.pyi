@@ -4,6 +4,7 @@ from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
 from .audits.audit_in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
+from .audits.text import Text as Text
 from .charts.auc_chart import auc_chart as auc_chart
 from .charts.calibration_chart import calibration_chart as calibration_chart
 from .charts.change_chart import change_chart as change_chart
@@ -47,6 +48,7 @@ from .groups.equalized_thresholds import equalized_thresholds as equalized_thres
 from .groups.fairness import fairness as fairness
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
+from .groups.ranges import ranges as ranges
 from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )

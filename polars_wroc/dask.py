@@ -22,13 +22,14 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.audit_in_ranges import audit_by
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.text import Text
 from polars_wroc.counts.merge_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -226,12 +227,11 @@ def audit(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
-    favourable: Favourable = "selected",
+    favorable: Favorable | None = None,
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
-    title: str | None = None,
-    note: str | None = None,
+    text: Text | None = None,
     min_cell: int | None = None,
 ) -> Audit:
     """`audit` on a cluster, exactly, with a task for each range of scores.
@@ -245,7 +245,7 @@ def audit(
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
         range with the chosen threshold.
-    min_rows, margin, favourable, method, weight_type, title, note, min_cell
+    min_rows, margin, favorable, method, weight_type, text, min_cell
         As for `polars_wroc.audit`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -313,9 +313,8 @@ def audit(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
-        favourable=favourable,
-        title=title,
-        note=note,
+        favorable=favorable,
+        text=text,
         min_cell=min_cell,
         method=method,
         weight_type=weight_type,

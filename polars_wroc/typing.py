@@ -12,11 +12,10 @@ from polars_wroc.curves.bands import BandKind
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.groups.auc_gaps import GapMethod
 from polars_wroc.groups.equalized_thresholds import Constraint
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.smd_table import Denominator
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
-from polars_wroc.inputs.decisions import DecisionThreshold
+from polars_wroc.inputs.decisions import DecisionThreshold, Favorable
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.survey_design import Lonely
@@ -53,7 +52,7 @@ __all__ = [
     "Density",
     "Engine",
     "Exact",
-    "Favourable",
+    "Favorable",
     "FrameT",
     "GainKind",
     "GapMethod",

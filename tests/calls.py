@@ -20,7 +20,7 @@ def _counts(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
 
 def _audit(table: str, function: Call = wroc.audit, **fixed: Any) -> Call:
     def call(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> pl.DataFrame:
-        options = {"threshold": 0.5, "adjust": "none", **fixed, **options}
+        options = {"threshold": 0.5, "favorable": "selected", "adjust": "none", **fixed, **options}
         audit = function(frame, label, score, by=by, **options)
         found: pl.DataFrame = getattr(audit, table)
         return found

@@ -38,8 +38,8 @@ def loan_audit() -> wroc.Audit:
         "score",
         by=["race", "sex"],
         threshold=0.85,
-        title="Loan score",
-        note="The label is the lenders' own decision",
+        favorable="selected",
+        text=wroc.Text(title="Loan score", note="The label is the lenders' own decision"),
     )
 
 
@@ -87,7 +87,7 @@ def report_picture() -> bytes:
             opened.open(page, width=_PAGE, until=DRAWN)
             top, bottom = (
                 opened.evaluate(f"document.querySelector({place!r}).getBoundingClientRect().{side}")
-                for place, side in (("h1", "top"), ("#not-audited", "top"))
+                for place, side in (("h1", "top"), ("#limits", "top"))
             )
             clip = {"x": 0, "y": top - 12, "width": _PAGE, "height": bottom - top, "scale": _SCALE}
             shot = opened.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)

@@ -149,14 +149,14 @@ def _rows() -> pl.DataFrame:
 def _collected() -> dict[str, Any]:
     """Describe tables that are computed at once."""
     parts = [_rows()[:200], _rows()[200:]]
-    changes = wroc.audit_changes(_audited(), _audited())
+    changes = wroc.audit_changes(_audited(), _audited(), different_rows=True)
     ranges = wroc.summary_in_ranges(parts, "y", "s", weight="w", by="g", rows_per_range=100)
     return {"summary_in_ranges": _schema(ranges), "audit_changes": _schema(changes)}
 
 
 def _audited() -> wroc.Audit:
     rows = _rows().with_columns(s=1 / (1 + (-pl.col("s")).exp()))
-    return wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5)
+    return wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
 
 
 def _audit() -> dict[str, Any]:

@@ -178,7 +178,7 @@ TABLES: dict[str, Table] = {
     ),
     "impact_ratios of counts": lambda f: wroc.from_counts(
         wroc.score_counts(f, None, "s", weight="w", by="g")
-    ).impact_ratios(by="g", threshold="median"),
+    ).impact_ratios(by="g", threshold="median", favorable="selected"),
     "score_counts in bins": lambda f, by="g": wroc.score_counts(
         f, "y", "s", weight="w", by=by, bins=64
     ),
@@ -209,15 +209,21 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by, threshold=0, strata=pl.col("w").floor(), lonely="adjust"
     ),
     "impact_ratios": lambda f: wroc.impact_ratios(
-        f, "s", weight="w", by=["g", (pl.col("w") > 1).alias("heavy")], threshold=0
+        f,
+        "s",
+        weight="w",
+        by=["g", (pl.col("w") > 1).alias("heavy")],
+        threshold=0,
+        favorable="selected",
     ),
     "impact_ratios above the median": lambda f: wroc.impact_ratios(
-        f, ["s", "limit"], by="g", threshold="median", reference={"g": "b"}
+        f, ["s", "limit"], by="g", threshold="median", favorable="selected", reference={"g": "b"}
     ),
     "impact_ratios in a survey": lambda f: wroc.impact_ratios(
         f,
         by="g",
         selected=pl.col("s") > 0,
+        favorable="selected",
         weight="w",
         strata=pl.col("w").floor(),
         lonely="certainty",

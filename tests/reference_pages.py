@@ -56,7 +56,7 @@ _PAGES = {
         "Groups",
         ("groups",),
         "Comparisons of groups: gaps, fairness metrics, impact ratios, and thresholds that give"
-        " groups equal rates.",
+        " groups equal rates. `ranges` makes groups of numbers.",
     ),
     "counts": _Page(
         "Counts",

@@ -109,9 +109,24 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     "options",
     sweep(
         [
-            {"score": ["t", "s"], "criterion": "youden", "reference": "best"},
-            {"score": "s", "threshold": 0.5, "reference": "overall_pooled"},
-            {"score": "s", "threshold": 0.5, "weight_type": "frequency"},
+            {
+                "score": ["t", "s"],
+                "criterion": "youden",
+                "reference": "best",
+                "favorable": "rejected",
+            },
+            {
+                "score": "s",
+                "threshold": 0.5,
+                "reference": "overall_pooled",
+                "favorable": "selected",
+            },
+            {
+                "score": "s",
+                "threshold": 0.5,
+                "weight_type": "frequency",
+                "favorable": "selected",
+            },
         ]
     ),
 )
@@ -127,8 +142,8 @@ def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.Da
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", by="g"))
     tables = wroc.from_counts(counts)
     assert_same(tables.summary(by="g"), wroc.summary(whole, "y", "s", weight="w", by="g"))
-    expected = wroc.audit(whole, "y", "s", weight="w", by="g", threshold=0.5)
-    audit = tables.audit(by="g", threshold=0.5)
+    expected = wroc.audit(whole, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
+    audit = tables.audit(by="g", threshold=0.5, favorable="selected")
     assert_same(audit.segments, expected.segments)
     assert_same(audit.gaps, expected.gaps)
 

@@ -151,18 +151,19 @@ GAPS: dict[str, dict[str, Any]] = {
     "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
 }
 PLAIN, WHOLE = "as they are", "integers beyond 2**53"
+DECIDED = {"favorable": "selected"}
 AUDITS: dict[str, dict[str, Any]] = {
-    "weights": {"weight": "w", "threshold": 0.5},
+    "weights": {"weight": "w", **DECIDED, "threshold": 0.5},
     "overall": {"reference": "overall"},
     "pooled rest": {"weight": "w", "reference": "rest_pooled"},
     "pooled": {"reference": "overall_pooled", "method": "logit-t"},
-    "best": {"reference": "best", "weight": "w", "max_fpr": 0.2},
+    "best": {"reference": "best", "weight": "w", **DECIDED, "max_fpr": 0.2},
     "named": {"reference": {"g": "b"}, "weight": "w"},
-    "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
-    "clusters": {"weight": "w", "cluster": "h", "threshold": 0.5},
+    "frequencies": {"weight": "w", "weight_type": "frequency", **DECIDED, "threshold": 0.5},
+    "clusters": {"weight": "w", "cluster": "h", **DECIDED, "threshold": 0.5},
     "clusters by name": {"reference": "overall", "cluster": pl.col("g").fill_null("none")},
     "clusters of frequencies": {"weight": "w", "weight_type": "frequency", "cluster": "limit"},
-    "no rows of a group": {"threshold": float("inf"), "by": [pl.col("h") > 5]},
+    "no rows of a group": {**DECIDED, "threshold": float("inf"), "by": [pl.col("h") > 5]},
 }
 
 
@@ -258,7 +259,7 @@ def test_audits(call: str, score: Any) -> None:
 @pytest.mark.parametrize("kind", sweep(KINDS, fast=list(KINDS)[::4]))
 def test_audits_of_scores_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(s=KINDS[kind])
-    audits_by_both(frame, "s", by=["g", "h"], weight="w", threshold=0.5)
+    audits_by_both(frame, "s", by=["g", "h"], weight="w", threshold=0.5, **DECIDED)
 
 
 def test_audits_of_probabilities_judge_their_calibration() -> None:

@@ -93,6 +93,7 @@ def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: s
 
 def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "weight": "w"}
+    options |= {"favorable": "selected"}
     linear = wroc.audit(survey, "y", "s", cluster="c", strata=pl.lit(0).alias("one"), **options)
     found = wroc.audit(survey.lazy(), "y", "s", replicate_weights=RAISED, **options)
     close: dict[str, Any] = {"rel_tol": 2e-5, "abs_tol": 1e-6}

@@ -43,7 +43,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.fpr_at_tpr(frame, "y", "s", tpr=0.9),
         wroc.gain_curve(frame, "y", "s"),
         wroc.group_gaps(frame, "y", "s", by="g"),
-        wroc.impact_ratios(frame, "s", by="g", threshold=0.5),
+        wroc.impact_ratios(frame, "s", by="g", threshold=0.5, favorable="selected"),
         wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
         wroc.operating_points(frame, "y", "s", max_fpr=0.2),
         wroc.partial_aucs(frame, "y", "s", fpr=(0.0, 0.2)),
@@ -84,7 +84,7 @@ def test_types_of_other_results() -> None:
     frame = rows()
     value = wroc.roc_auc("y", "s")
     assert_type(value, pl.Expr)
-    audit = wroc.audit(frame.lazy(), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(frame.lazy(), "y", "s", by="g", threshold=0.5, favorable="selected")
     assert_type(audit, wroc.Audit)
     assert_type(audit.segments, pl.DataFrame)
     assert_type(audit.findings, pl.DataFrame)

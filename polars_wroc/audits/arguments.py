@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from numbers import Real
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 
@@ -15,15 +15,16 @@ from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.references import AuditReference, read_references
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.settings import AuditSettings
-from polars_wroc.audits.small_cells import without_small_cells
+from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
+from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.groupings import Grouping, groupings
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.verdicts import check_margin
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn, check_positives
+from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.frames import missing_in_counts, require_groups, require_texts
 from polars_wroc.inputs.names import MODEL, OVERALL
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
@@ -62,9 +63,8 @@ class AuditArguments:
     method: Method
     weight_type: WeightType
     margin: float
-    favourable: Favourable
-    title: str | None
-    note: str | None
+    favorable: Favorable | None
+    text: Text | None
     min_cell: int | None
     survey: SurveyArguments = _NO_SURVEY
     bins: int | None = None
@@ -75,14 +75,11 @@ class AuditArguments:
         """Check what needs no rows."""
         level = check_options(self.level, self.adjust)
         arguments.hold(self, level=level, margin=check_margin(self.margin))
-        arguments.option("favourable", self.favourable, get_args(Favourable))
         if self.min_cell is not None:
             min_cell = arguments.whole_number("min_cell", self.min_cell, low=2)
             arguments.hold(self, min_cell=min_cell)
-        for name in ("title", "note"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                arguments.reject_type(name, "be a text", value)
+        if self.text is not None and not isinstance(self.text, Text):
+            arguments.reject_type("text", "be a `Text`", self.text)
         require_groups(self.by, "name the attributes to audit")
         arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
         binning = Binning(self.bins, self.tolerance)
@@ -90,6 +87,9 @@ class AuditArguments:
         choice = self._choice()
         if self.threshold is not None:
             arguments.hold(self, threshold=choice)
+        recorded = self.selected is not None
+        threshold = None if recorded else choice
+        check_favorable(self.favorable, threshold, decided=choice is not None)
         numbers = {name: value for name, value in self._rule.items() if isinstance(value, Real)}
         arguments.hold(self, **{name: float(value) for name, value in numbers.items()})
         self._interval()
@@ -134,15 +134,43 @@ class AuditArguments:
                 margin=self.margin,
                 designed=self.survey.given,
             ),
-            favourable=self.favourable,
+            favorable=self.favorable,
             binning=Binning(self.bins, self.tolerance, cuts),
             scores=scores,
         )
 
     def result(
-        self, measured: Measured, plan: AuditPlan, rows: Rows, counts: RowSource | None = None
+        self,
+        measure: Callable[[Sequence[str]], Measured],
+        plan: AuditPlan,
+        rows: Rows,
+        counts: RowSource | None = None,
     ) -> Audit:
-        """Return the audit of the rows, or of the ``counts`` of rows, that were measured."""
+        """Measure the rows, or the ``counts`` of rows, and return their audit.
+
+        ``measure`` takes the attributes without a value of which a row is not measured: of these
+        the rows without a value are too few to be published, also as a part of totals.
+        """
+        unknown: dict[str, int] = {}
+        while True:
+            audit = self._result(measure([*unknown]), plan, rows, counts, [*unknown])
+            if self.min_cell is None:
+                return audit
+            more = attributes_to_complete(audit.segments, rows.group_names, self.min_cell)
+            if not more:
+                return without_small_cells(audit, self.min_cell, unknown)
+            missing = dict(audit.missing.rows())
+            unknown |= {name: missing[name] for name in more}
+
+    def _result(
+        self,
+        measured: Measured,
+        plan: AuditPlan,
+        rows: Rows,
+        counts: RowSource | None,
+        complete: Sequence[str],
+    ) -> Audit:
+        """Return the audit of what was measured, of rows with a ``complete`` value of these."""
         segments = measured.segments
         check_positives(self.pos_label, found=bool(segments["n_pos"].sum()))
         weight = None if counts and not _is_weighted(segments) else self.weight
@@ -164,19 +192,17 @@ class AuditArguments:
             weight_type=self.weight_type,
             min_rows=self.min_rows,
             margin=self.margin,
-            favourable=self.favourable,
-            title=self.title,
-            note=self.note,
+            favorable=self.favorable,
+            text=self.text or Text(),
             min_cell=self.min_cell,
             bins=counts.bins() if counts else self.bins,
             tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),
         )
-        missing = missing_in_counts(counts, self.by) if counts else measured.missing
+        missing = missing_in_counts(counts, self.by, complete) if counts else measured.missing
         tables = measured._asdict()
         tables["missing"] = missing.table(parameters.label, parameters.weight, parameters.selected)
-        audit = Audit(**tables, parameters=parameters)
-        return audit if self.min_cell is None else without_small_cells(audit, self.min_cell)
+        return Audit(**tables, parameters=parameters)
 
 
 def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:

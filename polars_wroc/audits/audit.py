@@ -8,9 +8,10 @@ from polars_wroc.audits.arguments import AuditArguments
 from polars_wroc.audits.measure import measure
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
-from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.audits.text import Text
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.named_columns import named_columns
@@ -45,7 +46,7 @@ def audit(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
-    favourable: Favourable = "selected",
+    favorable: Favorable | None = None,
     method: Method = "score",
     weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
@@ -55,8 +56,7 @@ def audit(
     replicate_weights: ReplicateWeights | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
-    title: str | None = None,
-    note: str | None = None,
+    text: Text | None = None,
     min_cell: int | None = None,
 ) -> Audit:
     """Measure scores overall and in each segment of each attribute, and test the gaps.
@@ -98,10 +98,13 @@ def audit(
         with a frequency weight counts that many times.
     margin
         Gaps within this do not matter to the verdicts: see `group_gaps`.
-    favourable
-        Which decision is good for a row, ``"selected"`` or ``"rejected"``, which says who is worse
-        off: by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
-        being rejected is, by a higher selection rate or fpr, or a lower ppv.
+    favorable
+        Which decision is good for a person, which must be said where there are decisions:
+        ``"selected"``, such as a loan or a job; ``"rejected"``, where being selected is bad, such
+        as a denial or a suspicion; ``"neither"``, such as a diagnosis. It says who is worse off:
+        always by a lower AUC; where being selected is good, by a lower selection rate or tpr; where
+        being rejected is, by a higher selection rate or fpr, or a lower ppv. Impact ratios are of
+        the good decision; where neither is good there are none.
     method
         Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
         ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
@@ -118,13 +121,14 @@ def audit(
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
         have ``auc_low, auc_high``.
-    title, note
-        What reports are called, and what their readers should know, such as where the rows come
-        from.
+    text
+        Title and note of reports, and the words of sentences for classes and decisions: see `Text`.
     min_cell
         For results that are published: segments with fewer rows of a class or of a decision are
         left out of all tables, and so are others from which their numbers could be computed with
-        the totals, and comparisons with them. Rows without a label, score, weight or decision are
+        the totals, and comparisons with them. Where that is only the segment of those without a
+        value of an attribute, no other is left out with it: its rows are left out of the totals and
+        of all else, as if they were not there. Rows without a label, score, weight or decision are
         in no class or decision: their numbers are kept. Two audits of the same rows, or other
         tables, may still give them away.
 
@@ -145,13 +149,17 @@ def audit(
     Calibration slopes are fitted to a few thousand rows per segment, which have the first moments
     of all in narrow bins of the logit: they agree with `calibration_slope` to some 1e-9.
 
-    That a score is calibrated in a segment is tested without a reference: in the large by the
-    normal law, with the standard error that the mean has if each score is the probability of its
-    row (by the design of a survey Student's t and its standard error), where five rows of each
-    class are expected; a slope by its robust standard error. P-values are adjusted for all tests of
-    calibration together, not with those of the gaps. The verdicts are those of gaps. A slope is
-    alike if it is shown to be between 0.8 and 1.25 for a ``margin`` of 0.05: such a slope moves no
-    probability by more than that, if it is right at a half.
+    Whether a score is calibrated is tested once, for all rows: its mean error against 0, with the
+    standard error that the mean has if each score is the probability of its row, and its slope
+    against 1. A segment is different only from its reference: in its mean error, of which the
+    reference is that of all its rows, or in its slope, of which the reference is the mean of the
+    slopes of its segments, weighted by their information. Slopes are tested by robust standard
+    errors, mean errors by those of the rows or, if larger, by those at the rates that are expected
+    if segment and reference are off alike; by the design of a survey by its variance and Student's
+    t. Five rows of each class must be expected. P-values are adjusted for all tests of calibration
+    together, not with those of the gaps. The verdicts are those of gaps. A slope is alike if it is
+    shown to be between 0.8 and 1.25 times the other for a ``margin`` of 0.05: no probability then
+    differs by more than that, if they agree at a half.
 
     Examples
     --------
@@ -192,9 +200,8 @@ def audit(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
-        favourable=favourable,
-        title=title,
-        note=note,
+        favorable=favorable,
+        text=text,
         min_cell=min_cell,
         method=method,
         weight_type=weight_type,
@@ -216,4 +223,6 @@ def audit(
     # The methods of `Counts` pass counts instead of a frame.
     counts = frame if isinstance(frame, RowSource) else None
     plan = asked.plan(rows, [] if counts else list(named_columns("score", score, frame.lazy())))
-    return asked.result(measure(rows, plan), plan, rows, counts)
+    return asked.result(
+        lambda complete: measure(rows.with_values(complete), plan), plan, rows, counts
+    )

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.dossier import SCHEMA
-from polars_wroc.audits.result import Audit
+from polars_wroc.audits.read_audit import Auditable, Audited, read_audit, refuse_same_rows
 from polars_wroc.audits.segment_keys import segment_keys
+from polars_wroc.charts.labels import ChangeMeasure, GapMetric
 from polars_wroc.groups.min_rows import GAP_METRICS
-from polars_wroc.inputs.arguments import reject_type
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.names import MODEL
 from polars_wroc.plans.collect import collect
 from polars_wroc.stats.differences import Estimate, difference_limits
 from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
 from polars_wroc.stats.multiple_tests import Adjust, adjusted, check_options, is_significant
-
-Auditable: TypeAlias = Audit | Mapping[str, Any] | str | Path
 
 CHANGE_COLUMNS = (
     "metric",
@@ -35,30 +30,64 @@ CHANGE_COLUMNS = (
     "p_adjusted",
     "finding",
 )
-_VALUE, _GAP = "value", "gap"
-_PARTS = ("", "_low", "_high")
-# Versions of the schema that are read.
-_VERSION = "1."
+VALUE, GAP = "value", "gap"
+# What became of a gap: its change is significant, or only the gap itself is, in one of the audits.
+CHANGED = ("new", "gone", "reversed", "grown", "shrunk")
+DETECTED = ("now detected", "no longer detected")
 _PLACE = "__place"
 
 
-class _Audited(NamedTuple):
-    """The parts of an audit that are compared."""
-
-    segments: pl.DataFrame
-    gaps: pl.DataFrame
-    level: float
-
-
 class Changes(NamedTuple):
-    """The table of changes, its level, and the segments that are small in one of the audits."""
+    """The table of changes, with the audits and the options that it was made from."""
 
     table: pl.DataFrame
-    level: float
-    small: pl.DataFrame
+    before: Audited
+    after: Audited
+    adjust: Adjust
+
+    @property
+    def level(self) -> float:
+        """The confidence level of both audits."""
+        return self.after.level
+
+    @property
+    def significant(self) -> pl.Expr:
+        """Whether a change is significant."""
+        return is_significant(pl.col("p_adjusted"), self.level).fill_null(value=False)
+
+    @property
+    def small(self) -> pl.DataFrame:
+        """The segments with too few rows for tests in one of the audits."""
+        return pl.concat(map(_small, (self.before, self.after))).unique()
+
+    def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the changes that are significant or a finding, then the others that are known."""
+        known = self.table.filter(pl.col("change").is_not_null())
+        notable = self.significant | pl.col("finding").is_not_null()
+        return known.filter(notable), known.filter(~notable)
+
+    def most_changed(
+        self, metric: GapMetric | None, measure: ChangeMeasure | None
+    ) -> list[tuple[GapMetric, ChangeMeasure]]:
+        """List what changed significantly, else what comes closest: the surest changes first.
+
+        A ``metric`` or ``measure`` that is given is kept.
+        """
+        given = {"metric": metric, "measure": measure}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        known = self.table.filter(pl.col("change").is_not_null(), **wanted)
+        significant = self.significant.any().alias("significant")
+        sizes = pl.col("p_value").min(), pl.col("change").abs().max(), significant
+        ranked = known.group_by([*given], maintain_order=True).agg(*sizes)
+        ranked = ranked.sort("p_value", "change", descending=[False, True], nulls_last=True)
+        changed = ranked.filter("significant")
+        kept = ranked.head(1) if changed.is_empty() else changed
+        return kept.select(*given).rows() or [(metric or "auc", measure or "gap")]
 
 
-def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm") -> pl.DataFrame:
+def audit_changes(
+    before: Auditable, after: Auditable, *, adjust: Adjust = "holm", different_rows: bool = False
+) -> pl.DataFrame:
     """Compare two audits of different rows: AUCs, rates and gaps of each segment.
 
     Parameters
@@ -68,6 +97,9 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
         level and either one score or several.
     adjust
         How p-values are adjusted for the number of changes that are tested: see `group_gaps`.
+    different_rows
+        Set this if the audits are of different rows although all their segments have the same
+        numbers of rows and positives and the same weights.
 
     Returns
     -------
@@ -78,21 +110,31 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
         the reference of its audit); ``before, after`` (Float64); ``change`` (Float64: after less
         before, null where either is null); ``change_low, change_high`` (Float64: confidence limits,
         from those of both audits); ``growth`` (Float64: of a gap, how much its size grew);
-        ``p_value, p_adjusted`` (Float64: that nothing changed); ``finding`` (String: of a gap,
-        ``"new"`` if it is different only after, ``"gone"`` if only before, ``"grown"`` or
-        ``"shrunk"`` if in both and its change is significant, else null).
+        ``p_value, p_adjusted`` (Float64: that nothing changed); ``finding`` (String: what became
+        of a gap, see below; null for a value).
+
+        If the change of a gap is significant, ``finding`` is ``"new"`` if the gap is different
+        only after and has grown, ``"gone"`` if it was different only before and has shrunk, else
+        ``"reversed"`` if its sign changed, ``"grown"`` or ``"shrunk"``. If the change is not
+        significant, ``"now detected"`` is a gap that is different only after, and ``"no longer
+        detected"`` one that was different only before: neither shows that the gap changed.
 
     Raises
     ------
     TypeError, ValueError
-        For something that is not an audit, a version of the JSON that is not read, or audits that
-        cannot be compared.
+        For something that is not an audit, a version of the JSON that is not read, audits that
+        cannot be compared, or audits of at least 100 rows that seem to be of the same rows: those
+        with the same numbers of rows and positives and the same weights in all segments, unless
+        ``different_rows`` is set.
 
     Notes
     -----
-    The rows of both audits must be independent. The limits of a change combine those of both
-    estimates (MOVER [1]_), and the p-value is that of a normal law with the standard error of the
-    limit towards 0: it is below 1 - level exactly where the interval excludes 0.
+    The rows of both audits must be independent. For two scores on the same rows, such as two
+    releases on one validation set, use `compare`: its paired test is far more powerful.
+
+    The limits of a change combine those of both estimates (MOVER [1]_), and the p-value is that of
+    a normal law with the standard error of the limit towards 0: it is below 1 - level exactly
+    where the interval excludes 0.
 
     References
     ----------
@@ -116,12 +158,15 @@ def audit_changes(before: Auditable, after: Auditable, *, adjust: Adjust = "holm
     │ sex       ┆ f       ┆ auc    ┆ value   ┆ 0.0    │
     └───────────┴─────────┴────────┴─────────┴────────┘
     """
-    return changes_between(before, after, adjust).table
+    return changes_between(before, after, adjust, different_rows=different_rows).table
 
 
-def changes_between(before: Auditable, after: Auditable, adjust: Adjust) -> Changes:
+def changes_between(
+    before: Auditable, after: Auditable, adjust: Adjust, *, different_rows: bool = False
+) -> Changes:
     """Return the table of `audit_changes` with what it was made from."""
-    audits = _read("before", before), _read("after", after)
+    arguments.flag("different_rows", different_rows)
+    audits = read_audit("before", before), read_audit("after", after)
     levels = [audit.level for audit in audits]
     check_options(levels[0], adjust)
     if levels[0] != levels[1]:
@@ -131,6 +176,8 @@ def changes_between(before: Auditable, after: Auditable, adjust: Adjust) -> Chan
     if models[0] != models[1]:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
+    if not different_rows:
+        refuse_same_rows(*audits)
     segments = segment_keys(audits[1].segments)
     keys = [*segments, "metric", "measure"]
     old, new = (_estimates(audit) for audit in audits)
@@ -139,75 +186,17 @@ def changes_between(before: Auditable, after: Auditable, adjust: Adjust) -> Chan
     changed = _changes(in_order.with_row_index("__row"), levels[0])
     tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
     table = tested.with_columns(_finding(levels[0])).select(*segments, *CHANGE_COLUMNS)
-    return Changes(table, levels[0], pl.concat(map(_small, audits)).unique())
+    return Changes(table, *audits, adjust)
 
 
-def _small(audit: _Audited) -> pl.DataFrame:
+def _small(audit: Audited) -> pl.DataFrame:
     """List the segments with too few rows for tests."""
     keys, table = segment_keys(audit.segments), audit.segments
     small = pl.col("small") if "small" in table.columns else pl.lit(value=False)
     return table.filter(small.fill_null(value=False)).select(pl.col(keys).cast(pl.String))
 
 
-def _read(argument: str, audit: Auditable) -> _Audited:
-    if isinstance(audit, Audit):
-        return _Audited(audit.segments, audit.gaps, audit.parameters.level)
-    if isinstance(audit, str | Path):
-        audit = _from_file(argument, audit)
-    if not isinstance(audit, Mapping):
-        reject_type(argument, "be an Audit, the path of its JSON, or the JSON", audit)
-    rule = f"`{argument}` must be the JSON of an audit, of schema {SCHEMA} {_VERSION}x"
-    named = audit.get("schema", SCHEMA), str(audit.get("schema_version", f"{_VERSION}0"))
-    if named[0] != SCHEMA or not named[1].startswith(_VERSION):
-        msg = f"{rule}; found {named[0]} {named[1]}"
-        raise ValueError(msg)
-    # Before there was a schema, the tables were not in a part of their own.
-    tables = audit.get("tables", audit)
-    try:
-        segments = _table(tables["segments"], (*AUDIT_KEYS, "auc", "ci_low", "ci_high"))
-        gaps = _table(tables["gaps"], AUDIT_KEYS)
-        level = float(audit["settings"]["level"])
-    except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
-        msg = f"{rule}; found no settings, segments or gaps in it"
-        raise ValueError(msg) from None
-    return _Audited(segments, gaps, level)
-
-
-def _from_file(argument: str, path: str | Path) -> Any:
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        found = "no such file" if isinstance(error, FileNotFoundError) else "no JSON"
-        msg = f"`{argument}` must be the JSON of an audit; found {found} at {str(path)!r}"
-        raise ValueError(msg) from None
-
-
-def _table(rows: list[dict[str, Any]], needed: Sequence[str]) -> pl.DataFrame:
-    """Read the columns that are compared; raise if one of those needed is not there."""
-    numbers = [f"{name}{end}" for name in _columns() for end in _PARTS]
-    words = [*AUDIT_KEYS, MODEL, *(f"{name}_gap_verdict" for name in GAP_METRICS)]
-    known: dict[str, type[pl.DataType]] = {
-        **dict.fromkeys(words, pl.String),
-        **dict.fromkeys([*numbers, "ci_low", "ci_high"], pl.Float64),
-        "small": pl.Boolean,
-    }
-    there = {
-        name: dtype
-        for name, dtype in known.items()
-        if name in needed or any(name in row for row in rows)
-    }
-    if not all(row.keys() >= set(needed) for row in rows):
-        raise KeyError
-    return pl.DataFrame(
-        [{name: row.get(name) for name in there} for row in rows], there, orient="row"
-    )
-
-
-def _columns() -> list[str]:
-    return [name for metric in GAP_METRICS for name in (metric, f"{metric}_gap")]
-
-
-def _estimates(audit: _Audited) -> pl.DataFrame:
+def _estimates(audit: Audited) -> pl.DataFrame:
     """Lay out the estimates of an audit with their limits: a row for each."""
     keys = segment_keys(audit.segments)
     parts = []
@@ -216,13 +205,13 @@ def _estimates(audit: _Audited) -> pl.DataFrame:
         if limits[1] in audit.segments.columns:
             none = pl.lit(None, pl.String)
             columns = (name, *limits)
-            parts.append(_part(audit.segments, keys, name, _VALUE, columns, none))
+            parts.append(_part(audit.segments, keys, name, VALUE, columns, none))
         gap = f"{name}_gap"
         if gap in audit.gaps.columns:
             verdict = pl.col(f"{gap}_verdict")
             verdict = verdict if f"{gap}_verdict" in audit.gaps.columns else pl.lit(None, pl.String)
             columns = (gap, f"{gap}_low", f"{gap}_high")
-            parts.append(_part(audit.gaps, keys, name, _GAP, columns, verdict))
+            parts.append(_part(audit.gaps, keys, name, GAP, columns, verdict))
     return pl.concat(parts).with_row_index(_PLACE)
 
 
@@ -256,7 +245,7 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
         change=change,
         change_low=limits.low,
         change_high=limits.high,
-        growth=pl.when(measure=_GAP).then(one.value.abs() - other.value.abs()),
+        growth=pl.when(measure=GAP).then(one.value.abs() - other.value.abs()),
     )
     change, low, high = (pl.col(name) for name in ("change", "change_low", "change_high"))
     # The distance of the limit towards 0.
@@ -267,22 +256,25 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
 
 
 def _finding(level: float) -> pl.Expr:
-    """Say which findings are new, gone, or of another size."""
-    is_gap = pl.col("measure") == _GAP
-    after, before = (
-        (pl.col(name) == "different").fill_null(value=False)
-        for name in ("verdict", "verdict_before")
+    """Say which gaps changed, and which are different in one of the audits only."""
+    # Null where a gap has no verdict, which is then neither different nor alike.
+    after, before = (pl.col(name) == "different" for name in ("verdict", "verdict_before"))
+    growth = pl.col("growth")
+    changed = is_significant(pl.col("p_adjusted"), level)
+    new, gone, turned, grown, shrunk = map(pl.lit, CHANGED)
+    now, no_longer = map(pl.lit, DETECTED)
+    of_change = (
+        pl.when(after & ~before & (growth > 0))
+        .then(new)
+        .when(before & ~after & (growth < 0))
+        .then(gone)
+        .when(pl.col("before") * pl.col("after") < 0)
+        .then(turned)
+        .when(growth > 0)
+        .then(grown)
+        .otherwise(shrunk)
     )
-    known = is_gap & pl.col("change").is_not_null()
-    changed = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
-    finding = (
-        pl.when(after & ~before)
-        .then(pl.lit("new"))
-        .when(before & ~after)
-        .then(pl.lit("gone"))
-        .when(after & changed & (pl.col("growth") > 0))
-        .then(pl.lit("grown"))
-        .when(after & changed)
-        .then(pl.lit("shrunk"))
-    )
+    of_detection = pl.when(after & ~before).then(now).when(before & ~after).then(no_longer)
+    known = (pl.col("measure") == GAP) & pl.col("change").is_not_null()
+    finding = pl.when(changed).then(of_change).otherwise(of_detection)
     return pl.when(known).then(finding).alias("finding")

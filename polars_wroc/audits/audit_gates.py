@@ -33,6 +33,8 @@ _FAIRNESS = {
     for ending, column in {"": "value", **_LIMITS}.items()
 }
 _OF_DECISIONS = (*RATE_GAP_COLUMNS, *_FAIRNESS, *RATIOS)
+_NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
+_NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
 # Columns that are judged by their absolute value.
 _UNSIGNED = "_gap"
 
@@ -77,11 +79,14 @@ class AuditGate(Gate[AuditTables]):
         return result.enough_rows.where(METRICS[metric].compares).filter(~pl.col("enough"))
 
 
-def read_gate(text: str, *, decides: bool) -> AuditGate:
-    """Read a condition such as ``auc_gap>0.05``; on decisions only if there are any."""
+def read_gate(text: str, *, decides: bool, ratios: bool = True) -> AuditGate:
+    """Read a condition such as ``auc_gap>0.05``; on decisions, or ``ratios``, only if there are."""
     known = [*_AREA_GAPS, *(_OF_DECISIONS if decides else ())]
-    why_not = " (it needs decisions: those of a threshold, or recorded ones)"
-    gate = AuditGate.read(text, known, dict.fromkeys(_OF_DECISIONS, why_not))
+    why_not = dict.fromkeys(_OF_DECISIONS, _NO_DECISIONS)
+    if decides and not ratios:
+        known = [name for name in known if name not in RATIOS]
+        why_not = dict.fromkeys(RATIOS, _NO_RATIOS)
+    gate = AuditGate.read(text, known, why_not)
     if gate.name.endswith(_UNSIGNED) and (gate.limit < 0 or (gate.limit == 0 and gate.sign == "<")):
         msg = (
             f"`--fail-if` must be a condition that {gate.name} can meet, which is compared without "

@@ -20,13 +20,14 @@ from polars_wroc.audits.range_sums import GroupingKeys, SumsOfAudit, decisions
 from polars_wroc.audits.read_rows import refuse_no_rows
 from polars_wroc.audits.references import AuditReference
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.text import Text
 from polars_wroc.counts.score_sums import LOW, check_labels
 from polars_wroc.groups.auc_sums import AucSums
-from polars_wroc.groups.impact_table import Favourable
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.missing import MISSING_MARKS, MissingRows, count_missing
 from polars_wroc.inputs.named_columns import named_columns
@@ -64,12 +65,11 @@ def audit_in_ranges(
     adjust: Adjust = "holm",
     min_rows: int = 30,
     margin: float = MARGIN,
-    favourable: Favourable = "selected",
+    favorable: Favorable | None = None,
     method: Method = "score",
     weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
-    title: str | None = None,
-    note: str | None = None,
+    text: Text | None = None,
     min_cell: int | None = None,
 ) -> Audit:
     """`audit` of data larger than memory, computed one range of scores at a time.
@@ -83,7 +83,7 @@ def audit_in_ranges(
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
-    min_rows, margin, favourable, method, weight_type, title, note, min_cell
+    min_rows, margin, favorable, method, weight_type, text, min_cell
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -149,9 +149,8 @@ def audit_in_ranges(
         adjust=adjust,
         min_rows=min_rows,
         margin=margin,
-        favourable=favourable,
-        title=title,
-        note=note,
+        favorable=favorable,
+        text=text,
         min_cell=min_cell,
         method=method,
         weight_type=weight_type,
@@ -172,9 +171,13 @@ def audit_by(
     parts = read_parts(argument, frames, *columns, mark_missing=True)
     first = frames if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames[0]
     plan = asked.plan(parts[0], list(named_columns("score", asked.score, first.lazy())))
-    unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in parts]
-    measured = _measure(passes(unmarked), parts, plan, argument, rows_per_range)
-    return asked.result(measured, plan, parts[0])
+
+    def measure(complete: Sequence[str]) -> Measured:
+        marked = [part.with_values(complete) for part in parts]
+        unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in marked]
+        return _measure(passes(unmarked), marked, plan, argument, rows_per_range)
+
+    return asked.result(measure, plan, parts[0])
 
 
 def _measure(

@@ -1,99 +1,145 @@
-"""Findings on calibration: what a score promises in a segment, against what came true."""
+"""Findings on calibration: of all rows against a target, of segments against their reference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.audits.calibration_tests import EXPECTED, LEAST_EXPECTED, slope_in_points
+from polars_wroc.audits.calibration_gaps import TARGETS
+from polars_wroc.audits.calibration_tests import (
+    EXPECTED,
+    LEAST_EXPECTED,
+    TEST_COLUMNS,
+    slope_in_points,
+)
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
+from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import OVERALL
 
-# What calibration is compared with.
-_OBSERVED = "observed"
+# What all rows are compared with.
+TARGET = "target"
 # How large a gap is, in the unit of the margin.
 SIZE = "__size"
+# Of a segment, for its sentence.
+PREDICTED, OBSERVED = "mean_score", "observed_rate"
 
 
-def calibration_findings(audit: AuditTables) -> list[pl.DataFrame]:
-    """Lay out the findings: a row for each segment and metric; none without probabilities."""
-    if audit.calibration is None:
-        return []
-    keys = segment_keys(audit.calibration)
-    counts = audit.segments.select(*keys, "n_pos", "n_neg")
-    names = (IN_THE_LARGE, EXPECTED, SLOPE)
-    enough = [audit.enough_rows.where([name]).rename({"enough": _enough(name)}) for name in names]
-    table = audit.calibration.filter(pl.col("attribute") != OVERALL)
-    for other in (counts, *enough):
-        table = table.join(other, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    large = {
-        "value": pl.col("mean_score"),
-        "reference_value": pl.col("observed_rate"),
-        "n_behind": pl.col("n"),
-        SIZE: pl.col(IN_THE_LARGE).abs(),
-    }
-    slope = {
-        "value": pl.col(SLOPE),
-        "reference_value": pl.when(pl.col(SLOPE).is_not_null()).then(1.0),
-        "n_behind": pl.min_horizontal("n_pos", "n_neg"),
-        SIZE: slope_in_points(pl.col(SLOPE)),
-    }
-    found = [_rows(audit, table, IN_THE_LARGE, large, pl.lit(0.0))]
-    # Of rows in ranges there are none.
-    if table[SLOPE].count():
-        found.append(_rows(audit, table, SLOPE, slope, pl.lit(1.0)))
-    return found
+@dataclass(frozen=True, kw_only=True)
+class CalibrationMetric(Metric):
+    """A metric of calibration, and the kinds of rows that it is based on."""
+
+    of: tuple[SampleSize, ...]
+
+    @property
+    def sample_sizes(self) -> tuple[SampleSize, ...]:
+        """Kinds of rows that the metric is based on; a test needs enough of each."""
+        return self.of
 
 
-def _enough(name: str) -> str:
-    return f"__enough_{name}"
+CALIBRATION = {
+    metric.name: metric
+    for metric in (
+        CalibrationMetric(
+            name=IN_THE_LARGE,
+            label="calibration in the large",
+            definition="Mean score less the proportion of positives.",
+            of=("rows",),
+        ),
+        CalibrationMetric(
+            name=SLOPE,
+            label="calibration slope",
+            definition="Slope of a logistic regression of the label on the logit of the score.",
+            of=("positives", "negatives"),
+        ),
+    )
+}
 
 
-def _rows(
-    audit: AuditTables,
-    table: pl.DataFrame,
-    metric: str,
-    columns: Mapping[str, pl.Expr],
-    right: pl.Expr,
-) -> pl.DataFrame:
-    """Lay out a metric, which is ``right`` where the score is calibrated."""
-    settings, unknown = audit.parameters, pl.lit(None, pl.Float64)
-    verdict = pl.col(f"{metric}_verdict").fill_null("not compared")
-    little, p_value = verdict == "too little data", pl.col(f"{metric}_p_value")
-    reason = (
-        pl.when(verdict == "not compared")
-        .then(pl.lit("undefined"))
-        .when(little & ~pl.col(_enough(metric)))
-        .then(pl.lit(f"fewer than {settings.min_rows} rows"))
-        .when(little & pl.lit(metric == IN_THE_LARGE) & ~pl.col(_enough(EXPECTED)))
+def calibration_metrics(audit: AuditTables) -> dict[str, CalibrationMetric]:
+    """Name the metrics that were measured: no slopes of rows in ranges."""
+    table = audit.calibration
+    if table is None:
+        return {}
+    return {name: one for name, one in CALIBRATION.items() if name != SLOPE or table[name].count()}
+
+
+def with_calibration(audit: AuditTables, segments: pl.DataFrame) -> pl.DataFrame:
+    """Add the calibration to segments; those of scores that are no probabilities are left out."""
+    assert audit.calibration is not None
+    keys = segment_keys(segments)
+    known = audit.calibration.select(*keys, *TARGETS, *TEST_COLUMNS)
+    return segments.join(known, on=keys, how="inner", nulls_equal=True, maintain_order="left")
+
+
+def of_calibration(rows: pl.DataFrame, audit: AuditTables, metric: str) -> pl.DataFrame:
+    """Complete the findings on a metric, with what their sentences say of the segment itself."""
+    assert audit.calibration is not None
+    keys = segment_keys(rows)
+    enough = audit.enough_rows.where([EXPECTED])
+    for other in (audit.calibration.select(*keys, PREDICTED, OBSERVED), enough):
+        rows = rows.join(other, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    size = pl.col("gap").abs()
+    if metric == SLOPE:
+        size = slope_in_points(pl.col("value"), pl.col("reference_value"))
+    untested = (pl.col("verdict") == "too little data") & pl.col("p_value").is_null()
+    few = pl.lit(metric == IN_THE_LARGE) & ~pl.col("enough")
+    why = (
+        pl.when(untested & few)
         .then(pl.lit(f"fewer than {LEAST_EXPECTED} expected rows of a class"))
-        .when(little & p_value.is_null())
+        .when(untested)
         .then(pl.lit("no variance"))
     )
+    return rows.with_columns(
+        pl.coalesce("reason", why).alias("reason"),
+        (size >= audit.parameters.margin).alias("material"),
+        size.alias(SIZE),
+    ).drop("enough")
+
+
+def of_all_rows(audit: AuditTables, name: str, metric: Metric) -> pl.DataFrame:
+    """Lay out the finding on all rows of each score."""
+    assert audit.calibration is not None
+    settings, unknown = audit.parameters, pl.lit(None, pl.Float64)
+    keys = segment_keys(audit.calibration)
+    enough = audit.enough_rows.where([f"{name}_gap"])
+    counts = audit.segments.select(*keys, positives="n_pos", negatives="n_neg")
+    table = audit.calibration.filter(attribute=OVERALL).with_columns(rows="n")
+    for other in (counts, enough):
+        table = table.join(other, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    verdict = pl.col(f"{name}_gap_verdict").fill_null("not compared")
+    few = (verdict == "too little data") & ~pl.col("enough")
     return table.select(
-        *segment_keys(table),
-        pl.lit(metric).alias("metric"),
-        columns["value"].alias("value"),
-        pl.lit(_OBSERVED).alias("reference"),
-        columns["reference_value"].alias("reference_value"),
-        (pl.col(metric) - right).alias("gap"),
-        (pl.col(f"{metric}_low") - right).alias("gap_low"),
-        (pl.col(f"{metric}_high") - right).alias("gap_high"),
+        *keys,
+        pl.lit(name).alias("metric"),
+        pl.col(name).alias("value"),
+        pl.lit(TARGET).alias("reference"),
+        *(
+            pl.col(f"{name}_{part}").alias(alias)
+            for part, alias in (
+                ("reference", "reference_value"),
+                ("gap", "gap"),
+                ("gap_low", "gap_low"),
+                ("gap_high", "gap_high"),
+            )
+        ),
         ratio=unknown,
         ratio_low=unknown,
         ratio_high=unknown,
-        p_value=p_value,
-        p_adjusted=pl.col(f"{metric}_p_adjusted"),
-        n_behind=columns["n_behind"],
+        p_value=pl.col(f"{name}_gap_p_value"),
+        p_adjusted=pl.col(f"{name}_gap_p_adjusted"),
+        n_behind=pl.min_horizontal(metric.sample_sizes),
         n_reference=pl.lit(None, pl.Int64),
-        material=columns[SIZE] >= settings.margin,
+        material=pl.lit(None, pl.Boolean),
         side=pl.lit("either"),
         verdict=verdict,
-        reason=reason,
+        reason=pl.when(verdict == "not compared")
+        .then(pl.lit("undefined"))
+        .when(few)
+        .then(pl.lit(f"fewer than {settings.min_rows} rows")),
         mirror=pl.lit(value=False),
-        **{SIZE: columns[SIZE]},
+        **{SIZE: unknown},
     )

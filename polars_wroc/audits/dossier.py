@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.names import OVERALL
 
@@ -22,13 +24,17 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
     verdict = verdict_of(findings, settings)
     overall = audit.segments.filter(pl.col("attribute") == OVERALL)
     used, missing = overall.select("n", "n_missing").row(0)
-    run = audit.run.as_dict() | {
-        "title": settings.title,
-        "note": settings.note,
+    # The rows of a file would tell how many are left out of the totals.
+    files = [replace(file, rows=None) for file in audit.run.files]
+    told = replace(audit.run, files=files) if audit.left_out_of_totals else audit.run
+    run = told.as_dict() | {
+        "title": settings.text.title,
+        "note": settings.text.note,
         "rows_read": used + missing,
         "rows_used": used,
         "exclusions": outputs.rows_in_json(audit.missing),
         "left_out": list(audit.left_out),
+        "left_out_of_totals": list(audit.left_out_of_totals),
     }
     tables = {name: table for name in TABLES if (table := getattr(audit, name)) is not None}
     return {
@@ -36,6 +42,7 @@ def dossier_of(audit: AuditTables, findings: pl.DataFrame) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "run": run,
         "settings": {name: outputs.in_json(value) for name, value in settings.as_dict().items()},
+        "reading": reading_of(audit),
         "verdict": {"text": verdict.text, "counts": verdict.counts},
         "gates": [gate.as_dict() for gate in audit.gates],
         "findings": outputs.rows_in_json(findings),

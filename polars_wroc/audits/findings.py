@@ -7,14 +7,23 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.calibration_findings import SIZE, calibration_findings
+from polars_wroc.audits.calibration_findings import (
+    OBSERVED,
+    PREDICTED,
+    SIZE,
+    calibration_metrics,
+    of_all_rows,
+    of_calibration,
+    with_calibration,
+)
 from polars_wroc.audits.calibration_sentences import calibration_sentence, is_of_calibration
 from polars_wroc.audits.impact_findings import impact_findings
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.segment_keys import compared_within, segment_keys
-from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, Words, sentence_of
+from polars_wroc.audits.sentences import NO_REFERENCE, ONE_CLASS, sentence_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.names import MISSING, MODEL, OVERALL
@@ -46,16 +55,16 @@ def findings_of(audit: AuditTables) -> pl.DataFrame:
     segments = _with_references(audit)
     metrics = {name: one for name, one in GAP_METRICS.items() if f"{name}_gap" in segments.columns}
     parts = [_gaps(audit, segments, name, metric) for name, metric in metrics.items()]
-    table = pl.concat([*parts, *impact_findings(audit), *calibration_findings(audit)])
+    every = [*parts, *impact_findings(audit), *_calibration(audit, segments)]
+    table = pl.concat(every, how="diagonal")
     ordered = _ordered(table, audit.parameters)
     words = Words.of(audit.parameters)
     sentences = [
-        calibration_sentence(row, words.margin)
-        if is_of_calibration(row)
-        else sentence_of(row, words)
+        calibration_sentence(row, words) if is_of_calibration(row) else sentence_of(row, words)
         for row in ordered.iter_rows(named=True)
     ]
-    return ordered.with_columns(pl.Series("sentence", sentences, pl.String))
+    told = ordered.with_columns(pl.Series("sentence", sentences, pl.String))
+    return told.drop(PREDICTED, OBSERVED, strict=False)
 
 
 def first_sentences(
@@ -65,9 +74,23 @@ def first_sentences(
     told = findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared")
     serious = told.filter(pl.col("verdict") != "alike")
     shown = serious["sentence"].head(most).to_list()
-    if more := told.height - len(shown):
-        shown.append(f"{many(more, 'more comparison')}: {how}.")
+    more = told.height - len(shown)
+    if more and shown:
+        return [*shown, f"{many(more, 'more comparison')}: {how}."]
+    if more:
+        all_are = "The only comparison is" if more == 1 else f"All {more:,} comparisons are"
+        return [f"{all_are} alike: {how}."]
     return shown
+
+
+def _calibration(audit: AuditTables, segments: pl.DataFrame) -> list[pl.DataFrame]:
+    """Lay out the findings on calibration; none without probabilities."""
+    found = []
+    for name, metric in calibration_metrics(audit).items():
+        of_segments = _gaps(audit, with_calibration(audit, segments), name, metric)
+        rows = pl.concat([of_all_rows(audit, name, metric), of_segments])
+        found.append(of_calibration(rows, audit, name))
+    return found
 
 
 def _with_references(audit: AuditTables) -> pl.DataFrame:
@@ -190,9 +213,8 @@ def _is_reference() -> pl.Expr:
 
 
 def _side(gap: pl.Expr, metric: Metric, settings: AuditSettings) -> pl.Expr:
-    """Say for whom a gap is bad: where the favourable decision is what it is."""
-    selected = settings.favourable == "selected"
-    worse = metric.worse_if_selection_is_good if selected else metric.worse_if_rejection_is_good
+    """Say for whom a gap is bad; where no decision is good, only if it is so either way."""
+    worse = metric.worse_if(settings.favorable)
     if worse == "either":
         return pl.lit("either")
     is_worse = gap < 0 if worse == "lower" else gap > 0
@@ -244,13 +266,15 @@ def _ordered(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     place = pl.lit(len(ranks))
     for number, holds in reversed([*enumerate(ranks)]):
         place = pl.when(holds.fill_null(value=False)).then(number).otherwise(place)
-    crossed = ~pl.col("attribute").is_in(settings.by)
+    crossed = ~pl.col("attribute").is_in([OVERALL, *settings.by])
     ordered = table.sort(
         place,
+        # What holds for all is said before what holds for some.
+        pl.col("attribute") != OVERALL,
         crossed,
         pl.col("reason").is_not_null(),
         pl.col(SIZE).fill_null(0.0),
-        descending=[False, False, False, True],
+        descending=[False, False, False, False, True],
         maintain_order=True,
     )
     keys = segment_keys(table)

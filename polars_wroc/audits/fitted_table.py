@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_wroc.audits.phrases import many
 from polars_wroc.audits.text_table import BETWEEN, text_table, widths_of
+from polars_wroc.inputs.arguments import did_you_mean
 
 Columns: TypeAlias = Sequence[str] | Literal["all"]
 
@@ -55,8 +56,8 @@ def check_columns(table: pl.DataFrame, screen: Screen) -> None:
     if screen.columns is None or screen.columns == "all":
         return
     if unknown := [name for name in screen.columns if name not in table.columns]:
-        listed = ", ".join(table.columns)
-        msg = f"`columns` must be all, or columns out of {listed}; found {unknown[0]!r}"
+        listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
+        msg = f"`columns` must be all, or columns out of {listed}; found {unknown[0]!r}{hint}"
         raise ValueError(msg)
 
 

@@ -7,13 +7,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import polars as pl
 
+from polars_wroc.audits.phrases import first_few
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import JudgedGate
+from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
 
 ResultT = TypeVar("ResultT")
@@ -92,12 +93,17 @@ class Gate(ABC, Generic[ResultT]):
             msg = f"`--fail-if` must be a name, one of > >= < <= and a number; found {text!r}"
             raise ValueError(msg)
         if gate.name not in known:
-            why = (why_not or {}).get(gate.name, "")
-            close = get_close_matches(gate.name, known, 3)
-            hint = f"; did you mean {' or '.join(close)}?" if close and not why else ""
-            msg = f"`--fail-if` must name one of {', '.join(known)}; found {gate.name!r}{why}{hint}"
+            hint = (why_not or {}).get(gate.name) or _names_instead(gate.name, known)
+            msg = f"`--fail-if` must name a number of {cls.WHAT}; found {gate.name!r}{hint}"
             raise ValueError(msg)
         return gate
+
+
+def _names_instead(name: str, known: Collection[str]) -> str:
+    """Name the closest known name, or a few: there are too many for a line."""
+    start = name.partition("_")[0]
+    alike = [each for each in known if each.partition("_")[0] == start]
+    return did_you_mean(name, known) or f"; there are {first_few(alike or [*known])}"
 
 
 class Judgement(NamedTuple):

@@ -9,7 +9,10 @@ import polars as pl
 from polars_wroc.audits.calibration_findings import SIZE
 from polars_wroc.audits.segment_keys import compared_within, segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO
+from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.groups.categories import SMALL_SHARE
+from polars_wroc.groups.four_fifths import BELOW, SURELY, SURELY_NOT
 from polars_wroc.groups.impact_table import MIN_SHARE
 from polars_wroc.inputs.margins import FOUR_FIFTHS
 
@@ -22,14 +25,14 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
     ratio, low = pl.col("impact_ratio"), pl.col("impact_ratio_joint_low")
     itself = pl.col("segment") == pl.col("reference")
     rows = pl.col("n").filter(itself).first().over(compared_within(impact))
-    few = ~pl.col("enough")
+    below, few = pl.col(BELOW), ~pl.col("enough")
     compared = ratio.is_not_null() & ~itself & pl.col("excluded").is_null()
     verdict = (
         pl.when(~compared.fill_null(value=False))
         .then(pl.lit("not compared"))
-        .when((low >= FOUR_FIFTHS) & ~few)
+        .when((below == SURELY_NOT) & ~few)
         .then(pl.lit("alike"))
-        .when((pl.col("below_four_fifths") == "surely") & ~few)
+        .when((below == SURELY) & ~few)
         .then(pl.lit("different"))
         .otherwise(pl.lit("too little data"))
     )
@@ -38,7 +41,7 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
         .then(pl.lit("the reference"))
         .when(pl.col("excluded") == "unknown")
         .then(pl.lit("an unknown category"))
-        .when(pl.col("excluded") == "share")
+        .when(pl.col("excluded") == SMALL_SHARE)
         .then(pl.lit(f"under {100 * MIN_SHARE:g}% of the rows"))
         .when(ratio.is_null())
         .then(pl.lit("undefined"))
@@ -50,9 +53,9 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
     found = impact.select(
         *segment_keys(impact),
         pl.lit(IMPACT_RATIO).alias("metric"),
-        pl.col("selection_rate").alias("value"),
+        _of_good_decision("selection_rate", settings).alias("value"),
         "reference",
-        pl.col("reference_rate").alias("reference_value"),
+        _of_good_decision("reference_rate", settings).alias("reference_value"),
         none.alias("gap"),
         none.alias("gap_low"),
         none.alias("gap_high"),
@@ -72,3 +75,7 @@ def impact_findings(audit: AuditTables) -> list[pl.DataFrame]:
         ((ratio.log() / math.log(FOUR_FIFTHS)).abs() * settings.margin).alias(SIZE),
     )
     return [found]
+
+
+def _of_good_decision(rate: str, settings: AuditSettings) -> pl.Expr:
+    return 1 - pl.col(rate) if settings.favorable == "rejected" else pl.col(rate)

@@ -7,13 +7,14 @@ from typing import ClassVar
 import polars as pl
 
 from polars_wroc.audits.gates import Gate
+from polars_wroc.groups.four_fifths import BELOW
 from polars_wroc.groups.impact_table import IMPACT_COLUMNS
 from polars_wroc.inputs.names import AUDIT_KEYS
 
-_TEXTS = ("reference", "p_method", "below_four_fifths", "excluded")
+_TEXTS = ("reference", "p_method", BELOW, "excluded")
 NUMBERS = tuple(name for name in IMPACT_COLUMNS if name not in _TEXTS)
 # What the reference has too; other numbers compare categories with it.
-_ITS_OWN = ("n", "weight", "share", "n_selected", "reference_rate", "threshold")
+_ITS_OWN = ("n", "n_missing", "weight", "share", "n_selected", "reference_rate", "threshold")
 # The ratios and their limits, on which audits have gates too.
 RATIOS = tuple(name for name in NUMBERS if name.startswith("impact_ratio"))
 

@@ -9,10 +9,12 @@ import polars as pl
 
 from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.not_audited import not_audited
-from polars_wroc.audits.phrases import ADJUSTED, many, reference_of
+from polars_wroc.audits.phrases import ADJUSTED, NOT_HERE, many
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of, reference_of
+from polars_wroc.charts.drawable import visible
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 # Most findings, and most segments.
@@ -49,16 +51,17 @@ _PERCENT = ("share", "selection_rate", "tpr", "fpr")
 def in_markdown(audit: AuditTables, findings: pl.DataFrame) -> str:
     """Write the verdict, the first findings, the segments and how they came about."""
     settings = audit.parameters
-    title = settings.title or f"Audit of {' and '.join(settings.score)}"
+    title = settings.text.title or f"Audit of {' and '.join(settings.score)}"
     verdict = verdict_of(findings, settings)
     parts = [f"# {_text(title)}"]
-    parts += [_text(settings.note)] if settings.note else []
+    parts += [_text(settings.text.note)] if settings.text.note else []
+    parts += [_text(reading)] if (reading := reading_of(audit)) else []
     parts += [f"**{_text(verdict.text)}**"]
-    parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS, "see the JSON")))
+    parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS, NOT_HERE)))
     parts += _section("Segments", _segments(audit))
     parts += _section("Impact ratios", _impact(audit))
     parts += _section("Gates", _listed(gate.sentence for gate in audit.gates))
-    parts += _section("Not audited", _listed(not_audited(audit)))
+    parts += _section("Limits of this audit", _listed(not_audited(audit)))
     parts += _section("Method", _method(audit))
     parts += _section("Run", _listed(_run(audit)))
     parts += ["Name, date and signature of who is responsible for the audit: ____________________"]
@@ -78,7 +81,7 @@ def _segments(audit: AuditTables) -> str:
     shown = audit.segments.head(_SEGMENTS)
     lines = _lines(shown, {name: _HEADINGS[name] for name in columns})
     more = audit.segments.height - shown.height
-    return lines + (f"\n\n{many(more, 'more segment')} in the JSON." if more else "")
+    return lines + (f"\n\n{many(more, 'more segment')}: {NOT_HERE}." if more else "")
 
 
 def _lines(table: pl.DataFrame, headings: dict[str, str]) -> str:
@@ -100,7 +103,7 @@ def _impact(audit: AuditTables) -> str:
     shown = audit.impact.head(_SEGMENTS)
     lines = _lines(shown, {name: _IMPACT[name] for name in columns})
     more = audit.impact.height - shown.height
-    return lines + (f"\n\n{many(more, 'more segment')} in the JSON." if more else "")
+    return lines + (f"\n\n{many(more, 'more segment')}: {NOT_HERE}." if more else "")
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
@@ -160,6 +163,7 @@ def _run(audit: AuditTables) -> list[str]:
 
 def _text(text: str) -> str:
     """Escape what Markdown or HTML would take for its own, in one line."""
+    text = visible(text)
     for sign in "\\`*_[]<>|#&":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())

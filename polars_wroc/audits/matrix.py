@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import DASH, capitalised, many
 from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.audits.sentences import IMPACT_RATIO, Words, decimals_of
+from polars_wroc.audits.sentences import IMPACT_RATIO, decimals_of
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.charts.labels import MINUS, NAMES
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
-from polars_wroc.inputs.margins import FOUR_FIFTHS
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.names import MODEL, OVERALL
 
 # What a cell says, from the verdict and the side of its finding.
 Outcome: TypeAlias = Literal["worse", "better", "either", "alike", "little", "none"]
@@ -28,7 +28,7 @@ SYMBOLS: dict[Outcome, str] = {
     "better": "\N{WHITE UP-POINTING TRIANGLE}",
     "either": "\N{BLACK DIAMOND}",
     "alike": "\N{ALMOST EQUAL TO}",
-    "little": "\N{MIDDLE DOT}",
+    "little": "?",
     "none": "",
 }
 _METRICS = ("selection_rate", IMPACT_RATIO, "tpr", "fpr", "auc", IN_THE_LARGE)
@@ -36,9 +36,22 @@ _METRICS = ("selection_rate", IMPACT_RATIO, "tpr", "fpr", "auc", IN_THE_LARGE)
 _FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
 # Gaps of more than so many margins have the same colour.
 _MOST = 4
-_DASH = "\N{EN DASH}"
+# Of two segments, what is said of the second.
+_REPEATED = "the other side of the same comparison"
 # Columns of the findings that a cell is made from, by the names that they get.
-_PARTS = ("metric", "verdict", "side", "gap", "ratio", "reason", "n_behind", "size", "told")
+_PARTS = (
+    "metric",
+    "verdict",
+    "side",
+    "value",
+    "gap",
+    "ratio",
+    "reason",
+    "n_behind",
+    "size",
+    "told",
+    "mirror",
+)
 
 
 class Column(NamedTuple):
@@ -61,8 +74,7 @@ class Cell:
     outcome: Outcome
     size: int
     rank: int
-    # The direction in words, and why there is no outcome.
-    note: str = ""
+    # Why there is no outcome.
     reason: str = ""
 
     @property
@@ -111,7 +123,9 @@ def matrix_of(audit: AuditTables, findings: pl.DataFrame) -> Matrix:
     columns = [column for column in _columns(settings) if column.metric in present]
     keys = segment_keys(findings)
     counts = audit.segments.select(*keys, "n")
-    measured = findings.with_columns(size=_in_margins(settings.margin), told=_told(findings))
+    # All rows together are no segment.
+    of_segments = findings.filter(pl.col("attribute") != OVERALL)
+    measured = of_segments.with_columns(size=_in_margins(settings.margin), told=_told(findings))
     rows = (
         measured.group_by(keys, maintain_order=True)
         .agg(pl.struct(_PARTS).alias("findings"))
@@ -136,22 +150,23 @@ def summed_up(rows: Iterable[Row]) -> str:
 
 def _columns(settings: AuditSettings) -> list[Column]:
     words = Words.of(settings)
+    selected = capitalised(words.selected)
     headings = {
-        "selection_rate": ("Selection rate", "selected"),
+        "selection_rate": (f"{selected} of all", "rate"),
         IMPACT_RATIO: ("Impact ratio", "4/5"),
-        "tpr": (f"Selected of those {words.positive}", "tpr"),
-        "fpr": (f"Selected of those {words.negative}", "fpr"),
+        "tpr": (f"{selected} of those actually {words.positive}", "tpr"),
+        "fpr": (f"{selected} of those actually {words.negative}", "fpr"),
         "auc": ("Ranking", "AUC"),
-        IN_THE_LARGE: ("Score against outcome", "outcome"),
+        IN_THE_LARGE: ("Predicted minus observed", "outcome"),
     }
     return [Column(metric, *headings[metric]) for metric in _METRICS]
 
 
 def _in_margins(margin: float) -> pl.Expr:
-    """Measure a finding in margins; of an impact ratio four fifths is one."""
-    fifths = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs()
-    gap = pl.col("gap").abs() / margin
-    return pl.when(metric=IMPACT_RATIO).then(fifths).otherwise(gap)
+    """Measure a finding in margins, an impact ratio by its distance from 1."""
+    from_one = (1 - pl.col("ratio")).abs()
+    distance = pl.when(metric=IMPACT_RATIO).then(from_one).otherwise(pl.col("gap").abs())
+    return distance / margin
 
 
 def _told(findings: pl.DataFrame) -> pl.Expr:
@@ -186,8 +201,10 @@ def _cell(finding: Mapping[str, Any] | None) -> Cell | None:
         return None
     if finding["verdict"] == "not compared":
         itself = finding["reason"] == "the reference"
-        number = ("1.00" if finding["metric"] == IMPACT_RATIO else "0") if itself else _DASH
+        number = "reference" if itself else DASH
         return Cell(number, "none", 0, finding["told"], reason=finding["reason"] or "")
+    if finding["mirror"]:
+        return Cell(_number(finding), "none", 0, finding["told"], reason=_REPEATED)
     if (finding["reason"] or "").startswith("fewer than"):
         number = f"({finding['n_behind']:,})"
         return Cell(number, "little", 0, finding["told"], reason=finding["reason"])
@@ -200,22 +217,19 @@ def _with_number(finding: Mapping[str, Any]) -> Cell:
         outcome = "alike" if finding["verdict"] == "alike" else "little"
     size = finding["size"]
     level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
-    note = ""
-    if finding["metric"] == IN_THE_LARGE and outcome == "either":
-        note = "too high" if finding["gap"] > 0 else "too low"
     different = finding["verdict"] == "different"
-    return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"], note)
+    return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"])
 
 
 def _number(finding: Mapping[str, Any]) -> str:
-    """Write a ratio as it is, a slope as its distance from 1, and other gaps in points."""
+    """Write a ratio or a slope as it is, and other gaps in points."""
     if finding["metric"] == IMPACT_RATIO:
         return f"{finding['ratio']:.2f}"
     gap = finding["gap"]
     if gap is None:
-        return _DASH
+        return DASH
     if finding["metric"] == SLOPE:
-        return f"{1 + gap:.2f}"
+        return f"{finding['value']:.2f}"
     # Adding 0 removes the sign of zero.
     points = round(100 * gap, decimals_of(gap)) + 0.0
     sign = "+" if points > 0 else ""

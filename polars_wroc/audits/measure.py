@@ -99,7 +99,9 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     if calibrated:
         segments = segments._replace(fits=_fits(ranked, segments, plan))
-    impact = None if decisions is None else decisions.impact_ratios(rows, plan)
+    impact = None
+    if decisions is not None and plan.favorable != "neither":
+        impact = decisions.impact_ratios(rows, plan)
     return lay_out(segments, impact, plan, missing, calibrated=calibrated)
 
 
@@ -148,10 +150,11 @@ class Decisions(NamedTuple):
     def impact_ratios(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
         """Compare selection rates with the highest, as `impact_ratios` does by default."""
         categories = Categories(plan.groupings[1:], rows.model_keys, unknown_keys("exclude", rows))
+        assert plan.favorable is not None
         table = ImpactTable(
             categories,
             CategoryReference("highest", {}),
-            plan.favourable,
+            plan.favorable,
             MIN_SHARE,
             plan.tests.level,
             plan.tests.weight_type,
@@ -277,7 +280,13 @@ def lay_out(
     if calibration is not None:
         of_calibration = calibration.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
         enough = enough.join(
-            of_calibration, on=segments.keys, how="left", nulls_equal=True, maintain_order="left"
+            of_calibration,
+            on=segments.keys,
+            # All rows have a test of calibration alone.
+            how="full",
+            coalesce=True,
+            nulls_equal=True,
+            maintain_order="left",
         )
         calibration = calibration.drop(ENOUGH_ROWS)
     return Measured(

@@ -1,12 +1,13 @@
-"""What was not audited: decisions without a threshold, rows without values, small segments."""
+"""Limits of an audit: decisions without a threshold, rows without values, small segments."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import many, of_models, quoted
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.unknown_hint import unknown_hint
 from polars_wroc.inputs.names import MODEL, OVERALL
 
 # A threshold that a reader may have had in mind, where the score is a probability.
@@ -14,8 +15,19 @@ _HALF = 0.5
 
 
 def not_audited(audit: AuditTables) -> list[str]:
-    """Say what was not audited, a sentence each."""
-    return [*undecided(audit), *_left_out(audit), *remarks_of(audit).untested]
+    """Say what was not audited or not tested, a sentence each."""
+    return [
+        *undecided(audit),
+        *_uncalibrated(audit),
+        *_left_out(audit),
+        *unknown_remarks(audit),
+        *remarks_of(audit).untested,
+    ]
+
+
+def unknown_remarks(audit: AuditTables) -> list[str]:
+    """Name the segments that may be those of an unknown value."""
+    return unknown_hint(audit.segments, "replace it with null")
 
 
 def undecided(audit: AuditTables) -> list[str]:
@@ -43,12 +55,40 @@ def _selected_at_half(audit: AuditTables) -> float | None:
     return selected / total.item() if selected is not None and total.item() else None
 
 
+def _uncalibrated(audit: AuditTables) -> list[str]:
+    """Say of which scores calibration was not audited, and why."""
+    if audit.parameters.bins is not None or audit.parameters.tolerance is not None:
+        return ["Calibration was not audited: scores were counted in bins."]
+    sentences = []
+    for of_model in of_models(audit.curves.filter(attribute=OVERALL)):
+        model = of_model[MODEL][0] if MODEL in of_model.columns else None
+        table = audit.calibration
+        if table is not None and (model is None or model in table[MODEL]):
+            continue
+        of_score = "" if model is None else f" of{quoted(model)}"
+        scores = _range_of(of_model, audit)
+        sentences.append(
+            f"Calibration{of_score} was not audited: scores {scores} are not probabilities."
+        )
+    return sentences
+
+
+def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
+    """Name the least and the greatest score, which in few rows may be those of a person."""
+    scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
+    if not scores or audit.parameters.min_cell is not None:
+        return "outside 0 to 1"
+    return f"from {min(scores):g} to {max(scores):g}"
+
+
 def _left_out(audit: AuditTables) -> list[str]:
     """Count the rows that lack a value; those without an attribute are a segment."""
     settings = audit.parameters
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         have = "has" if rows == 1 else "have"
+        if name in audit.left_out_of_totals:
+            continue
         if name in settings.by:
             sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
         else:

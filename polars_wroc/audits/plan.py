@@ -9,7 +9,7 @@ from polars_wroc.audits.references import AuditReferences
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.gaps import GapTests
 from polars_wroc.groups.groupings import Grouping
-from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule
@@ -25,7 +25,7 @@ class AuditPlan:
     interval: IntervalOptions
     metrics: ThresholdMetrics
     tests: GapTests
-    favourable: Favourable
+    favorable: Favorable | None
     binning: Binning
     # Names under which missing scores are counted.
     scores: Sequence[str]

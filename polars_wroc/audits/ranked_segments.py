@@ -32,7 +32,7 @@ from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placed_rows import PlacedRows
 from polars_wroc.ranking.placements import RowCurve, row_curve
 from polars_wroc.ranking.thinning import parts_of_curve, thin_placements
-from polars_wroc.ranking.walk_sums import DECIDED_SUMS, over_decisions
+from polars_wroc.ranking.walk_sums import over_decisions
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
@@ -181,8 +181,7 @@ class WalkedSegments(RankedSegments):
         values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
         values[EXTREMES] = over_decisions("extremes").cast(pl.Int64)
         table = self.sorted_rows.decided_sums()
-        keys = [name for name in table.columns if name not in DECIDED_SUMS]
-        return table.select(*keys, **{name: values[name] for name in aggregates})
+        return table.select(*self.rows.keys, **{name: values[name] for name in aggregates})
 
     def parts(self) -> Iterator[Rows]:
         """Hand over some sorted rows at a time."""

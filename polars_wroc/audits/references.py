@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.groups.groupings import Grouping, named_segments
 from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import Reference, ReferenceGroup
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import WeightType, did_you_mean
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import units_of
 
@@ -53,6 +53,7 @@ class AuditReferences:
                 msg = (
                     f"`reference` must name a segment by {attribute!r}, one of "
                     f"{known.drop_nulls().to_list()}; found {segment!r}"
+                    f"{did_you_mean(segment, known.drop_nulls())}"
                 )
                 raise ValueError(msg)
 
@@ -82,9 +83,10 @@ def read_references(
     if not isinstance(reference, Mapping):
         kinds: dict[object, ReferenceKind] = {kind: kind for kind in get_args(ReferenceKind)}
         if not isinstance(reference, str) or reference not in kinds:
+            hint = did_you_mean(reference, get_args(ReferenceKind))
             msg = (
                 f"`reference` must be one of {', '.join(repr(kind) for kind in kinds)} or map "
-                f"attributes to segments; found {reference!r}"
+                f"attributes to segments; found {reference!r}{hint}"
             )
             raise ValueError(msg)
         return AuditReferences(kinds[reference])

@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.phrases import first_few, many, of_models, quoted, required_values, sized
-from polars_wroc.audits.segment_keys import name_of, rows_with, segment_keys
-from polars_wroc.audits.sentences import Words
+from polars_wroc.audits.segment_keys import name_of, rows_with, segment_in_words, segment_keys
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
+# From more numbers than this ranges are suggested.
+_NUMBERS = 50
 _NO_VARIANCE = (
     "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
     "a class has one row"
@@ -44,6 +46,7 @@ def remarks_of(audit: AuditTables) -> Remarks:
     return Remarks(
         [
             *decided,
+            *number_remarks(segments),
             *untested_remarks(segments, audit.gaps, settings),
             *left_out_remarks(audit),
         ],
@@ -73,6 +76,21 @@ def decision_remarks(segments: pl.DataFrame, *, recorded: bool = False) -> list[
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
     return sentences
+
+
+def number_remarks(segments: pl.DataFrame) -> list[str]:
+    """Suggest ranges for attributes of many numbers, each of which is a segment."""
+    of_attributes = segments.drop_nulls("segment").group_by("attribute", maintain_order=True)
+    read = pl.col("segment").cast(pl.Float64, strict=False)
+    many_numbers = of_attributes.agg(
+        n=pl.col("segment").n_unique(), numeric=read.is_not_null().all()
+    ).filter("numeric", pl.col("n") > _NUMBERS)
+    return [
+        f"Each of the {n:,} numbers in {attribute} is a segment. To compare larger groups, cut it "
+        f"into ranges: by=wroc.ranges({attribute!r}, [...]) in Python, --by '{attribute}:...' on "
+        "the command line, with the numbers at which ranges begin."
+        for attribute, n in many_numbers.select("attribute", "n").rows()
+    ]
 
 
 def untested_remarks(
@@ -108,21 +126,35 @@ def untested_remarks(
 
 
 def left_out_remarks(audit: AuditTables) -> list[str]:
-    """Name the segments that are not shown."""
-    if not audit.left_out:
-        return []
-    count, least = many(len(audit.left_out), "segment"), audit.parameters.min_cell
-    names = first_few([*audit.left_out], separator="; ")
-    why = f"of fewer than {least} rows of a class or decision, or from which such could be computed"
-    return [f"{count} not shown, {why}: {names}."]
+    """Name the segments that are not shown, and the rows that are not in the totals either."""
+    least = audit.parameters.min_cell
+    missing = dict(audit.missing.rows())
+    sentences = []
+    for name in audit.left_out_of_totals:
+        rows = missing[name]
+        which = "Rows" if rows is None else many(rows, "row")
+        sentences.append(
+            f"{which} without a value of {name} are left out of all numbers, totals included: too "
+            f"few to show, with fewer than {least} of a class or decision."
+        )
+    without = {f"{name} {name_of(None)}" for name in audit.left_out_of_totals}
+    if names := [name for name in audit.left_out if name not in without]:
+        why = (
+            f"of fewer than {least} rows of a class or decision, or from which such could be "
+            "computed"
+        )
+        listed = first_few(names, separator="; ")
+        sentences.append(f"{many(len(names), 'segment')} not shown, {why}: {listed}.")
+    return sentences
 
 
 def score_remarks(audit: AuditTables) -> list[str]:
     """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
-    The range is that of the segments with enough rows in both classes.
+    The ranges of crossed segments, which are many and small, are left out, as they are mostly due
+    to chance.
     """
-    sentences, words = [], Words.of(audit.parameters)
+    sentences, settings, words = [], audit.parameters, Words.of(audit.parameters)
     for of_model in of_models(audit.segments):
         overall = of_model.row(0, named=True)
         name = f"The score{quoted(overall.get(MODEL))}"
@@ -139,11 +171,10 @@ def score_remarks(audit: AuditTables) -> list[str]:
             sentences.append(
                 f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
             )
-        large = of_model.filter(~pl.col("small"))
         ranges = [
             one
-            for of_attribute in large.partition_by("attribute", maintain_order=True)
-            if of_attribute["attribute"][0] != OVERALL and (one := _range(of_attribute))
+            for attribute in settings.by
+            if (one := _range(of_model.filter(attribute=attribute), settings))
         ]
         if len(ranges) > _RANGES:
             ranges = [max(ranges, key=lambda one: one.width)]
@@ -211,7 +242,7 @@ def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _listed(segments: pl.DataFrame) -> str:
-    names = [f"{attribute} {name_of(segment)}" for attribute, segment in segments.rows()]
+    names = [segment_in_words(attribute, segment) for attribute, segment in segments.rows()]
     return f"{first_few(names)}."
 
 
@@ -220,16 +251,34 @@ class _Range(NamedTuple):
     width: float
 
 
-def _range(segments: pl.DataFrame) -> _Range | None:
-    ranked = segments.drop_nulls("auc").sort("auc").to_dicts()
-    if len(ranked) < 2:  # noqa: PLR2004  (a range needs two)
+def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
+    """Name the ends of the AUCs of the segments with enough rows, and small ones beyond them."""
+    known = segments.drop_nulls("auc").sort("auc")
+    large = known.filter(~pl.col("small")).to_dicts()
+    if len(large) < 2:  # noqa: PLR2004  (a range needs two)
         return None
-    low, high = ranked[0], ranked[-1]
-    text = (
-        f"By {low['attribute']}, its AUC runs from {_auc(low)} in {sized(low)}, to "
-        f"{_auc(high)} in {sized(high)}."
-    )
-    return _Range(text, high["auc"] - low["auc"])
+    low, high = large[0], large[-1]
+    farthest = pl.max_horizontal(low["auc"] - pl.col("auc"), pl.col("auc") - high["auc"])
+    beyond = known.filter(farthest > 0).sort(farthest, descending=True).to_dicts()
+    text = f"its AUC runs from {_auc(low)} in {sized(low)}, to {_auc(high)} in {sized(high)}"
+    if beyond:
+        words, by_weight = Words.of(settings), settings.weight_type == "frequency"
+        names = [
+            f"{name_of(one['segment'])} ({_smaller_class(one, words, by_weight=by_weight)}) has "
+            f"{one['auc']:.3f}"
+            for one in beyond
+        ]
+        least = f"at least {settings.min_rows} rows of each class"
+        text = f"{text}, of the segments with {least}; {first_few(names)}"
+    return _Range(f"By {low['attribute']}, {text}.", high["auc"] - low["auc"])
+
+
+def _smaller_class(segment: dict[str, Any], words: Words, *, by_weight: bool) -> str:
+    """Count the rows of the smaller class, as many as their frequency weights say."""
+    kind = "w" if by_weight else "n"
+    classes = {words.positive: segment[f"{kind}_pos"], words.negative: segment[f"{kind}_neg"]}
+    name = min(classes, key=lambda name: classes[name])
+    return f"{classes[name]:,.0f} {name}"
 
 
 def _auc(segment: dict[str, Any]) -> str:

@@ -21,7 +21,9 @@ from polars_wroc.audits.segment_keys import rows_with
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.terminal import SEGMENTS, in_text
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
+from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.names import OVERALL
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -63,10 +65,12 @@ class Audit(AuditTables):
     calibration
         DataFrame with the calibration in the large of each segment, as in `calibration_error`, and
         ``n_extreme`` and the columns from ``oe_ratio`` on of `calibration_slope`; for both metrics
-        also ``_p_value``, ``_p_adjusted`` for all of these tests, and ``_verdict``, all null
-        overall. Only of scores with all values from 0 to 1; None if there is no such score, or with
-        bins. Intercepts and slopes are null in `audit_in_ranges` and `polars_wroc.dask.audit`,
-        which adjust for fewer tests; by the design of a survey they have no limits and tests.
+        also ``_reference`` (overall 0 and 1, of a calibrated score), ``_gap`` to it with its limits
+        ``_gap_low, _gap_high``, ``_gap_p_value``, ``_gap_p_adjusted`` for all of these tests, and
+        ``_gap_verdict``. Only of scores with all values from 0 to 1; None if there is no such
+        score, or with bins. Intercepts and slopes are null in `audit_in_ranges` and
+        `polars_wroc.dask.audit`, which adjust for fewer tests; by the design of a survey they have
+        no limits and tests.
     fairness
         DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
         the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of
@@ -74,11 +78,13 @@ class Audit(AuditTables):
         they are compared with the best. None without decisions.
     impact
         DataFrame with the columns of `impact_ratios`, with its defaults, for each attribute and
-        for the attributes crossed if these are audited. None without decisions.
+        for the attributes crossed if these are audited. None without decisions, and where neither
+        decision is favorable.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out. Null for an
-        attribute whose segment of missing values is left out by ``min_cell``.
+        attribute whose segment of missing values is left out by ``min_cell``, unless there are that
+        many rows of it that are left out of the totals too.
     findings
         DataFrame with one row per attribute, segment (and model) and metric, the most serious
         first: ``rank``; the keys; ``metric, value, reference, reference_value``; ``gap`` and
@@ -87,6 +93,9 @@ class Audit(AuditTables):
         mirror, sentence``.
     verdict
         The findings in a few sentences.
+    reading
+        Who is selected, and whether that counts as good for a person: how the verdict is to be
+        read. Empty without decisions.
     settings
         Dictionary of the arguments.
     gates
@@ -97,6 +106,9 @@ class Audit(AuditTables):
         knows its command and files.
     left_out
         Names of the segments that are left out by ``min_cell``, each after its attribute.
+    left_out_of_totals
+        Attributes of which only the segment of missing values was to be left out by ``min_cell``:
+        rows without a value of these are in no table.
     enough_rows
         Which segments have ``min_rows`` rows: its ``table`` has, besides the keys, a Boolean column
         for each metric and, with the suffix ``_gap``, for the test of its gap.
@@ -117,6 +129,11 @@ class Audit(AuditTables):
         return verdict_of(self.findings, self.parameters).text
 
     @property
+    def reading(self) -> str:
+        """Who is selected, and whether that counts as good; empty without decisions."""
+        return reading_of(self)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the audit, as a dictionary."""
         return self.parameters.as_dict()
@@ -128,7 +145,12 @@ class Audit(AuditTables):
 
     def _repr_html_(self) -> str:
         untested = remarks_of(self).untested
-        shown = [self.verdict, *first_sentences(self.findings, _SENTENCES), *untested]
+        shown = [
+            *([self.reading] if self.reading else []),
+            self.verdict,
+            *first_sentences(self.findings, _SENTENCES),
+            *untested,
+        ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
         columns = [name for name in SHOWN if name in self.segments.columns]
         table = self.segments.select(columns).with_columns(selectors.float().round(3))
@@ -148,7 +170,8 @@ class Audit(AuditTables):
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
-            msg = f"`attribute` must be one of {known}; found {attribute!r}"
+            hint = did_you_mean(attribute, known)
+            msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
         curves, segments = (rows_with(table, kept) for table in (self.curves, self.segments))

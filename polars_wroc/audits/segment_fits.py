@@ -35,6 +35,7 @@ from polars_wroc.plans.collect import collect
 from polars_wroc.plans.steps import in_columns
 from polars_wroc.stats.logistic_fit import (
     COEFFICIENTS,
+    FREE,
     GROUP,
     SHARE,
     SQUARES,
@@ -49,7 +50,7 @@ from polars_wroc.stats.logistic_fit import (
 
 # Whether all squares of weights are the weights.
 _ALIKE = "__squares_are_weights"
-FITTED = (*MOMENTS, *COEFFICIENTS, *VARIANCES)
+FITTED = (*MOMENTS, *COEFFICIENTS, *VARIANCES, FREE.information)
 
 
 class FewRows(NamedTuple):

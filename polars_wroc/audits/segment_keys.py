@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL
+from polars_wroc.charts.drawable import visible
+from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
+
+# What all rows are called in words.
+ALL_ROWS = "all rows"
 
 
 def segment_keys(table: pl.DataFrame) -> list[str]:
@@ -25,3 +29,13 @@ def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
 def name_of(segment: str | None) -> str:
     """Name a segment, also that of null."""
     return MISSING if segment is None else segment
+
+
+def segment_in_words(attribute: str, segment: str | None) -> str:
+    """Name a segment in a sentence: ``race = black``, or ``Region 12`` of the attribute region."""
+    name, attribute = visible(name_of(segment)), visible(attribute)
+    if attribute == OVERALL:
+        return ALL_ROWS
+    rest = name.casefold().removeprefix(attribute.casefold())
+    doubled = len(rest) < len(name) and not rest[:1].isalnum()
+    return name if doubled else f"{attribute} = {name}"

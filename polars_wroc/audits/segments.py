@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.calibration_tests import TEST_COLUMNS, tested
+from polars_wroc.audits.calibration_gaps import CalibrationGaps, from_target
+from polars_wroc.audits.calibration_tests import TEST_COLUMNS, judged, tested
 from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.segment_fits import FITTED
 from polars_wroc.curves.calibration_design import calibration_variances
@@ -19,7 +21,7 @@ from polars_wroc.groups.fairness_table import FAIRNESS_COLUMNS, fairness_of
 from polars_wroc.groups.gaps import GAP_COLUMNS, Measured, adjusted_gaps, compare
 from polars_wroc.groups.min_rows import ENOUGH_ROWS, compared_metrics, large_enough
 from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
-from polars_wroc.groups.references import REPEATED
+from polars_wroc.groups.references import REPEATED, Reference
 from polars_wroc.groups.survey_gaps import SurveyGaps
 from polars_wroc.groups.verdicts import verdict_columns
 from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
@@ -121,8 +123,21 @@ class Segments(NamedTuple):
             observed_expected(level, designed=designed),
             *fit_steps(level, plan.tests.weight_type),
         ]
-        judged = tested(in_columns(fitted.with_row_index(_PLACE), steps), self.keys, plan.tests)
-        return self._with_names(judged.sort(_PLACE), [*CALIBRATION_COLUMNS, ENOUGH_ROWS])
+        table = in_columns(fitted.with_row_index(_PLACE), steps)
+        of_all = in_columns(table.filter(~_ATTRIBUTES), [partial(from_target, designed=designed)])
+        compared = [tested(of_all, plan.tests, None)]
+        for some, reference in self._references(plan):
+            gaps = CalibrationGaps(reference, level, self.survey, self.unit_scores)
+            of_segments = gaps.of(table.filter(_ATTRIBUTES, some), self.keys)
+            compared.append(tested(of_segments, plan.tests, reference))
+        every = pl.concat(compared, how="diagonal")
+        verdicts = judged(every, self.keys, self.partition_keys, plan.tests)
+        return self._with_names(verdicts.sort(_PLACE), [*CALIBRATION_COLUMNS, ENOUGH_ROWS])
+
+    def _references(self, plan: AuditPlan) -> list[tuple[pl.Expr, Reference]]:
+        """Pair each reference with the condition on the segments that it applies to."""
+        groups, tests = Rows(self.sums, self.keys, self.partition_keys), plan.tests
+        return plan.references.of(groups, tests.weight_type, tests.min_rows)
 
     def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
         """Add the regressions; their variances are those of independent rows."""
@@ -137,13 +152,12 @@ class Segments(NamedTuple):
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare each segment with its reference; p-values are adjusted for all tests together."""
         tests = plan.tests
-        groups = Rows(self.sums, self.keys, self.partition_keys)
         sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
         compared = [
             compare(
                 Measured(sums.filter(some), self.cells, self.survey), self.keys, reference, tests
             )
-            for some, reference in plan.references.of(groups, tests.weight_type, tests.min_rows)
+            for some, reference in self._references(plan)
         ]
         gaps = pl.concat(compared, how="diagonal")
         decides = self.cells is not None

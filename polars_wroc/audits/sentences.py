@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
-from polars_wroc.audits.phrases import capitalised
-from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.segment_keys import segment_in_words
+from polars_wroc.audits.words import Words
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.names import MODEL
 
-_OTHERS = {"rest": "the rest", "overall": "all rows"}
 # Gaps below this are written with a decimal.
 _SMALL = 0.02
 _PAIRS = "auc"
@@ -23,66 +20,14 @@ ONE_CLASS = "one class only"
 NO_REFERENCE = "no reference shown"
 
 
-@dataclass(frozen=True)
-class Words:
-    """What a sentence calls the classes and the references."""
-
-    positive: str
-    negative: str
-    margin: float
-    favourable: str
-    # Attributes whose segments are compared with one of them.
-    kind: str
-    named: Mapping[str, str]
-    # Who selects rows, with the verb.
-    selector: str = "the score selects"
-
-    @classmethod
-    def of(cls, settings: AuditSettings) -> Words:
-        """Name the classes by the label, and the references by the settings."""
-        label, value, reference = settings.label, settings.pos_label, settings.reference
-        if label is None:
-            positive, negative = "positive", "negative"
-        elif value is None:
-            positive, negative = label, f"not {label}"
-        else:
-            positive, negative = f"with {label} {value}", f"without {label} {value}"
-        words = cls(
-            positive,
-            negative,
-            settings.margin,
-            settings.favourable,
-            reference.kind,
-            dict(reference.named),
-        )
-        recorded = settings.selected is not None
-        return replace(words, selector="the decisions select") if recorded else words
-
-    def reference(self, finding: Mapping[str, Any]) -> str:
-        """Name what a segment is compared with."""
-        attribute, reference = finding["attribute"], finding["reference"]
-        if attribute in self.named or self.kind == "best":
-            return f"{attribute} {reference}"
-        return _OTHERS[reference]
-
-
 def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
     """Write a finding as a sentence or two."""
-    segment = f"{finding['attribute']} {name_of(finding['segment'])}"
+    segment = segment_in_words(finding["attribute"], finding["segment"])
     if finding["metric"] == IMPACT_RATIO:
         return f"{_by_score(finding)}{_of_impact(finding, segment, words)}"
     metric = GAP_METRICS[finding["metric"]]
     if finding["verdict"] == "not compared":
-        if finding["reason"] == "the reference":
-            return f"{capitalised(segment)} is the reference of the {metric.label}."
-        if finding["reason"] == NO_REFERENCE:
-            return f"The {metric.label} of {segment} is not compared, as no reference is shown."
-        if finding["reason"] == ONE_CLASS:
-            return (
-                f"The {metric.label} of {segment} is not compared, as its rows or those of "
-                f"{words.reference(finding)} are of one class only."
-            )
-        return f"The {metric.label} of {segment}, or of {words.reference(finding)}, is undefined."
+        return not_compared(finding, metric.label, segment, words)
     both = metric.comparison.format(
         positive=words.positive,
         negative=words.negative,
@@ -90,9 +35,24 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
         other=share(finding, "reference_value"),
         segment=segment,
         rest=words.reference(finding),
-        selector=words.selector,
+        selected=words.selected,
+        rejected=words.rejected,
     )
     return f"{_by_score(finding)}{both}{_conclusion(finding, words)}"
+
+
+def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Words) -> str:
+    """Say why a metric is not compared."""
+    if finding["reason"] == "the reference":
+        return f"The {label} of the others is compared with that of {segment}."
+    if finding["reason"] == NO_REFERENCE:
+        return f"The {label} of {segment} is not compared, as no reference is shown."
+    if finding["reason"] == ONE_CLASS:
+        return (
+            f"The {label} of {segment} is not compared, as its rows or those of "
+            f"{words.reference(finding)} are of one class only."
+        )
+    return f"The {label} of {segment}, or of {words.reference(finding)}, is undefined."
 
 
 def _by_score(finding: Mapping[str, Any]) -> str:
@@ -100,31 +60,35 @@ def _by_score(finding: Mapping[str, Any]) -> str:
 
 
 def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
-    """Compare how often a category has the favourable decision with the one that has it most."""
-    name, reason = capitalised(segment), finding["reason"]
+    """Compare how often a category has the good decision with the one that has it most often."""
+    reason = finding["reason"]
     if finding["verdict"] == "not compared":
         if reason == "the reference":
-            return f"{name} is {words.favourable} most often, and the reference of impact ratios."
-        return f"{name} has no impact ratio: {reason}."
+            return f"Impact ratios refer to {segment}, the most often {words.good}."
+        return f"{segment} has no impact ratio: {reason}."
+    own, other = (f"{100 * finding[name]:.0f}%" for name in ("value", "reference_value"))
+    reference = segment_in_words(finding["attribute"], finding["reference"])
     ratio, low, high = (finding[f"ratio{end}"] for end in ("", "_low", "_high"))
-    limits = "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    limits = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     text = (
-        f"{name} is {words.favourable} {ratio:.2f} times as often as {finding['reference']}, the "
-        f"most {words.favourable}"
+        f"{own} are {words.good} in {segment}, {other} in {reference}, the most: a ratio of "
+        f"{ratio:.2f}{limits}"
     )
     if finding["verdict"] == "different":
-        # Of the rates of the favourable decision.
-        rates = finding["value"], finding["reference_value"]
-        missing = abs(rates[1] - rates[0]) * finding["n_behind"]
+        missing = abs(finding["reference_value"] - finding["value"]) * finding["n_behind"]
         return (
-            f"{text} ({limits}: surely below four fifths). At the rate of {finding['reference']}, "
-            f"{missing:,.0f} more of {finding['n_behind']:,} would be {words.favourable}."
+            f"{text}, surely below four fifths. At the rate of {reference}, {missing:,.0f} more of "
+            f"{finding['n_behind']:,} would {_be(words.good)}."
         )
     if finding["verdict"] == "alike":
-        return f"{text}: at least four fifths ({limits})."
+        return f"{text}, surely at least four fifths."
     why = f", with {reason}" if reason else ""
-    span = f": {limits}" if limits else ""
-    return f"{text}. Too little data to tell whether that is below four fifths{why}{span}."
+    return f"{text}. Too little data to tell whether that is below four fifths{why}."
+
+
+def _be(decision: str | None) -> str:
+    what = decision or ""
+    return f"not be {what[4:]}" if what.startswith("not ") else f"be {what}"
 
 
 def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
@@ -135,7 +99,7 @@ def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
         why = f", with {finding['reason']}" if finding["reason"] else ""
         if low is None:
             return f". Too little data to tell{why}."
-        span = _span(low, high, finding)
+        span = span_of(low, high, finding)
         if low * high > 0 and not why:
             why = ", as it is one of many comparisons"
         return f". Too little data to tell{why}: {span}."
@@ -146,13 +110,13 @@ def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
 def _limits(low: float, high: float, gap: float, finding: Mapping[str, Any]) -> str:
     """Write limits of one direction as sizes, and others with theirs."""
     if low * high <= 0:
-        return _span(low, high, finding)
+        return span_of(low, high, finding)
     ends = (low, high) if gap > 0 else (-high, -low)
     decimals = decimals_of(gap)
     return " to ".join(f"{100 * end:.{decimals}f}" for end in ends)
 
 
-def _span(low: float, high: float, finding: Mapping[str, Any]) -> str:
+def span_of(low: float, high: float, finding: Mapping[str, Any]) -> str:
     """Say how far the interval reaches."""
     decimals = decimals_of(max(abs(low), abs(high)))
     first, last = (f"{abs(100 * end):.{decimals}f}" for end in (low, high))

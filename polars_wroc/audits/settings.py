@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from polars_wroc.audits.references import AuditReferences
-from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.audits.text import Text
 from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.replicate_weights import ReplicateKind
 from polars_wroc.inputs.survey_design import Lonely
 from polars_wroc.metrics.auc_interval import Method
@@ -42,9 +43,8 @@ class AuditSettings:
     weight_type: WeightType
     min_rows: int
     margin: float
-    favourable: Favourable
-    title: str | None
-    note: str | None
+    favorable: Favorable | None
+    text: Text
     min_cell: int | None
     bins: int | None
     tolerance: float | None
@@ -68,4 +68,4 @@ class AuditSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"reference": self.reference.settings}
+        return values | {"reference": self.reference.settings, "text": self.text.as_dict()}

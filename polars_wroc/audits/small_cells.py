@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -10,13 +11,17 @@ import polars as pl
 
 from polars_wroc.audits.segment_keys import compared_within, name_of, rows_with, segment_keys
 from polars_wroc.audits.tables import AuditTables, EnoughRows
-from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.groups.joint_limits import JOINT_COLUMNS
 from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.
 Segment: TypeAlias = tuple[str, str | None]
 _LEFT_OUT = "__left_out"
+# Coefficients below this are zero but for rounding.
+_CANCELLED = 1e-9
+# Columns of what a segment is compared with.
+_OF_GAP = re.compile(r"_(reference|gap|ratio)(_|$)")
 
 
 class _Sum(NamedTuple):
@@ -26,13 +31,16 @@ class _Sum(NamedTuple):
     parts: Sequence[Segment]
 
 
-def without_small_cells(audit: Tables, min_cell: int) -> Tables:
+def without_small_cells(
+    audit: Tables, min_cell: int, unknown: Mapping[str, int] | None = None
+) -> Tables:
     """Leave out the numbers of segments of fewer rows, and of others that would give them away.
 
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
     of a decision. What is left out of a total that is shown must be at least two segments with
     that many rows in all: the smallest of the others are left out until it is. Rows without a
-    label, score, weight or decision are in no class or decision; their numbers are kept.
+    label, score, weight or decision are in no class or decision; their numbers are kept. The
+    audit has no rows without a value of the ``unknown`` attributes, of which there were so many.
 
     Raises
     ------
@@ -53,20 +61,47 @@ def without_small_cells(audit: Tables, min_cell: int) -> Tables:
             left_out, on=AUDIT_KEYS, how="anti", nulls_equal=True, maintain_order="left"
         )
 
-    without_attribute = [attribute for attribute, segment in hidden if segment is None]
-    counted = pl.when(~pl.col("column").is_in(without_attribute))
+    # Numbers of few rows are no more told than those of segments that are left out.
+    unknown = unknown or {}
+    told = {name: rows if rows >= min_cell else None for name, rows in unknown.items()}
+    told |= {attribute: None for attribute, segment in hidden if segment is None}
+    n_missing = pl.col("n_missing")
+    for name, rows in told.items():
+        n_missing = pl.when(pl.col("column") == name).then(rows).otherwise(n_missing)
     return replace(
         audit,
         segments=kept(audit.segments),
-        gaps=kept(_gaps(audit, left_out)),
+        gaps=kept(_without_references(audit, audit.gaps, left_out)),
         curves=kept(audit.curves),
-        calibration=None if audit.calibration is None else kept(audit.calibration),
-        impact=None if audit.impact is None else _impact(kept(audit.impact), left_out, min_cell),
+        calibration=None
+        if audit.calibration is None
+        else kept(_without_references(audit, audit.calibration, left_out)),
+        impact=None if audit.impact is None else kept(_impact(audit.impact, left_out, min_cell)),
         fairness=None if audit.fairness is None else _fairness(audit.fairness, left_out),
-        missing=audit.missing.with_columns(n_missing=counted.then("n_missing")),
+        missing=audit.missing.with_columns(n_missing=n_missing),
         enough_rows=EnoughRows(kept(audit.enough_rows.table)),
-        left_out=[f"{attribute} {name_of(segment)}" for attribute, segment in hidden],
+        left_out=[
+            f"{attribute} {name_of(segment)}"
+            for attribute, segment in (*((name, None) for name in unknown), *hidden)
+        ],
+        left_out_of_totals=[*unknown],
     )
+
+
+def attributes_to_complete(
+    segments: pl.DataFrame, attributes: Sequence[str], min_cell: int
+) -> list[str]:
+    """List the attributes of which only the segment of missing values is too small.
+
+    Totals would give it away. Rather than another segment, its rows are left out of the totals.
+    """
+    small: dict[str, list[str | None]] = {attribute: [] for attribute in attributes}
+    sizes = dict.fromkeys(attributes, 0)
+    for (attribute, segment), numbers in _counts(segments).items():
+        if attribute in sizes:
+            sizes[attribute] += 1
+            small[attribute] += [segment] if min(numbers) < min_cell else []
+    return [one for one in attributes if small[one] == [None] and sizes[one] > 1]
 
 
 def hidden_segments(
@@ -77,7 +112,10 @@ def hidden_segments(
     sums = _sums([*counts], attributes)
     hidden = {one for one, numbers in counts.items() if min(numbers) < min_cell}
     # Each round leaves out other segments, or is the last.
-    while more := {one for each in sums if (one := _next(each, hidden, counts, min_cell))}:
+    while more := (
+        {one for each in sums if (one := _next(each, hidden, counts, min_cell))}
+        or _partners(sums, hidden, counts)
+    ):
         hidden |= more
     return [one for one in counts if one in hidden]
 
@@ -130,29 +168,80 @@ def _next(
     """Return the segment to leave out of a sum too, if what is left out could be computed."""
     out = [one for one in each.parts if one in hidden]
     shown = [one for one in each.parts if one not in hidden]
-    if not shown or not (out or each.total in hidden):
-        return None
-    enough = bool(out)
-    if each.total not in hidden:
+    if each.total in hidden:
+        enough = bool(out) or not shown
+    else:
         together = [sum(numbers) for numbers in zip(*(counts[one] for one in out), strict=True)]
-        enough = len(out) > 1 and min(together) >= min_cell
-    return None if enough else min(shown, key=lambda one: sum(counts[one]))
+        enough = not out or (len(out) > 1 and min(together) >= min_cell)
+    if enough:
+        return None
+    # What adds up to the total alone is the total.
+    return min(shown, key=lambda one: sum(counts[one])) if shown else each.total
 
 
-def _gaps(audit: AuditTables, left_out: pl.DataFrame) -> pl.DataFrame:
-    """Make the gaps null to a segment that is left out."""
+def _partners(
+    sums: Sequence[_Sum], hidden: Container[Segment], counts: Mapping[Segment, list[int]]
+) -> set[Segment]:
+    """Return segments to leave out with those that several sums together would give away.
+
+    The smallest of those that are in a sum with them.
+    """
+    # All rows are always shown.
+    shown = [one for one in counts if one not in hidden and one[0] != OVERALL]
+    found = set()
+    for given_away in _given_away(sums, hidden) if shown else []:
+        together = [(each.total, *each.parts) for each in sums]
+        near = {one for each in together if given_away in each for one in each}
+        found.add(min(shown, key=lambda one: (one not in near, sum(counts[one]))))
+    return found
+
+
+def _given_away(sums: Sequence[_Sum], hidden: Container[Segment]) -> list[Segment]:
+    """List the segments that can be computed by adding and subtracting sums."""
+    # The sums as equations in what is left out, each solved for one segment in turn: after that,
+    # an equation of one segment alone gives it away.
+    solved: dict[Segment, dict[Segment, float]] = {}
+    for each in sums:
+        signs = {each.total: -1.0} | dict.fromkeys(each.parts, 1.0)
+        equation = {one: sign for one, sign in signs.items() if one in hidden}
+        for one, other in solved.items():
+            equation = _minus(equation, equation.get(one, 0.0), other)
+        if equation:
+            first, factor = next(iter(equation.items()))
+            equation = {one: value / factor for one, value in equation.items()}
+            solved = {
+                one: _minus(other, other.get(first, 0.0), equation) for one, other in solved.items()
+            }
+            solved[first] = equation
+    return [one for one, equation in solved.items() if len(equation) == 1]
+
+
+def _minus(
+    equation: dict[Segment, float], factor: float, other: Mapping[Segment, float]
+) -> dict[Segment, float]:
+    """Subtract another equation this many times; terms that cancel are dropped."""
+    if not factor:
+        return equation
+    changed = {one: equation.get(one, 0.0) - factor * value for one, value in other.items()}
+    return {one: value for one, value in (equation | changed).items() if abs(value) > _CANCELLED}
+
+
+def _without_references(
+    audit: AuditTables, table: pl.DataFrame, left_out: pl.DataFrame
+) -> pl.DataFrame:
+    """Make the gaps of a table null to a segment that is left out."""
     gaps, partition = audit.gaps, compared_within(audit.gaps)
     compared = audit.parameters.reference.without_references(gaps)
     references = gaps.join(compared, on=segment_keys(gaps), how="anti", nulls_equal=True)
     hidden = rows_with(references, left_out).select(partition).unique()
-    marked = gaps.join(
+    marked = table.join(
         hidden.with_columns(pl.lit(value=True).alias(_LEFT_OUT)),
         on=partition,
         how="left",
         maintain_order="left",
     )
-    own = {*segment_keys(gaps), "n_pos", "n_neg", *GAP_METRICS}
-    return marked.select(_with_null(gaps.columns, pl.col(_LEFT_OUT), own))
+    own = [name for name in table.columns if not _OF_GAP.search(name)]
+    return marked.select(_with_null(table.columns, pl.col(_LEFT_OUT), own))
 
 
 def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
@@ -160,7 +249,10 @@ def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
     ends = [pl.col(f"group_{end}") for end in ("max", "min")]
     own = ("attribute", MODEL, "metric")
     joined = _with_left_out(fairness, left_out)
-    return joined.select(_with_null(fairness.columns, _any_left_out(ends), own))
+    # These depend on all segments of the attribute.
+    all_shown = pl.when(pl.col(_LEFT_OUT).is_null())
+    shown = joined.with_columns(all_shown.then(name).alias(name) for name in JOINT_COLUMNS)
+    return shown.select(_with_null(fairness.columns, _any_left_out(ends), own))
 
 
 def _impact(impact: pl.DataFrame, left_out: pl.DataFrame, min_cell: int) -> pl.DataFrame:
@@ -169,9 +261,12 @@ def _impact(impact: pl.DataFrame, left_out: pl.DataFrame, min_cell: int) -> pl.D
     small = pl.min_horizontal("n_selected", pl.col("n") - pl.col("n_selected")) < min_cell
     unknown = pl.col("segment").is_null() & (small | pl.col(_LEFT_OUT).is_not_null())
     own = [name for name in impact.columns if name.startswith("selection_rate")]
-    own += ["attribute", "segment", MODEL, "n", "weight", "n_selected", "threshold"]
+    own += ["attribute", "segment", MODEL, "n", "n_missing", "weight", "n_selected", "threshold"]
     hidden = _any_left_out([pl.col("reference")])
-    return joined.filter(~unknown).select(_with_null(impact.columns, hidden, own))
+    # Shares of all known categories would tell how many rows are of unknown ones.
+    told = pl.when(~unknown.any().over("attribute")).then("share").alias("share")
+    kept = joined.with_columns(told).filter(~unknown)
+    return kept.select(_with_null(impact.columns, hidden, own))
 
 
 def _with_null(names: Sequence[str], hidden: pl.Expr, own: Collection[str]) -> list[pl.Expr]:

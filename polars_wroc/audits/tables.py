@@ -77,3 +77,5 @@ class AuditTables:
     gates: Sequence[JudgedGate] = ()
     # Segments of few rows, and those that would give them away, if they are not to be shown.
     left_out: Sequence[str] = ()
+    # Attributes whose rows without a value are in no number, since these segments are left out.
+    left_out_of_totals: Sequence[str] = ()

@@ -8,11 +8,14 @@ import polars as pl
 
 from polars_wroc.audits.findings import first_sentences
 from polars_wroc.audits.fitted_table import Screen, fitted_table
+from polars_wroc.audits.not_audited import unknown_remarks
+from polars_wroc.audits.remarks import number_remarks
 from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.text_table import limits_in_text
 from polars_wroc.audits.verdict import verdict_of
-from polars_wroc.inputs.names import MISSING
+from polars_wroc.audits.words import reading_of
+from polars_wroc.inputs.names import MISSING, OVERALL
 
 # Most segments if nothing else is asked for, and most sentences.
 SEGMENTS, _SENTENCES = 20, 8
@@ -24,10 +27,13 @@ _MORE = ("n_pos", "tpr", "fpr", "ppv", "npv", "average_precision", "ks")
 def in_text(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     """Write the verdict, a table of the segments, and the most serious findings."""
     verdict = verdict_of(findings, audit.parameters)
-    parts = [textwrap.fill(verdict.text, screen.width), _table(audit, findings, screen)]
+    said = [text for text in (reading_of(audit), verdict.text) if text]
+    parts = [*(textwrap.fill(text, screen.width) for text in said), _table(audit, findings, screen)]
     how = [screen.more_findings] if screen.more_findings else []
     if listed := first_sentences(findings, _SENTENCES, *how):
         parts.append("\n".join(_item(text, screen.width) for text in listed))
+    remarks = [*unknown_remarks(audit), *number_remarks(audit.segments)]
+    parts += [textwrap.fill(text, screen.width) for text in remarks]
     return "\n\n".join(parts)
 
 
@@ -38,7 +44,8 @@ def _item(text: str, width: int) -> str:
 def _table(audit: AuditTables, findings: pl.DataFrame, screen: Screen) -> str:
     keys = segment_keys(findings)
     said = pl.col("side").filter(pl.col("verdict") == "different").is_in(["worse", "either"])
-    outcome = findings.group_by(keys).agg(
+    of_segments = findings.filter(pl.col("attribute") != OVERALL)
+    outcome = of_segments.group_by(keys).agg(
         pl.when(said.any())
         .then(pl.lit("different"))
         .when((pl.col("verdict") == "too little data").any())

@@ -7,6 +7,8 @@ from unicodedata import category, east_asian_width
 
 import polars as pl
 
+from polars_wroc.audits.phrases import points
+
 BETWEEN = "  "
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 # Fewest columns of the screen that a name is cut to.
@@ -47,6 +49,16 @@ def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
         for ends in table.select(low, high).iter_rows()
     ]
     return pl.Series(limits, dtype=pl.String)
+
+
+def points_in_text(table: pl.DataFrame, *columns: str) -> pl.Series:
+    """Write differences of proportions in points, or limits from one to the other; aligned."""
+    texts = [
+        "" if None in row else " to ".join(map(points, row))
+        for row in table.select(columns).iter_rows()
+    ]
+    width = max(map(len, [columns[0] if len(columns) == 1 else "", *texts]))
+    return pl.Series(columns[0], [text.rjust(width) for text in texts], pl.String)
 
 
 def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.calibration_findings import CALIBRATION, TARGET
 from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
-from polars_wroc.audits.calibration_tests import CALIBRATION_METRICS
 from polars_wroc.audits.phrases import capitalised, first_few, many
-from polars_wroc.audits.segment_keys import name_of, segment_keys
-from polars_wroc.audits.sentences import IMPACT_RATIO, Words, share, size
+from polars_wroc.audits.segment_keys import segment_in_words, segment_keys
+from polars_wroc.audits.sentences import IMPACT_RATIO, share, size, span_of
 from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.words import Words
 from polars_wroc.groups.min_rows import GAP_METRICS
 from polars_wroc.inputs.names import MODEL
 from polars_wroc.metrics.registry import ROC_AUC
@@ -36,9 +37,10 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         name: counted.filter(pl.col("verdict") == name).height
         for name in ("different", "alike", "too little data")
     }
-    different = counted.filter(verdict="different")
-    promised = pl.col("metric").is_in(CALIBRATION_METRICS)
-    calibration, gaps = different.filter(promised), different.filter(~promised)
+    of_all = pl.col("reference").eq_missing(TARGET)
+    different, whole = (counted.filter(some, verdict="different") for some in (~of_all, of_all))
+    calibrated = pl.col("metric").is_in([*CALIBRATION])
+    calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
     worse, either = (gaps.filter(side=side) for side in ("worse", "either"))
     sentences = []
     if not worse.is_empty():
@@ -49,7 +51,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         # What is better for a segment is worse for the others.
         sentences += _named_first(gaps, words, "is better off")
     elif not calibration.is_empty():
-        sentences += _named_first(calibration, words, "is not calibrated")
+        sentences += _named_first(calibration, words, "differs in calibration")
     rest = _others(outcomes, words)
     if sentences:
         sentences += [f"{capitalised(rest)}."] if rest else []
@@ -57,7 +59,7 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
         sentences.append("Nothing could be compared.")
     else:
         sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
-    text = " ".join(sentences)
+    text = " ".join([*sentences, *whole["sentence"]])
     if "selection_rate" not in findings["metric"]:
         text = f"Decisions were not audited. {text}"
     return Verdict(text, outcomes)
@@ -85,40 +87,52 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
-    name = _name(shown[0])
-    sentences = [f"{capitalised(name)} {what}: {'; '.join(parts)}."]
+    sentences = [f"{_name(shown[0])} {what}: {'; '.join(parts)}."]
     others = [_name(one) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1
-        verb = ("do" if several else "does") if what == "differs" else ("are" if several else "is")
-        too = "Nor" if what == "is not calibrated" else "So"
+        verb = (
+            ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
+        )
         # Crossed segments have commas in their names.
-        sentences.append(f"{too} {verb} {first_few(others, separator='; ')}.")
+        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
     return sentences
 
 
 def _name(finding: Mapping[str, Any]) -> str:
     model = f" (model {finding[MODEL]})" if MODEL in finding else ""
-    return f"{finding['attribute']} {name_of(finding['segment'])}{model}"
+    return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
 
 
 def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    """Say in a few words what the segment's number is, that of the reference, and the limits."""
     if finding["metric"] == IMPACT_RATIO:
+        reference = segment_in_words(finding["attribute"], finding["reference"])
+        low, high = finding["ratio_low"], finding["ratio_high"]
         return (
-            f"{words.favourable} {finding['ratio']:.2f} times as often as {finding['reference']}, "
-            "surely below four fifths"
+            f"{words.good} {finding['ratio']:.2f} times as often as {reference} ({low:.2f} to "
+            f"{high:.2f}), surely below four fifths"
         )
     if is_of_calibration(finding):
-        return in_short(finding)
+        return in_short(finding, words)
     metric = GAP_METRICS[finding["metric"]]
     value, other = (
         f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
         for column in ("value", "reference_value")
     )
-    return metric.brief.format(
+    both = metric.brief.format(
         positive=words.positive,
         negative=words.negative,
+        selected=words.selected,
+        rejected=words.rejected,
         value=value,
         other=other,
         of_rest=f" in {words.reference(finding)}" if with_reference else "",
     )
+    low, high = finding["gap_low"], finding["gap_high"]
+    if low is None:
+        return both
+    if metric is ROC_AUC and low * high > 0:
+        least, most = sorted((abs(low), abs(high)))
+        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
+    return f"{both} ({span_of(low, high, finding)})"

@@ -106,7 +106,7 @@ def auc_chart(
     'LayerChart'
     """
     options = Options(sort, highlight, width, height, title)
-    table, keys = read_groups("summary", summary, _COLUMNS)
+    table, keys = read_groups("summary", summary, _COLUMNS, "`summary`")
     check_rows("summary", table)
     ranked = Ranked(pl.col("auc"), "mean AUC")
     coloured, faceted = channels_of_segments(keys, table, color, facet, options, ranked)

@@ -112,7 +112,7 @@ def calibration_chart(
 
     options = Options(sort, highlight, width, height, title)
     level = arguments.optional_level(level)
-    table, keys = read_groups("curves", curves, _COLUMNS)
+    table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
     check_rows("curves", table)
     groups = list(keys.values())
     bins = _with_numbers(table, groups)

@@ -49,6 +49,7 @@ _CHANGE, _LOW, _HIGH = "__change", "__low", "__high"
 _REMARK = "__remark"
 # Most segments that can be read.
 _MOST = 40
+_POINTS = "+.1f"
 
 
 def change_chart(
@@ -63,6 +64,8 @@ def change_chart(
     title: str | None = None,
 ) -> alt.VConcatChart:
     """Draw how the gap of each segment changed between two audits, with its confidence interval.
+
+    Changes and gaps are in points, that is in hundredths.
 
     Parameters
     ----------
@@ -89,9 +92,10 @@ def change_chart(
         A panel for each attribute, with a row per segment (and model) and a line at no change. To
         the right of the line the number is higher in the second audit. A significant change has a
         red, filled diamond on a thick line, any other a grey, hollow circle on a thin one; beside
-        them the change, its limits, what the test says, and whether the gap is new, gone, grown or
-        shrunk. Only segments of both audits are drawn, and at most 40 rows: findings, then the
-        smallest p-values. Where there are more, the caption says how many.
+        them the change, its limits, what the test says, and the ``finding`` of `audit_changes`,
+        such as "significant, new" or "not significant, now detected". Only segments of both audits
+        are drawn, and at most 40 rows: findings, then the smallest p-values. Where there are more,
+        the caption says how many.
 
     Raises
     ------
@@ -113,7 +117,7 @@ def change_chart(
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.option("measure", measure, get_args(ChangeMeasure))
     level = arguments.level(level)
-    table, keys = read_groups("changes", changes, _COLUMNS)
+    table, keys = read_groups("changes", changes, _COLUMNS, "`audit_changes`")
     if not are_of_audit(keys):
         msg = f"`changes` must be the table of `audit_changes`; found the groups {list(keys)}"
         raise ValueError(msg)
@@ -127,14 +131,16 @@ def change_chart(
         "change_high": _HIGH,
         "p_adjusted": P_ADJUSTED,
     }
-    drawn = _most_notable(known).rename(named)
+    gaps = ("before", "after") if measure == "gap" else ()
+    in_points = [pl.col(name) * 100 for name in (*gaps, _CHANGE, _LOW, _HIGH)]
+    drawn = _most_notable(known).rename(named).with_columns(in_points)
     check_rows("changes", drawn)
     what = f"{'gap in ' if measure == 'gap' else ''}{NAMES[metric]}"
     facet = with_values(Channel(keys[AUDIT_KEYS[0]], AUDIT_KEYS[0]), keys, drawn)
     segment = segment_of(keys, None, facet)
     shown = Estimate(
-        *(_CHANGE, _LOW, _HIGH, "+.3f"),
-        with_level(f"Change of {what}, after less before,", level),
+        *(_CHANGE, _LOW, _HIGH, _POINTS),
+        with_level(f"Change of {what} in points, after less before,", level),
         f"Change of {what} of each segment with its confidence interval and a line at no change",
         domain_of(drawn, (_CHANGE, _LOW, _HIGH), [0.0]),
         options,
@@ -147,7 +153,7 @@ def change_chart(
     chart: alt.VConcatChart = panels_of(
         drawn,
         facet,
-        lambda rows, heading: _panel(rows, segment, shown, heading),
+        lambda rows, heading: _panel(rows, segment, shown, heading, _POINTS if gaps else ".3f"),
         shown,
         some if drawn.height < known.height else None,
     )
@@ -162,7 +168,11 @@ def _most_notable(known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _panel(
-    table: pl.DataFrame, segment: dict[str, str], shown: Estimate, heading: str | None
+    table: pl.DataFrame,
+    segment: dict[str, str],
+    shown: Estimate,
+    heading: str | None,
+    number: str,
 ) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
@@ -171,7 +181,7 @@ def _panel(
     numbers = {"change": _CHANGE, "low": _LOW, "high": _HIGH}
     tooltip = [
         *groups_in(None, segment),
-        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("before", "after")),
+        *(alt.Tooltip(f"{name}:Q", format=number) for name in ("before", "after")),
         *(
             alt.Tooltip(f"{column}:Q", title=title, format=shown.number)
             for title, column in numbers.items()

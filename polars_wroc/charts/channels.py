@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.charts.drawable import UNSEEN, drawable
+from polars_wroc.charts.drawable import UNSEEN, drawable, visible
 from polars_wroc.charts.options import PLAIN, Options, Sort
 from polars_wroc.charts.order import Ranked, extremes, numbers_of, ordered
 from polars_wroc.charts.style import COLOURS
+from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.names import MISSING
 from polars_wroc.plans.collect import collect
 
@@ -50,51 +51,66 @@ class Channel(NamedTuple):
     @property
     def title(self) -> str:
         """The name escaped for Vega-Lite expressions, where Vega-Lite escapes quotes only."""
-        escaped = json.dumps(self.name, ensure_ascii=False)[1:-1].replace(r"\"", '"')
+        escaped = json.dumps(visible(self.name), ensure_ascii=False)[1:-1].replace(r"\"", '"')
         return escaped.replace("\u2028", r"\u2028").replace("\u2029", r"\u2029")
 
 
 def read_groups(
-    argument: str, table: pl.DataFrame | pl.LazyFrame, expected: tuple[str, ...]
+    argument: str,
+    table: pl.DataFrame | pl.LazyFrame,
+    expected: tuple[str, ...],
+    maker: str,
+    missing_name: str = MISSING,
 ) -> tuple[pl.DataFrame, Keys]:
-    """Collect a table of this package, and rename its group columns for charts."""
+    """Collect a table of this package, and rename its group columns for charts.
+
+    ``maker`` is the function that makes such tables, for messages.
+    """
     if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        msg = f"`{argument}` must be a table of this package; found {type(table).__name__}"
+        found = f"{type(table).__name__}: make it with {maker}"
+        msg = f"`{argument}` must be a table of this package; found {found}"
         raise TypeError(msg)
     collected = collect(table) if isinstance(table, pl.LazyFrame) else table
     missing = [name for name in expected if name not in collected.columns]
     if missing:
-        msg = f"`{argument}` must have the columns {list(expected)}; found no {missing}"
+        found = f"no {missing}: make it with {maker}"
+        msg = f"`{argument}` must have the columns {list(expected)}; found {found}"
         raise ValueError(msg)
     names = collected.columns[: collected.columns.index(expected[0])]
     keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})
-    texts = [_as_text(collected[name]) for name in names]
+    texts = [_as_text(collected[name], missing_name) for name in names]
     keys.categories = {
-        keys[name]: _categories(collected[name], kind)
+        keys[name]: _categories(collected[name], kind, missing_name)
         for name in names
         if isinstance(kind := collected.schema[name], pl.Enum)
     }
     return collected.with_columns(texts).rename(keys), keys
 
 
-def _as_text(groups: pl.Series) -> pl.Series:
+def _as_text(groups: pl.Series, missing_name: str) -> pl.Series:
     text = groups.cast(pl.String)
-    text = text.fill_null(_missing(text))
-    return text.replace({value: drawable(value) for value in text.unique()})
+    text = text.fill_null(_missing(text, missing_name))
+    names = dict[str, str]()
+    for value in text.unique(maintain_order=True):
+        name = drawable(value)
+        # Another value may be what a control character is written as.
+        while name in names.values():
+            name += UNSEEN
+        names[value] = name
+    return text.replace(names)
 
 
-def _missing(text: pl.Series) -> str:
+def _missing(text: pl.Series, name: str) -> str:
     """Name for what is missing, unlike all that is not."""
-    missing = MISSING
-    while missing in text:
-        missing = f"({missing})"
-    return missing
+    while name in text:
+        name = f"({name})"
+    return name
 
 
-def _categories(groups: pl.Series, kind: pl.Enum) -> list[str]:
+def _categories(groups: pl.Series, kind: pl.Enum, missing_name: str) -> list[str]:
     """List the categories of an Enum as they are drawn, then what is missing."""
     names = [drawable(name) for name in kind.categories]
-    return [*names, _missing(groups.cast(pl.String))]
+    return [*names, _missing(groups.cast(pl.String), missing_name)]
 
 
 def values_of(table: pl.DataFrame, key: str) -> list[str]:
@@ -107,7 +123,8 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
     if key is None:
         return None
     if key not in keys:
-        msg = f"`{argument}` must be a group column of the table, {list(keys)}; found {key!r}"
+        hint = did_you_mean(key, keys)
+        msg = f"`{argument}` must be a group column of the table, {list(keys)}; found {key!r}{hint}"
         raise ValueError(msg)
     return Channel(keys[key], key)
 

@@ -136,7 +136,7 @@ def cost_chart(
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0
     options = Options(sort, None, width, height, title)
-    table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     faceted = _facet(keys, facet)
     groups = list(keys.values())
     count_curves(table, groups, fewest=_FEWEST)

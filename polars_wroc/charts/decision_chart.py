@@ -115,7 +115,7 @@ def decision_chart(
     options = Options(sort, highlight, width, height, title)
     arguments.flag("standardized", standardized)
     level = arguments.optional_level(level)
-    table, keys = read_groups("curves", curves, _COLUMNS)
+    table, keys = read_groups("curves", curves, _COLUMNS, "`decision_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
     ranked = Ranked(pl.col(_BEST), "the number in the labels")

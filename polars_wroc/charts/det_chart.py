@@ -129,7 +129,7 @@ def det_chart(
 
     options = Options(sort, highlight, width, height, title)
     level = arguments.optional_level(level)
-    table, keys = read_groups("curves", curves, CURVE_COLUMNS)
+    table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`det_curve`")
     groups = list(keys.values())
     count_curves(table, groups)
     whole = with_rates(table, _ALL_RATES)

@@ -113,7 +113,7 @@ def distribution_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    table, keys = read_groups("distributions", distributions, COLUMNS)
+    table, keys = read_groups("distributions", distributions, COLUMNS, "`score_distribution`")
     check_rows("distributions", table)
     groups = list(keys.values())
     if threshold is not None:

@@ -26,11 +26,11 @@ from polars_wroc.charts.interval_layers import (
     with_level,
     with_texts,
 )
-from polars_wroc.charts.labels import GapMetric
+from polars_wroc.charts.labels import GapMetric, in_points
 from polars_wroc.charts.options import Options, Sort, sentences
 from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.style import BAND, GREY
-from polars_wroc.charts.tested_layers import VERDICT, remark_column
+from polars_wroc.charts.tested_layers import ALIKE, DIFFERENT, TOO_LITTLE, VERDICT, remark_column
 from polars_wroc.charts.tolerances import PAIR, Tolerated, read_tolerated
 from polars_wroc.inputs import arguments
 from polars_wroc.stats.proportions import TOLERANCE
@@ -38,6 +38,7 @@ from polars_wroc.stats.proportions import TOLERANCE
 if TYPE_CHECKING:
     import altair as alt
 
+# What is said of ratios.
 _WITHIN, _BEYOND, _UNDECIDED = "within the band", "outside the band", "undecided"
 
 
@@ -57,7 +58,8 @@ def fairness_chart(
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw differences between groups against a band of tolerance, and say which are within it.
 
-    `gap_chart` asks whether there is a gap, this chart whether it is small.
+    `gap_chart` asks whether there is a gap, this chart whether it is small. Gaps and differences
+    are in points of 100: 0.05 is 5.
 
     Parameters
     ----------
@@ -70,7 +72,8 @@ def fairness_chart(
         Metric of the gaps of `group_gaps`; None takes ``"auc"``. None for the other tables.
     margin
         Width of the band. For ratios None takes 0.2: they are tolerated from 0.8 (four fifths).
-        For gaps and differences None takes 0.05.
+        For gaps and differences None takes 0.05; gaps then have the verdicts of the table, which
+        are adjusted for all of its tests.
     color
         Column whose values get a colour and a shape each; of more than five, the two with the
         highest and the two with the lowest mean do, and the others are grey. None takes ``model``
@@ -93,10 +96,14 @@ def fairness_chart(
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        One row per group, category or criterion, with its interval, and right of it what the
-        interval says: "within the band" if all of it is, "outside the band" if none of it is,
-        otherwise "undecided"; for a criterion also which two groups differ most. The reference of
-        impact ratios has no interval and is called that. At most 5,000 rows.
+        One row per group, category or criterion, with its interval, and right of it what is
+        shown. A gap or difference is "alike" if its interval is within the band, else "different"
+        if the table says so or the interval is outside the band; of a table without verdicts, if
+        the interval leaves out 0. Otherwise there is "too little data". A criterion also has the
+        two groups that differ most. Of impact ratios it says whether they are below the band, in
+        the words of `impact_ratios`: "surely below", "likely below", "likely not below" or "surely
+        not below"; or that the category is the reference, unknown, or of a small share. At most
+        5,000 rows.
 
     Raises
     ------
@@ -109,7 +116,8 @@ def fairness_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"hired": [True, False, True, True], "sex": list("ffmm")})
-    >>> chart = wroc.fairness_chart(wroc.impact_ratios(df, selected="hired", by="sex"))
+    >>> ratios = wroc.impact_ratios(df, selected="hired", favorable="selected", by="sex")
+    >>> chart = wroc.fairness_chart(ratios)
     >>> type(chart).__name__
     'VConcatChart'
     """
@@ -122,7 +130,7 @@ def fairness_chart(
     coloured, faceted = channels_of_segments(keys, rows, color, facet, options, ranked)
     shown = Estimate(
         *(GAP, LOW, HIGH, read.number),
-        with_level(read.title, level, read.limits),
+        with_level(read.title if read.of_ratios else in_points(read.title), level, read.limits),
         f"{read.title} of each row with its {read.limits}, and the band of tolerance",
         domain_of(rows, (GAP, LOW, HIGH), _ends(read)),
         options,
@@ -130,7 +138,8 @@ def fairness_chart(
     segment = segment_of(keys, coloured, faceted)
     counted = pl.sum_horizontal(read.counts) if read.counts else None
     rows = with_texts(rows, segment, coloured, faceted, counted, shown)
-    rows = rows.with_columns(_verdict(read))
+    if margin is not None or VERDICT not in rows.columns:
+        rows = rows.with_columns(_verdict(read))
     if PAIR in rows.columns:
         rows = rows.with_columns(pl.concat_str([VERDICT, PAIR], separator=": "))
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
@@ -159,20 +168,24 @@ def _end(read: Tolerated, shown: Estimate) -> Any:
 
 
 def _verdict(read: Tolerated) -> pl.Expr:
-    """Say of each interval whether it is within the band; null where there is no estimate."""
+    """Say what each interval shows; null where there is no estimate."""
+    if read.said is not None:
+        return read.said.alias(VERDICT)
     low, high = pl.col(LOW), pl.col(HIGH)
     # Nothing is beyond the end of a band that ends at no difference.
     least = -float("inf") if read.low == read.none else read.low - TOLERANCE
-    most = float("inf") if read.high == read.none else read.high + TOLERANCE
-    known = pl.when(low.is_null() | high.is_null()).then(
-        pl.when(pl.lit(read.low > 0) & (pl.col(GAP) == 1)).then(pl.lit("reference"))
-    )
+    most = read.high + TOLERANCE
+    within, beyond = (low >= least) & (high <= most), (high < least) | (low > most)
+    judged = VERDICT in read.rows.columns
+    beyond |= pl.col(VERDICT) == DIFFERENT if judged else low * high > 0
     said = (
-        known.when((low >= least) & (high <= most))
-        .then(pl.lit(_WITHIN))
-        .when((high < least) | (low > most))
-        .then(pl.lit(_BEYOND))
-        .otherwise(pl.lit(_UNDECIDED))
+        pl.when(low.is_null() | high.is_null())
+        .then(pl.lit(TOO_LITTLE))
+        .when(within)
+        .then(pl.lit(ALIKE))
+        .when(beyond)
+        .then(pl.lit(DIFFERENT))
+        .otherwise(pl.lit(TOO_LITTLE))
     )
     return pl.when(pl.col(GAP).is_not_null()).then(said).alias(VERDICT)
 

@@ -165,7 +165,7 @@ def gain_chart(
 
     arguments.option("kind", kind, get_args(Kind))
     drawn, options = _KINDS[kind], Options(sort, highlight, width, height, title)
-    table, keys = read_groups("curves", curves, CURVE_COLUMNS)
+    table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`gain_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_numbers(table, groups), groups)
     ranked = Ranked(pl.col(drawn.number), drawn.label)

@@ -27,18 +27,20 @@ from polars_wroc.charts.interval_layers import (
     with_level,
     with_texts,
 )
-from polars_wroc.charts.labels import GapMetric
+from polars_wroc.charts.labels import POINTS, GapMetric, in_points
 from polars_wroc.charts.options import PLAIN, Options, Sort
 from polars_wroc.charts.order import Ranked
 from polars_wroc.charts.tested_layers import (
+    DIFFERENT,
     P_ADJUSTED,
+    TOO_LITTLE,
     VERDICT,
     marks_by_verdict,
     remark_column,
-    verdict,
     zero_line,
 )
 from polars_wroc.inputs import arguments
+from polars_wroc.stats.multiple_tests import is_significant
 
 if TYPE_CHECKING:
     import altair as alt
@@ -57,7 +59,7 @@ def gap_chart(
     height: int | None = None,
     title: str | None = None,
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the gap of each segment with its confidence interval, and mark significant gaps.
+    """Draw the gap of each segment in points, with its confidence interval and the verdict on it.
 
     Parameters
     ----------
@@ -76,8 +78,8 @@ def gap_chart(
         None takes the ``attribute`` of an audit, and the pair of scores of a comparison, which is
         called ``comparison``.
     level
-        Confidence level with which the table was made. A gap is significant after adjustment if
-        its adjusted p-value is at most ``1 - level``.
+        Confidence level with which the table was made. Two scores are different if the adjusted
+        p-value is at most ``1 - level``.
     sort
         Order of the segments of a panel: ``"rows"`` of the table, ``"name"``, or ``"value"``: gap,
         the highest first, the mean of all colours.
@@ -91,10 +93,10 @@ def gap_chart(
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        One row per segment, with its number of rows, and a line at no gap. A significant gap has
-        a filled point on a thick line and the text "significant", any other a hollow point on a
-        thin line and the text "not significant" or "not tested". A segment without a gap has a
-        label but no marks. At most 5,000 rows.
+        One row per segment, with its number of rows, and a line at no gap. Gaps are in points of
+        100: 0.05 is 5. One that is "different", by the verdict of the table, has a filled point on
+        a thick line; one that is "alike", or of which there is "too little data" to tell, a hollow
+        point on a thin line. A segment without a gap has a label but no marks. At most 5,000 rows.
 
     Raises
     ------
@@ -153,15 +155,16 @@ def chart_spec(
     ranked = Ranked(pl.col(GAP), "mean gap")
     coloured, faceted = channels_of_segments(keys, table, color, facet, options, ranked)
     shown = Estimate(
-        *(GAP, LOW, HIGH, "+.3f"),
-        with_level(read.title, level),
+        *(GAP, LOW, HIGH, POINTS),
+        with_level(in_points(read.title), level),
         read.description,
         domain_of(table, (GAP, LOW, HIGH), [0.0]),
         options,
     )
     segment = segment_of(keys, coloured, faceted)
     table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(read.counts), shown)
-    table = table.with_columns(verdict(GAP, level))
+    if VERDICT not in table.columns:
+        table = table.with_columns(_of_scores(level))
     drawn = [
         *([] if coloured is None else [coloured.column, LINE]),
         ROW,
@@ -169,6 +172,13 @@ def chart_spec(
         *(GAP, LOW, HIGH, P_ADJUSTED, LIMITS, VERDICT),
     ]
     return ChartSpec(table, drawn, read.counts, coloured, faceted, segment, shown)
+
+
+def _of_scores(level: float) -> pl.Expr:
+    """Say whether two scores are different; null where there is no difference."""
+    different = is_significant(pl.col(P_ADJUSTED), level).fill_null(value=False)
+    said = pl.when(different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
+    return pl.when(pl.col(GAP).is_not_null()).then(said).alias(VERDICT)
 
 
 def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
@@ -200,5 +210,5 @@ def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
     ]
     y = rows_of(table, color)
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    layers = [zero_line(base), *marks_by_verdict(interval, point), *texts]
+    layers = [zero_line(base), *marks_by_verdict(interval, point, marked=DIFFERENT), *texts]
     return as_panel([*layers, remark_column(base, VERDICT, y, shown)], table, color, shown, heading)

@@ -11,9 +11,10 @@ import polars as pl
 from polars_wroc.charts.channels import Keys, read_groups
 from polars_wroc.charts.drawable import UNSEEN
 from polars_wroc.charts.labels import MINUS, NAMES, GapMetric
-from polars_wroc.charts.tested_layers import P_ADJUSTED
+from polars_wroc.charts.tested_layers import P_ADJUSTED, VERDICT
 
-# Columns of the drawn rows, whatever the gap is of: charts of two metrics differ in titles only.
+# Columns of the drawn rows, in points, whatever the gap is of: charts of two metrics differ in
+# titles only.
 GAP, LOW, HIGH = "__gap", "__low", "__high"
 _PARTS = (GAP, LOW, HIGH, P_ADJUSTED)
 _MODELS = ("model_a", "model_b")
@@ -32,16 +33,19 @@ class GapTable:
     facet: str | None = None
 
 
-def read_gaps(gaps: Any, metric: GapMetric) -> GapTable:
-    """Read the table of `group_gaps`, or of `compare`."""
+def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compare`") -> GapTable:
+    """Read the table of `group_gaps`, or of `compare`; ``maker`` is what messages name."""
     if isinstance(gaps, pl.DataFrame | pl.LazyFrame):
         columns = gaps.collect_schema().names()
         if {*_MODELS, "difference"} <= set(columns) and "auc_gap" not in columns:
             return _differences(gaps, metric)
     gap, counts, name = f"{metric}_gap", ("n_pos", "n_neg"), NAMES[metric]
-    named = dict(zip((gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted"), _PARTS, strict=True))
+    parts = (gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted", f"{gap}_verdict")
+    named = dict(zip(parts, (*_PARTS, VERDICT), strict=True))
     description = f"Gap in {name} of each segment with its confidence interval and a line at no gap"
-    return _read(gaps, named, counts, f"Gap in {name}", description)
+    if metric != "auc":
+        maker = "`group_gaps`, with `threshold` or `selected`"
+    return _read(gaps, named, counts, f"Gap in {name}", description, maker)
 
 
 def _differences(compared: pl.DataFrame | pl.LazyFrame, metric: GapMetric) -> GapTable:
@@ -61,7 +65,7 @@ def _differences(compared: pl.DataFrame | pl.LazyFrame, metric: GapMetric) -> Ga
     )
     what = "Difference in AUC"
     description = f"{what} of each pair of scores with its confidence interval, and a line at none"
-    return _read(table, named, ("n",), what, description, pair if groups else None)
+    return _read(table, named, ("n",), what, description, "`compare`", pair if groups else None)
 
 
 def _read(
@@ -70,7 +74,9 @@ def _read(
     counts: tuple[str, ...],
     title: str,
     description: str,
+    maker: str,
     facet: str | None = None,
 ) -> GapTable:
-    rows, keys = read_groups("gaps", table, (*counts, *named))
-    return GapTable(rows.rename(named), keys, counts, title, description, facet)
+    rows, keys = read_groups("gaps", table, (*counts, *named), maker)
+    rows = rows.rename(named).with_columns(pl.col(GAP, LOW, HIGH) * 100)
+    return GapTable(rows, keys, counts, title, description, facet)

@@ -10,6 +10,8 @@ GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "np
 # What of a metric changes between two audits: its gap to the reference, or its value.
 ChangeMeasure: TypeAlias = Literal["gap", "value"]
 MINUS = "\N{MINUS SIGN}"
+# Format of gaps, which charts draw in points.
+POINTS = "+.1f"
 # Kinds of confidence limits.
 INTERVAL = "confidence interval"
 JOINT_INTERVAL = "joint confidence interval"
@@ -21,6 +23,11 @@ NAMES: dict[GapMetric, str] = {name: GAP_METRICS[name].label for name in get_arg
 def heading(metric: GapMetric) -> str:
     """Name a number where a sentence or a title begins."""
     return GAP_METRICS[metric].heading
+
+
+def in_points(title: str) -> str:
+    """Add to the title of an axis that its numbers are in points."""
+    return f"{title}, in points of 100,"
 
 
 def interval_name(level: float | None, kind: str = INTERVAL) -> str:

@@ -96,7 +96,7 @@ def matrix_chart(
 
     options = Options(sort, None, width, height, title)
     level = arguments.optional_level(level)
-    table, keys = read_groups("pairs", pairs, _COLUMNS)
+    table, keys = read_groups("pairs", pairs, _COLUMNS, "`cross_auc`")
     check_rows("pairs", table)
     positives, negatives, faceted = _axes(keys, table, facet)
     table = in_drawn_order(_with_labels(table, positives, negatives), None, faceted)

@@ -127,7 +127,7 @@ def pr_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    table, keys = read_groups("curves", curves, _COLUMNS)
+    table, keys = read_groups("curves", curves, _COLUMNS, "`pr_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_areas(table, groups), groups)
     ranked = Ranked(pl.col(_AREA), _AREA_LABEL)

@@ -125,7 +125,8 @@ def rates_chart(
     options = Options(sort, highlight, width, height, title)
     drawn = _checked(rates)
     level = arguments.optional_level(level)
-    table, keys = read_groups("metrics", metrics, ("threshold", *CELLS, *{*drawn, "tpr", "fpr"}))
+    expected = ("threshold", *CELLS, *{*drawn, "tpr", "fpr"})
+    table, keys = read_groups("metrics", metrics, expected, "`threshold_metrics`")
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
     points, thinning = fit(with_choice(table, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1

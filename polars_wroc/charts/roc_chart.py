@@ -146,7 +146,7 @@ def roc_chart(
     level = arguments.optional_level(level)
     for name, marked in (("ks", ks), ("abroca", abroca)):
         arguments.flag(name, marked)
-    table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     # The area between curves has up to two rows for each of their points.
     most = MAX_ROWS // 3 if abroca else MAX_ROWS
@@ -219,7 +219,7 @@ def _with_intervals(
     """Add the confidence interval of each AUC to the points of its curve."""
     if summary is None:
         return points.with_columns(ci_low=pl.lit(None), ci_high=pl.lit(None))
-    table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL))
+    table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL), "`summary`")
     if list(groups) != list(keys):
         msg = f"`summary` must have the groups of the curves, {list(keys)}; found {list(groups)}"
         raise ValueError(msg)

@@ -11,10 +11,12 @@ from polars_wroc.charts.interval_layers import REMARK, Estimate, text_column
 from polars_wroc.charts.style import GREY
 from polars_wroc.stats.multiple_tests import is_significant
 
-# Columns of the drawn rows: the adjusted p-value, and what it says.
+# Columns of the drawn rows: the adjusted p-value, and what is said of the estimate.
 P_ADJUSTED, VERDICT = "__p_adjusted", "__verdict"
 SIGNIFICANT = "significant"
 _NOT_SIGNIFICANT, _UNTESTED = "not significant", "not tested"
+# Verdicts on gaps, those of `group_gaps`.
+DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
 
 
 def verdict(value: str, level: float) -> pl.Expr:
@@ -30,12 +32,14 @@ def marks_by_verdict(
     point: Any,
     significant: Mapping[str, Any] | None = None,
     other: Mapping[str, Any] | None = None,
+    *,
+    marked: str = SIGNIFICANT,
 ) -> list[Any]:
-    """Draw thick intervals and filled points where a test is significant, else hollow ones.
+    """Draw thick intervals and filled points where the verdict is ``marked``, else hollow ones.
 
     ``significant`` and ``other`` are further channels of these marks.
     """
-    test = f"datum.{VERDICT} === '{SIGNIFICANT}'"
+    test = f"datum.{VERDICT} === '{marked}'"
     of_points, of_others = dict(significant or {}), dict(other or {})
     of_rules, of_thin = (
         {k: v for k, v in of.items() if k != "shape"} for of in (of_points, of_others)

@@ -128,7 +128,7 @@ def threshold_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
-    table, keys = read_groups("curves", curves, ROC_COLUMNS)
+    table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     count_curves(table, groups)
     ranked = Ranked(pl.col("auc"), "AUC")

@@ -135,7 +135,8 @@ def _read(thresholds: Table | Mapping[str, Table]) -> tuple[pl.DataFrame, Keys]:
 
 
 def _costs(name: str, table: Table) -> pl.DataFrame:
-    read, keys = read_groups("thresholds", table, ("upper_threshold", *_RULES))
+    expected = ("upper_threshold", *_RULES)
+    read, keys = read_groups("thresholds", table, expected, "`equalized_thresholds`")
     if read.is_empty():
         msg = "`thresholds` must have rows to be drawn; found none"
         raise ValueError(msg)

@@ -10,8 +10,10 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.audits.text import Text
 from polars_wroc.cli.cut_groups import groups_of
 from polars_wroc.cli.usage import UsageError
+from polars_wroc.files.sources import listed
 from polars_wroc.inputs import values
 from polars_wroc.inputs.replicate_weights import ReplicateWeights
 
@@ -25,6 +27,7 @@ _COMMANDS = {
     "score_counts": "polars-wroc counts",
     "merge_counts": "polars-wroc merge",
     "summary": "auc",
+    "compare": "compare",
     "group_gaps": "gaps",
     "threshold_metrics": "thresholds",
     "operating_points": "thresholds",
@@ -61,7 +64,14 @@ def check_columns(options: argparse.Namespace) -> None:
 def in_options(message: str, options: argparse.Namespace) -> str:
     """Name arguments in a message as the options that set them, and functions as commands."""
     known = _COMMANDS | {flag: flag for flag in options.flags.values()} | options.flags
+    message = of_files(message, options.files)
     return _ARGUMENT.sub(lambda found: known.get(found[1], found[0]), message)
+
+
+def of_files(message: str, files: Sequence[str]) -> str:
+    """Name the one file in a message about the columns of a frame."""
+    named = listed(files) if len(files) == 1 else "the files"
+    return message.replace("a column of the frame", f"a column of {named}")
 
 
 def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
@@ -76,6 +86,15 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     if getattr(options, "selected", None) is not None:
         columns["selected"] = _selected(frame, options.selected)
     return columns
+
+
+def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> None:
+    """Check that it is said which decision is good, if one of the options makes decisions."""
+    given = [name for name in deciding if getattr(options, name) is not None]
+    if given and options.favorable is None:
+        words = "selected, rejected or neither"
+        msg = f"--favorable {words} is needed with {options.flags[given[0]]}"
+        raise UsageError(msg)
 
 
 def scores_of(options: argparse.Namespace) -> list[str] | str:
@@ -122,6 +141,13 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
         msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
         raise UsageError(msg)
     return dict(named)
+
+
+def text_of(options: argparse.Namespace) -> Text:
+    """Return the title, the note and the words of sentences."""
+    words = {"selected": options.selected_word, "rejected": options.rejected_word}
+    names = ("title", "note", "positive", "negative")
+    return Text(**words, **{name: getattr(options, name) for name in names})
 
 
 def design_of(options: argparse.Namespace) -> dict[str, Any]:

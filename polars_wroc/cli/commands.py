@@ -41,9 +41,7 @@ _COMPARED = (
     "min_rows",
     "adjust",
     "margin",
-    "favourable",
-    "title",
-    "note",
+    "favorable",
     "min_cell",
 )
 
@@ -53,9 +51,12 @@ def run_audit(options: argparse.Namespace) -> None:
     check_output(options, SUFFIXES, printed=True)
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
     decides = any(value is not None for value in (*threshold.values(), options.selected))
-    gates = [read_gate(text, decides=decides) for text in options.fail_if]
+    arguments.check_favorable(options, (*_THRESHOLD, "selected"))
+    ratios = options.favorable != "neither"
+    gates = [read_gate(text, decides=decides, ratios=ratios) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
+    compared["text"] = arguments.text_of(options)
     audit = sources.source_of(options).function("audit")
     with at_once(sources.known_rows(options)):
         result = audit(**threshold, **compared, **arguments.uncertainty_of(options))

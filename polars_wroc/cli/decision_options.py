@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.thresholds.rules import Criterion
 
 # Which prevalence an option is about.
@@ -22,13 +22,12 @@ def add_selected(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_favourable(parser: argparse.ArgumentParser) -> None:
+def add_favorable(parser: argparse.ArgumentParser) -> None:
     """Choose the decision that is good for a row."""
     parser.add_argument(
-        "--favourable",
-        choices=get_args(Favourable),
-        default="selected",
-        help="which decision is good for a row; default selected",
+        "--favorable",
+        choices=get_args(Favorable),
+        help="which decision is good for a person, if any; needed where there are decisions",
     )
 
 

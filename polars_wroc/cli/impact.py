@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from functools import partial
 from typing import Any
 
@@ -10,20 +11,21 @@ import polars as pl
 
 from polars_wroc.audits.gates import judged
 from polars_wroc.audits.impact_gates import read_impact_gate
-from polars_wroc.cli import arguments, sources
+from polars_wroc.audits.unknown_hint import seemingly_unknown, unknown_hint
+from polars_wroc.cli import arguments, sources, streams, verdicts
 from polars_wroc.cli.cut_groups import groups_of
 from polars_wroc.cli.drawing import TABLE_OR_CHART
 from polars_wroc.cli.layouts import impact_in_text
 from polars_wroc.cli.results import check_output, present, show_table
 from polars_wroc.cli.usage import UsageError
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.namespaces.counts import Counts
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import at_once
 from polars_wroc.plans.spill_guard import MOST_ROWS, budget_is_set
 
-_NAMED = ("threshold", "favourable", "min_share", "intersections", "exact", "adjust")
+_NAMED = ("threshold", "favorable", "min_share", "intersections", "exact", "adjust")
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -42,10 +44,14 @@ def run_impact(options: argparse.Namespace) -> None:
     arguments.check_selected(options, table["n_selected"].sum())
     keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
 
-    in_text = partial(impact_in_text, table, keys, of_median=options.threshold == "median")
+    notes = _notes(table, options)
+    in_text = partial(impact_in_text, table, keys, notes)
 
     def show() -> None:
-        show_table("impact", table, options, in_text, level=options.level)
+        show_table("impact", _written(table, options), options, in_text, level=options.level)
+        if options.output:
+            for note in notes:
+                streams.complain(note)
 
     present(judged(gates, table), show)
 
@@ -63,6 +69,28 @@ def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
     return impact_ratios(frame, **given, **arguments.decisions_of(options, frame))
 
 
+def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
+    """Name the unknown category where it would be an empty cell."""
+    if not (options.output or "").lower().endswith(".csv"):
+        return table
+    return table.with_columns(pl.col(AUDIT_KEYS[1]).fill_null(UNKNOWN_CATEGORY))
+
+
+def _notes(table: pl.DataFrame, options: argparse.Namespace) -> list[str]:
+    """Say what a reader of the ratios should know about the rows and their categories."""
+    what = "label, score or weight" if options.counts else "decision"
+    if options.weight:
+        what += " or weight"
+    notes = [verdicts.of_missing(table, what)]
+    if options.threshold == "median":
+        notes.append(verdicts.of_median(table))
+    if options.unknown != ["keep"]:
+        given = {category: None for _, category in seemingly_unknown(table)}
+        flags = " ".join(f"--unknown {shlex.quote(category)}" for category in given)
+        notes += unknown_hint(table, f"give {flags}")
+    return [note for note in notes if note]
+
+
 def _check(options: argparse.Namespace) -> None:
     """Check that decisions are given in one way."""
     ways = ("selected", "score", "threshold")
@@ -74,6 +102,7 @@ def _check(options: argparse.Namespace) -> None:
         found = " and ".join(given) or "none of them"
         msg = f"impact needs --selected, or --score and --threshold; found {found}"
         raise UsageError(msg)
+    arguments.check_favorable(options, ("selected", "threshold"))
 
 
 def _reference(options: argparse.Namespace) -> str | dict[str, str]:

@@ -9,11 +9,11 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_wroc.audits.fitted_table import Screen, fitted_table
-from polars_wroc.audits.text_table import limits_in_text
+from polars_wroc.audits.text_table import limits_in_text, points_in_text
 from polars_wroc.charts.labels import GapMetric
 from polars_wroc.cli import verdicts
-from polars_wroc.inputs.margins import FOUR_FIFTHS
-from polars_wroc.inputs.names import MISSING
+from polars_wroc.groups.four_fifths import BELOW, judgement
+from polars_wroc.inputs.names import MISSING, UNKNOWN_CATEGORY
 
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]
 
@@ -43,17 +43,21 @@ def pairs_in_text(table: pl.DataFrame, level: float, screen: Screen) -> str:
 def gaps_in_text(
     table: pl.DataFrame, metric: GapMetric, reference: str, margin: float, screen: Screen
 ) -> str:
-    """Write the gaps of a metric."""
+    """Write the gaps of a metric, in points."""
     gap, keys = f"{metric}_gap", _before(table, "n_pos")
+    sizes = table.select(
+        pl.col(gap).alias("gap, points"), pl.col(f"{gap}_detectable").alias("detectable")
+    )
     columns: _Columns = [
         pl.sum_horizontal("n_pos", "n_neg").alias("n"),
         metric,
-        pl.col(gap).alias("gap"),
-        _limits(table, f"{gap}_low", f"{gap}_high", "interval"),
+        points_in_text(sizes, "gap, points"),
+        points_in_text(table, f"{gap}_low", f"{gap}_high").alias("interval"),
         pl.col(f"{gap}_verdict").alias("verdict"),
         pl.col(f"{metric}_reference").alias("reference"),
         pl.col(f"{gap}_p_adjusted").alias("p_adjusted"),
-        pl.col(f"{gap}_detectable").alias("detectable"),
+        # A size has no sign.
+        points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
     ]
     verdict = verdicts.of_gaps(table, keys, metric, reference, margin)
     return _written(table, columns, screen, keys, 5, verdict)
@@ -89,26 +93,17 @@ def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Scree
 
 
 def impact_in_text(
-    table: pl.DataFrame, keys: Sequence[str], screen: Screen, *, of_median: bool
+    table: pl.DataFrame, keys: Sequence[str], notes: Sequence[str], screen: Screen
 ) -> str:
-    """Write the impact ratio of each category."""
-    verdict = verdicts.of_impact(table, keys)
-    if of_median:
-        verdict += verdicts.of_median(table)
-    named = table.with_columns(pl.col(key).fill_null("(unknown)") for key in keys)
-    # Words that are shorter on a terminal, and a "no" that says how sure it is.
-    words = {"share": "small share", "by the estimate": "by estimate", "no": "likely not"}
-    below = pl.coalesce("excluded", "below_four_fifths").replace(words)
-    is_not = pl.col("below_four_fifths").eq_missing("no")
-    low = pl.col("impact_ratio_joint_low")
-    below = pl.when(is_not & (low >= FOUR_FIFTHS)).then(pl.lit("surely not")).otherwise(below)
-    below = pl.when(~is_not | low.is_not_null()).then(below).otherwise(pl.lit("reference"))
+    """Write the impact ratio of each category, after a verdict and notes."""
+    verdict = " ".join([verdicts.of_impact(table, keys), *notes])
+    named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
     columns: _Columns = [
         "n",
         pl.col("selection_rate").alias("rate"),
         pl.col("impact_ratio").alias("ratio"),
         _limits(table, "impact_ratio_joint_low", "impact_ratio_joint_high", "joint limits"),
-        below.alias("below 4/5"),
+        judgement(pl.col("impact_ratio"), pl.col(BELOW)).alias("below 4/5"),
         "reference",
         "p_adjusted",
         "shortfall",

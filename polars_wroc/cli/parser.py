@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from polars_wroc.cli import report_options, shared_options, streams, table_options
 from polars_wroc.cli.usage import UsageError
+from polars_wroc.inputs.arguments import did_you_mean
 
 
 class _Parser(argparse.ArgumentParser):
@@ -17,8 +18,26 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        msg = f"{message}; see {self.prog} --help"
+        see = " See" if message.endswith("?") else "; see"
+        msg = f"{message}{see} {self.prog} --help"
         raise UsageError(msg)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        # Here the command knows its own options, and is named by the message.
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            hint = did_you_mean(unknown[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return options, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(value, map(str, action.choices or ()))
+            raise
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         # Help and version use the same error as other output if they cannot be printed.
@@ -41,8 +60,8 @@ _COMMANDS = {
         report_options.add_audit,
         f"FILE... {_COLUMNS} --by A",
         "write a report on sex and on ranges of age",
-        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 --by sex \\\n"
-        "    --by 'age:18,30,50' -o report.html",
+        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
+        "    --favorable selected --by sex --by 'age:18,30,50' -o report.html",
     ),
     "diff": _Command(
         "what changed between two audits of different rows",
@@ -54,9 +73,9 @@ _COMMANDS = {
     "impact": _Command(
         "selection rates of categories divided by the highest, without a label",
         report_options.add_impact,
-        "FILE... --by A (--selected D | --score S --threshold T)",
+        "FILE... --by A (--selected D | --score S --threshold T) --favorable F",
         "fail if the selection rate of a category is surely below four fifths",
-        "polars-wroc impact hires.csv --selected hired --by sex --by race \\\n"
+        "polars-wroc impact hires.csv --selected hired --favorable selected --by sex --by race \\\n"
         "    --fail-if 'impact_ratio_joint_high<0.8'",
     ),
     "auc": _Command(

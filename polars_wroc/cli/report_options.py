@@ -41,11 +41,8 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         help="rows of each class that a segment needs to be tested; default 30",
     )
     shared_options.add_margin(parser)
-    decision_options.add_favourable(parser)
-    parser.add_argument("--title", metavar="TEXT", help="title of the report")
-    parser.add_argument(
-        "--note", metavar="TEXT", help="what readers of the report should know about its rows"
-    )
+    decision_options.add_favorable(parser)
+    _add_text(parser)
     parser.add_argument(
         "--min-cell",
         type=int,
@@ -82,7 +79,7 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
         help="scores of at least T are selected; with median, scores above the median",
     )
     shared_options.add_by(parser, "an attribute")
-    decision_options.add_favourable(parser)
+    decision_options.add_favorable(parser)
     parser.add_argument(
         "--reference",
         action="append",
@@ -141,14 +138,23 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
             help=f"the audit {name}, as JSON: what audit -o x.json writes",
         )
     parser.add_argument(
-        "--metric", choices=get_args(GapMetric), help="metric in the chart; default auc"
+        "--metric",
+        choices=get_args(GapMetric),
+        help="metric in the chart; default the one that changed most surely",
     )
     parser.add_argument(
         "--measure",
         choices=get_args(ChangeMeasure),
-        help="in the chart: changes of the gaps, or of the values themselves; default gap",
+        help="in the chart: changes of the gaps, or of the values themselves; default what changed "
+        "most surely",
     )
     shared_options.add_adjust(parser, "changes that are tested")
+    parser.add_argument(
+        "--different-rows",
+        action="store_true",
+        help="the audits are of different rows, although all segments have the same numbers of "
+        "rows and positives and the same weights",
+    )
     shared_options.add_gates(
         parser,
         "it holds in any segment with enough rows: auc_gap_change>0.02 (by how much the size of "
@@ -156,6 +162,19 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         "limits, auc_change_high<0 or auc_gap_change_high<0 (of after less before, with its sign)",
     )
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    """Take the title and note of a report, and the words of its sentences."""
+    for name, what in {
+        "title": "title of the report",
+        "note": "what readers of the report should know about its rows",
+        "positive": "what people of the positive class are, such as repaid",
+        "negative": "what people of the negative class are, such as 'in default'",
+        "selected-word": "what people are who are selected, such as hired",
+        "rejected-word": "what people are who are not selected, such as turned down",
+    }.items():
+        parser.add_argument(f"--{name}", metavar="TEXT", help=what)
 
 
 def _number_or_median(text: str) -> float | Literal["median"]:

@@ -24,8 +24,10 @@ def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     if options.rows is not None:
         rows = None if options.rows == "all" else options.rows
     columns: Columns | None = options.columns
-    written = options.output if options.output not in (None, "-") else "-o FILE.json"
-    return Screen(width, rows, columns, "--rows all", "--columns all", f"all are in {written}")
+    more = "write them all with -o FILE.json"
+    if options.output not in (None, "-"):
+        more = f"they are in {options.output}"
+    return Screen(width, rows, columns, "--rows all", "--columns all", more)
 
 
 def check_printed(options: argparse.Namespace, *, printed: bool) -> None:

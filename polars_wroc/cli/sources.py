@@ -218,7 +218,7 @@ def _fault(file: str, options: argparse.Namespace, *, thorough: bool) -> str | N
         frame = sources.scan([file])
         checked = _checked(frame, options, once=not sources.is_address(file))
     except ERRORS as error:
-        said = first_line(error)
+        said = arguments.of_files(first_line(error), [file])
         return said if without_credentials(file) in said else f"{said}, in {file}"
     if not thorough:
         return None

@@ -39,6 +39,11 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "near 1 and few rows; default delong",
     )
     shared_options.add_adjust(parser, "tests in the table")
+    shared_options.add_gates(
+        parser,
+        "it holds for any pair of scores: ci_high<0 (the AUC of the first score is surely lower), "
+        "difference<-0.02, or another number of the table",
+    )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 

@@ -8,6 +8,8 @@ from typing import Any, get_args
 
 import polars as pl
 
+from polars_wroc.audits.comparison_gates import read_comparison_gate
+from polars_wroc.audits.gates import judged
 from polars_wroc.audits.references import ReferenceKind
 from polars_wroc.charts.labels import GapMetric
 from polars_wroc.cli import arguments, sources
@@ -18,7 +20,7 @@ from polars_wroc.cli.layouts import (
     gaps_in_text,
     pairs_in_text,
 )
-from polars_wroc.cli.results import check_output, is_chart, show_table
+from polars_wroc.cli.results import check_output, is_chart, present, show_table
 from polars_wroc.cli.usage import UsageError
 from polars_wroc.inputs import values
 from polars_wroc.inputs.columns import check_positives
@@ -38,6 +40,7 @@ _IN_WORDS: dict[str, str] = {
 def run_compare(options: argparse.Namespace) -> None:
     """Test the differences between the AUCs of scores."""
     check_output(options, TABLE_OR_CHART)
+    gates = [read_comparison_gate(text) for text in options.fail_if]
     source = sources.source_of(options)
     compare = source.function("compare")
     chosen = {"method": options.method, "adjust": options.adjust}
@@ -45,7 +48,8 @@ def run_compare(options: argparse.Namespace) -> None:
         table = collect(compare(**chosen, **arguments.uncertainty_of(options)))
     check_positives(options.pos_label, found=_has_positives(table["auc_a"], source))
     text = partial(pairs_in_text, table, options.level)
-    show_table("compare", table, options, text, level=options.level)
+    show = partial(show_table, "compare", table, options, text, level=options.level)
+    present(judged(gates, table), show)
 
 
 def run_gaps(options: argparse.Namespace) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.phrases import first_few, many
+from polars_wroc.audits.phrases import capitalised, first_few, many, points
 from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.groups.four_fifths import BELOW, LIKELY, SURELY
 from polars_wroc.groups.groupings import CROSSED
 from polars_wroc.inputs.names import MISSING, MODEL
 from polars_wroc.plans.by_keys import over
@@ -39,15 +40,15 @@ def of_gaps(
     """Say which groups differ from their reference."""
     gap, verdict = f"{metric}_gap", pl.col(f"{metric}_gap_verdict")
     found = table.filter(verdict == "different").sort(pl.col(gap).abs(), descending=True)
-    names = [f"{_place(row, keys, '')} ({row[gap]:+.3f})" for row in found.iter_rows(named=True)]
+    names = [f"{_place(row, keys, '')} ({points(row[gap])})" for row in found.iter_rows(named=True)]
     what = f"from {reference} in {NAMES[metric]}"
     first = f"No group is shown to differ {what}."
     if names:
-        first = f"Different {what}: {first_few(names, _SEPARATOR)}."
+        first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
     alike = table.filter(verdict == "alike").height
     unclear = table.filter(verdict == "too little data").height
     counts = [
-        *([f"alike within {margin:g}: {many(alike, 'group')}"] if alike else []),
+        *([f"alike within {100 * margin:g} points: {many(alike, 'group')}"] if alike else []),
         *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
@@ -97,14 +98,14 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which categories are below four fifths."""
-    below = pl.col("below_four_fifths")
+    below = pl.col(BELOW)
     judged = table.filter(pl.col("excluded").is_null(), below.is_not_null())
     if judged.is_empty():
         return "Nothing could be compared."
     # Crossed groups come after those of one attribute.
     crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
     listed = {}
-    for verdict in ("surely", "by the estimate"):
+    for verdict in (SURELY, LIKELY):
         found = judged.filter(below == verdict).sort(crossed, "impact_ratio")
         listed[verdict] = [
             f"{_place(row, keys, '')} ({row['impact_ratio']:.2f})"
@@ -113,25 +114,42 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     sentences = [
         f"{start}: {first_few(names, _SEPARATOR)}."
         for start, names in (
-            ("Surely below four fifths", listed["surely"]),
-            ("Below by the estimate", listed["by the estimate"]),
+            ("Surely below four fifths", listed[SURELY]),
+            ("Likely below", listed[LIKELY]),
         )
         if names
     ]
-    if not listed["surely"]:
+    if not listed[SURELY]:
         sentences.insert(0, "No category is surely below four fifths.")
     return " ".join(sentences)
 
 
+def of_missing(table: pl.DataFrame, what: str) -> str:
+    """Say how many rows lack one of these, if any do."""
+    of_one, models = _of_one_attribute(table)
+    found = of_one.select(over(pl.col("n_missing").sum(), models)).to_series()
+    most = max(found.to_list(), default=0)
+    if not most:
+        return ""
+    up_to = "" if found.n_unique() == 1 else "up to "
+    have, were = ("has", "was") if most == 1 else ("have", "were")
+    return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
+
+
 def of_median(table: pl.DataFrame) -> str:
     """Say that far fewer than half of the rows score above the median, if so."""
-    of_one = table.filter(attribute=table["attribute"][0])
-    models = [MODEL] if MODEL in table.columns else []
+    of_one, models = _of_one_attribute(table)
     above = (pl.col("selection_rate") * pl.col("weight")).sum() / pl.col("weight").sum()
     least = of_one.select(over(above, models)).to_series().min()
     if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
         return ""
-    return f" Only {least:.0%} score above the median, since many scores are equal to it."
+    return f"Only {least:.0%} score above the median, since many scores are equal to it."
+
+
+def _of_one_attribute(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return the categories of one attribute, which have all rows, and the key of the model."""
+    of_one = table.filter(attribute=table["attribute"][0]) if table.height else table
+    return of_one, [MODEL] if MODEL in table.columns else []
 
 
 def _order(row: dict[str, Any]) -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.inputs.survey_design import Design
-from polars_wroc.stats.design_variance import linear_variances, ratio_influence, unit_sums
+from polars_wroc.plans.by_keys import join_on_keys
+from polars_wroc.stats.design_variance import (
+    PRESENT,
+    linear_variances,
+    ratio_influence,
+    smaller_df,
+    unit_sums,
+)
 
 OBSERVED_VARIANCE = "__design_variance_observed"
 DIFFERENCE_VARIANCE = "__design_variance_difference"
 # Of the observed rate divided by the mean score.
 RATIO_VARIANCE = "__design_variance_ratio"
+# Of the difference of a group less that of its reference, and its degrees of freedom.
+GAP_VARIANCE, GAP_DF = "__design_variance_of_gap", "__design_df_of_gap"
 
 # Of a sampling unit: the weight of its positives and of all its rows, and the sum of its scores.
 UNIT_SUMS = _POSITIVES, _WEIGHT, _SCORES = ("__unit_positives", "__unit_weight", "__unit_scores")
@@ -51,3 +60,27 @@ def calibration_variances(units: pl.LazyFrame, keys: Sequence[str], design: Desi
         RATIO_VARIANCE: (_RATIO, _RATIO),
     }
     return linear_variances(influences, keys, design, products)
+
+
+def difference_gap_variances(
+    units: pl.LazyFrame, keys: Sequence[str], design: Design, reference: Callable[[str], str]
+) -> pl.LazyFrame:
+    """Compute `GAP_VARIANCE` and `GAP_DF` of each group.
+
+    ``units`` has `UNIT_SUMS` and `PRESENT` of the group and, under names of the ``reference``,
+    those of its reference.
+    """
+
+    def difference(name: Callable[[str], str]) -> pl.Expr:
+        positives, weight, scores = (pl.col(name(part)) for part in UNIT_SUMS)
+        observed, mean = (
+            ratio_influence(part, weight, keys, design) for part in (positives, scores)
+        )
+        return mean - observed
+
+    influences = units.with_columns((difference(str) - difference(reference)).alias(_DIFFERENCE))
+    variances = linear_variances(
+        influences, keys, design, {GAP_VARIANCE: (_DIFFERENCE, _DIFFERENCE)}
+    )
+    df = smaller_df(units, keys, design, [PRESENT, reference(PRESENT)], GAP_DF)
+    return join_on_keys(variances.select(*keys, GAP_VARIANCE), df, keys)

@@ -19,6 +19,8 @@ from polars_wroc.stats.proportions import is_exact
 
 _INTERCEPT = "calibration_intercept"
 SLOPE, SLOPE_SE = "calibration_slope", "calibration_slope_se"
+# How much the rows say about the slope, if the model is right.
+SLOPE_INFORMATION = "__calibration_slope_information"
 FIT_COLUMNS = (
     *(_INTERCEPT, f"{_INTERCEPT}_low", f"{_INTERCEPT}_high"),
     *(SLOPE, SLOPE_SE, f"{SLOPE}_low", f"{SLOPE}_high"),
@@ -162,6 +164,9 @@ def _on_logits(field: Fields, weight_type: WeightType) -> dict[str, pl.Expr]:
         f"{_INTERCEPT}_se": pl.when(is_exact(squares) & (intercept > 0)).then(intercept.sqrt()),
         SLOPE: field(FREE.slope) / field(_SD),
         SLOPE_SE: pl.when(is_exact(squares) & (slope > 0)).then(slope.sqrt() / field(_SD)),
+        SLOPE_INFORMATION: field(FREE.information)
+        * field(_SD) ** 2
+        * (field(_POSITIVES) + field(_NEGATIVES)),
     }
 
 

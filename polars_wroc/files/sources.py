@@ -55,7 +55,7 @@ def scan(sources: Sequence[str], argument: str = "files") -> pl.LazyFrame:
         # The engine's message may hold credentials.
         raise ValueError(unreadable(sources, error, argument)) from None
     if empty:
-        msg = f"`{argument}` must hold rows; found none in {_listed(sources)}"
+        msg = f"`{argument}` must hold rows; found none in {listed(sources)}"
         raise ValueError(msg)
     return frame
 
@@ -90,7 +90,7 @@ def format_of(sources: Sequence[str], argument: str = "files") -> str:
 
 def unreadable(sources: Sequence[str], error: Exception, argument: str = "files") -> str:
     """Return the message that files cannot be read."""
-    found = f"{_listed(sources)}: {without_credentials(first_line(error))}"
+    found = f"{listed(sources)}: {without_credentials(first_line(error))}"
     return f"`{argument}` must be readable; found {found}"
 
 
@@ -223,7 +223,7 @@ def _status(file: str, argument: str) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or first_line(error)
-        msg = f"`{argument}` must be readable; found {_listed([file])}: {said}"
+        msg = f"`{argument}` must be readable; found {listed([file])}: {said}"
         raise ValueError(msg) from error
 
 
@@ -275,7 +275,8 @@ def _is_web(source: str) -> bool:
     return source.lower().startswith(("http://", "https://"))
 
 
-def _listed(sources: Sequence[str]) -> str:
+def listed(sources: Sequence[str]) -> str:
+    """Write the names of files for a message, without credentials."""
     return one_line(", ".join(_shown(source) for source in sources))
 
 

@@ -27,6 +27,8 @@ from polars_wroc.stats.proportions import TOLERANCE
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Whether the category is unknown, whether it can be compared with others, and is their reference.
 UNKNOWN, COMPARED, IS_REFERENCE = "__unknown", "__compared", "__is_reference"
+# Why a category is not compared, besides being unknown.
+SMALL_SHARE = "small share"
 # Place of a category in its attribute, and number of the attribute.
 PLACE, _NUMBER = "__place", "__attribute_number"
 _VALUE, _HEAVIEST = "__value", "__heaviest"
@@ -96,7 +98,7 @@ class Categories:
         total = over(weight.filter(~unknown).sum(), self.partition_keys)
         share = pl.when(~unknown & (total > 0) & total.is_finite()).then(weight / total)
         few = (pl.col("share") < min_share - TOLERANCE).fill_null(min_share > 0)
-        excluded = pl.when(unknown).then(pl.lit("unknown")).when(few).then(pl.lit("share"))
+        excluded = pl.when(unknown).then(pl.lit("unknown")).when(few).then(pl.lit(SMALL_SHARE))
         return (
             table.with_columns(share=share)
             .with_columns(excluded=excluded)

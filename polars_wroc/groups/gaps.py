@@ -173,16 +173,31 @@ def adjusted_gaps(
     tests: GapTests,
 ) -> pl.LazyFrame:
     """Add p-values adjusted for all tests of the table, and verdicts."""
+    table, number = adjusted_once(gaps, keys, partition_keys, metrics, tests.adjust)
+    verdicts = Verdicts(metrics, number, tests.level, tests.margin, designed=tests.designed)
+    return in_columns(table, verdicts.steps)
+
+
+def adjusted_once(
+    gaps: pl.LazyFrame,
+    keys: Sequence[str],
+    partition_keys: Sequence[str],
+    metrics: Sequence[str],
+    adjust: Adjust,
+) -> tuple[pl.LazyFrame, pl.Expr]:
+    """Adjust p-values for all tests of the table; also return how many share the error.
+
+    Two groups that share a test count once.
+    """
     p_values = [f"{metric}{_P_VALUE}" for metric in metrics]
     repeated = pl.col(REPEATED)
-    table = adjusted_together(gaps, keys, tests.adjust, p_values, ~repeated)
+    table = adjusted_together(gaps, keys, adjust, p_values, ~repeated)
     adjusted = cs.ends_with("_gap_p_adjusted")
     table = table.with_columns(
         pl.when(repeated).then(over(adjusted.max(), partition_keys)).otherwise(adjusted)
     )
-    number = pl.lit(1) if tests.adjust == "none" else number_of_tests(p_values, ~repeated)
-    verdicts = Verdicts(metrics, number, tests.level, tests.margin, designed=tests.designed)
-    return in_columns(table, verdicts.steps)
+    number = pl.lit(1) if adjust == "none" else number_of_tests(p_values, ~repeated)
+    return table, number
 
 
 def with_tests(

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.inputs import values
-from polars_wroc.inputs.arguments import shown
+from polars_wroc.inputs.arguments import did_you_mean, shown
 from polars_wroc.inputs.names import MISSING, OVERALL
 from polars_wroc.inputs.rows import Rows
 
@@ -66,7 +66,8 @@ def named_segments(
     ways = {grouping.attribute: grouping.keys for grouping in groupings if grouping.keys}
     for attribute in reference:
         if attribute not in ways:
-            msg = f"`reference` must name attributes out of {list(ways)}; found {attribute!r}"
+            hint = did_you_mean(attribute, ways)
+            msg = f"`reference` must name attributes out of {list(ways)}; found {attribute!r}{hint}"
             raise ValueError(msg)
     return {
         attribute: segment_name(attribute, value, [schema[key] for key in ways[attribute]])

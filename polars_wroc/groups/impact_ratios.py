@@ -9,14 +9,16 @@ from polars_wroc.groups.categories import (
     read_categories,
     read_category_reference,
 )
-from polars_wroc.groups.impact_table import MIN_SHARE, Favourable, ImpactTable
+from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import (
     RECORDED,
     DecisionThreshold,
+    Favorable,
     check_decision,
+    check_favorable,
     read_decisions,
 )
 from polars_wroc.inputs.frames import require_groups
@@ -38,8 +40,8 @@ def impact_ratios(
     by: IntoColumns,
     selected: IntoColumn | None = None,
     threshold: DecisionThreshold | None = None,
+    favorable: Favorable,
     weight: IntoColumn | None = None,
-    favourable: Favourable = "selected",
     reference: object = "highest",
     unknown: Unknown = "exclude",
     min_share: float = MIN_SHARE,
@@ -77,11 +79,13 @@ def impact_ratios(
         than half.
     weight
         Column or expression; None gives each row the weight 1.
-    favourable
-        The decision that people want: to be ``"selected"`` or ``"rejected"``. Ratios, limits and
-        tests compare its rates.
+    favorable
+        Which decision is good for a person: ``"selected"``, such as a loan or a job, or
+        ``"rejected"`` where being selected is bad, such as a denial or a suspicion. Ratios, limits
+        and tests compare the rates of the good decision. No data say which it is, so there is no
+        default.
     reference
-        ``"highest"``: of each attribute, the category with the highest rate of the favourable
+        ``"highest"``: of each attribute, the category with the highest rate of the favorable
         decision; of equal ones, the one with more weight, then the first. Or a mapping of
         attributes to categories, such as ``{"race": "white", "sex": "male"}``, each by its name in
         the columns ``attribute`` and ``segment``; the other attributes have the highest. With one
@@ -119,25 +123,28 @@ def impact_ratios(
           joined by a multiplication sign and by commas. The ``segment`` is null where the category
           is unknown.
         - ``model`` (String), with several scores.
-        - ``n`` (Int64), ``weight, share`` (Float64): rows, their weight, and its share of the
-          weight of all known categories of the attribute.
+        - ``n, n_missing`` (Int64), ``weight, share`` (Float64): rows with a decision, rows
+          without one (or without a weight), which count nowhere else, the weight of the former,
+          and its share of the weight of all known categories of the attribute.
         - ``n_selected`` (Int64), ``selection_rate, selection_rate_low, selection_rate_high``
           (Float64): rows selected, and their share of the weight with its confidence interval.
         - ``reference`` (String), ``reference_rate`` (Float64): the category that this one is
           compared with, and its selection rate.
         - ``impact_ratio, impact_ratio_low, impact_ratio_high`` (Float64): the rate of the
-          favourable decision divided by that of the reference, with its confidence interval as if
+          favorable decision divided by that of the reference, with its confidence interval as if
           both categories had been named beforehand.
         - ``impact_ratio_joint_low, impact_ratio_joint_high`` (Float64): limits that hold for all
           categories of the attribute at once, whichever has the highest rate.
         - ``z, p_value, p_adjusted`` (Float64), ``p_method`` (String): test that both rates are
           equal. ``z`` is their difference in standard deviations, negative for the lower rate. The
           method is ``"z"``, ``"mid-p"``, ``"fisher"`` or, by the design of a survey, ``"t"``.
-        - ``shortfall, shortfall_four_fifths`` (Float64): additional weight of the favourable
+        - ``shortfall, shortfall_four_fifths`` (Float64): additional weight of the favorable
           decision with which the rate would be that of the reference, or four fifths of it.
         - ``below_four_fifths`` (String): ``"surely"`` where the upper joint limit is less than 0.8,
-          ``"by the estimate"`` where the ratio is, otherwise ``"no"``.
-        - ``excluded`` (String): ``"share"`` below ``min_share``, ``"unknown"``, or null.
+          ``"likely"`` where only the ratio is, ``"surely not"`` where the lower joint limit is 0.8
+          or more, ``"likely not"`` where only the ratio is. Null of the reference, and where there
+          is no ratio or the category is excluded.
+        - ``excluded`` (String): ``"small share"`` below ``min_share``, ``"unknown"``, or null.
         - ``threshold`` (Float64): the least score that is selected, infinite where none is; null
           for recorded decisions.
 
@@ -156,11 +163,13 @@ def impact_ratios(
 
     Notes
     -----
-    The four-fifths rule [1]_ compares the ratio with 0.8; New York City's rule on automated
-    employment decisions [2]_ asks for ratios by sex, by race and crossed, and lets the auditor
-    leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a test says
-    that a decision is lawful: smaller differences may count if they are significant, and larger
-    ones may not on small numbers [1]_.
+    The four-fifths rule compares the ratio with 0.8. It is a convention that audits in New York,
+    courts and states use. It comes from guidelines of 1978 [1]_, which the Equal Employment
+    Opportunity Commission is rescinding (RIN 3046-AB43). New York City's rule on automated
+    employment decisions [2]_ asks for ratios by sex, by race and crossed, without a limit, and lets
+    the auditor leave out categories of less than 2 %, with a reason. Neither a ratio of 0.8 nor a
+    test says that a decision is lawful: smaller differences may count if they are significant, and
+    larger ones may not on small numbers [1]_.
 
     Intervals of rates are Wilson's for effective sample sizes, and ratios combine them by Donner
     and Zou's method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the
@@ -178,7 +187,7 @@ def impact_ratios(
 
     References
     ----------
-    .. [1] 29 CFR 1607.4 (Uniform Guidelines on Employee Selection Procedures).
+    .. [1] 29 CFR 1607.4 (Uniform Guidelines on Employee Selection Procedures, 1978).
     .. [2] Rules of the City of New York, title 6, sections 5-300 to 5-304.
     .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
     .. [4] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
@@ -194,7 +203,7 @@ def impact_ratios(
     ...         "hired": [True] * 2 + [False] * 6 + [True] * 8 + [False] * 2 + [True, False],
     ...     }
     ... )
-    >>> table = wroc.impact_ratios(df, by="sex", selected="hired")
+    >>> table = wroc.impact_ratios(df, by="sex", selected="hired", favorable="selected")
     >>> rounded = pl.col("selection_rate", "impact_ratio", "p_value").round(4)
     >>> table.select("segment", "n", rounded, "below_four_fifths")
     shape: (3, 6)
@@ -203,16 +212,16 @@ def impact_ratios(
     │ ---     ┆ --- ┆ ---            ┆ ---          ┆ ---     ┆ ---               │
     │ str     ┆ i64 ┆ f64            ┆ f64          ┆ f64     ┆ str               │
     ╞═════════╪═════╪════════════════╪══════════════╪═════════╪═══════════════════╡
-    │ f       ┆ 8   ┆ 0.25           ┆ 0.3125       ┆ 0.0392  ┆ by the estimate   │
-    │ m       ┆ 10  ┆ 0.8            ┆ 1.0          ┆ null    ┆ no                │
+    │ f       ┆ 8   ┆ 0.25           ┆ 0.3125       ┆ 0.0392  ┆ likely            │
+    │ m       ┆ 10  ┆ 0.8            ┆ 1.0          ┆ null    ┆ null              │
     │ null    ┆ 2   ┆ 0.5            ┆ null         ┆ null    ┆ null              │
     └─────────┴─────┴────────────────┴──────────────┴─────────┴───────────────────┘
     """
     limit = check_decision(score, selected, threshold)
+    check_favorable(favorable, limit, ratios=True)
     level = check_options(level, adjust)
     check_weight_type(weight_type)
     require_groups(by)
-    arguments.option("favourable", favourable, get_args(Favourable))
     arguments.option("exact", exact, get_args(Exact))
     least = check_min_share(min_share)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
@@ -223,7 +232,7 @@ def impact_ratios(
     impact = ImpactTable(
         categories,
         read_category_reference(reference, "highest", categories, schema),
-        favourable,
+        favorable,
         least,
         level,
         weight_type,

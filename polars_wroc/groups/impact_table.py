@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -19,11 +18,13 @@ from polars_wroc.groups.categories import (
     CategoryReference,
     with_reference,
 )
+from polars_wroc.groups.four_fifths import BELOW, is_below
 from polars_wroc.groups.rate_gaps import TEST_BY_DESIGN, difference_by_design
 from polars_wroc.groups.references import ReferenceGroup, other_name
 from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
+from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.inputs.survey_design import Design
@@ -41,7 +42,6 @@ from polars_wroc.stats.distributions import (
 from polars_wroc.stats.equal_proportions import Exact, Sample, equal_proportions_test
 from polars_wroc.stats.multiple_tests import Adjust, adjusted
 from polars_wroc.stats.proportions import (
-    TOLERANCE,
     Proportion,
     Proportions,
     RatesByDesign,
@@ -53,13 +53,17 @@ from polars_wroc.stats.proportions import (
 from polars_wroc.stats.studentized_range import simultaneous_quantile
 from polars_wroc.thresholds.confusion_metrics import cell_counts
 from polars_wroc.thresholds.rate_design import rate_variance
-from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at
+from polars_wroc.thresholds.search import (
+    ROWS_MISSING,
+    ROWS_REJECTED,
+    ROWS_SELECTED,
+    confusion_at,
+)
 from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
-
-Favourable: TypeAlias = Literal["selected", "rejected"]
 
 IMPACT_COLUMNS = (
     "n",
+    "n_missing",
     "weight",
     "share",
     "n_selected",
@@ -79,7 +83,7 @@ IMPACT_COLUMNS = (
     "p_method",
     "shortfall",
     "shortfall_four_fifths",
-    "below_four_fifths",
+    BELOW,
     "excluded",
     "threshold",
 )
@@ -87,10 +91,10 @@ IMPACT_COLUMNS = (
 MIN_SHARE = 0.02
 
 _RATE = "selection_rate"
-# The rate of the favourable decision, and its value alone.
-_FAVOURABLE = "favourable"
-_VALUE = proportion_column(_FAVOURABLE, "value")
-_OF_REFERENCE = (SEGMENT, _RATE, _VALUE, proportion_column(_FAVOURABLE, "size"))
+# The rate of the favorable decision, and its value alone.
+_FAVORABLE = "favorable"
+_VALUE = proportion_column(_FAVORABLE, "value")
+_OF_REFERENCE = (SEGMENT, _RATE, _VALUE, proportion_column(_FAVORABLE, "size"))
 # Quantiles of the limits of one ratio, and of those that hold for all.
 _QUANTILE, _JOINT_QUANTILE = "__quantile", "__joint_quantile"
 _TEST = "__test_of_rates"
@@ -102,7 +106,7 @@ class ImpactTable:
 
     categories: Categories
     reference: CategoryReference
-    favourable: Favourable
+    favorable: Favorable
     min_share: float
     level: float
     weight_type: WeightType
@@ -144,7 +148,7 @@ class ImpactTable:
 
     def _rates(self, cells: pl.LazyFrame, units: SurveyGaps | None) -> pl.LazyFrame:
         """Compute the rates of each category, with their effective sizes and limits."""
-        summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
+        summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
         members = self.categories.members(cells, ["threshold", *summed])
         aggregates = _sums(summed)
         # It is the same in all categories.
@@ -164,10 +168,10 @@ class ImpactTable:
 
     def _parts(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         selected, rejected = cell_counts(_RATE, self.weight_type, field)
-        favourable = selected, rejected
-        if self.favourable == "rejected":
-            favourable = rejected, selected
-        return {_RATE: (selected, rejected), _FAVOURABLE: favourable}
+        favorable = selected, rejected
+        if self.favorable == "rejected":
+            favorable = rejected, selected
+        return {_RATE: (selected, rejected), _FAVORABLE: favorable}
 
     def _described(self, field: Fields) -> dict[str, pl.Expr]:
         rate = proportion(_RATE, field)
@@ -176,6 +180,7 @@ class ImpactTable:
         weight = reduce(add, (field(name) for name in CELLS))
         return {
             "n": n,
+            "n_missing": field(ROWS_MISSING),
             "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
             _RATE: rate.value,
@@ -255,17 +260,9 @@ class ImpactTable:
         return reported_ratio(ratio, other.value)
 
     def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
-        ratio, high = field("impact_ratio"), field("impact_ratio_joint_high")
-        surely = (high < FOUR_FIFTHS).fill_null(value=False)
-        verdict = (
-            pl.when(surely)
-            .then(pl.lit("surely"))
-            .when(ratio < FOUR_FIFTHS - TOLERANCE)
-            .then(pl.lit("by the estimate"))
-            .otherwise(pl.lit("no"))
-        )
-        judged = field(COMPARED) & ratio.is_not_null()
-        return {"below_four_fifths": pl.when(judged).then(verdict)}
+        ratio = "impact_ratio"
+        below = is_below(field(ratio), field(f"{ratio}_joint_low"), field(f"{ratio}_joint_high"))
+        return {BELOW: pl.when(_is_tested(field)).then(below)}
 
 
 def _sums(columns: Iterable[str]) -> dict[str, pl.Expr]:
@@ -274,12 +271,12 @@ def _sums(columns: Iterable[str]) -> dict[str, pl.Expr]:
 
 
 def _both(field: Fields) -> tuple[Proportion, Proportion]:
-    """Refer to the favourable rate of a category and to that of its reference."""
+    """Refer to the favorable rate of a category and to that of its reference."""
 
     def of_reference(name: str) -> pl.Expr:
         return field(other_name(name))
 
-    return proportion(_FAVOURABLE, field), proportion(_FAVOURABLE, of_reference)
+    return proportion(_FAVORABLE, field), proportion(_FAVORABLE, of_reference)
 
 
 def _is_other(field: Fields) -> pl.Expr:

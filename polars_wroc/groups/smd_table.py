@@ -57,7 +57,7 @@ SMD_COLUMNS = (
 _OWN, _KNOWN, _ALL = "category", "known", "all_rows"
 _OTHER = other_name(_OWN)
 _MOVED, _LEFT, _MEAN = "moved", "left", "__mean_of_rest"
-# The rows that each denominator is of.
+# The samples whose mean variance is the square of each denominator.
 _BEHIND = {"overall": (_ALL,), "pooled": (_OWN, _OTHER), "reference": (_OTHER,)}
 _SQUARE, _SE = "__squared_denominator", "__se_of_smd"
 
@@ -117,43 +117,37 @@ class SmdTable:
         )
 
     def _denominators(self, field: Fields) -> dict[str, pl.Expr]:
-        own, other, whole = (moments(name, field) for name in (_OWN, _OTHER, _ALL))
-        both = own.weight * own.variance + other.weight * other.variance
-        squares = {
-            "overall": whole.variance,
-            "pooled": both / (own.weight + other.weight),
-            "reference": other.variance,
-        }
-        square = squares[self.denominator]
+        variances = [moments(name, field).variance for name in _BEHIND[self.denominator]]
+        square = reduce(add, variances) / len(variances)
         return {_SQUARE: pl.when((square > 0) & square.is_finite()).then(square)}
 
     def _errors(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the standard error, from the influences of rows on both means and the denominator.
 
-        The rows that the denominator is of have an influence on it of ``slope`` times the squared
-        deviation from their centre less its mean.
+        The rows of a sample behind the denominator have an influence on it of ``slope`` times the
+        squared deviation from their centre less its mean.
         """
         smd, square = field("smd"), field(_SQUARE)
         samples = {name: moments(name, field) for name in (_OWN, _OTHER, _ALL)}
         behind = _BEHIND[self.denominator]
-        weight = reduce(add, (samples[name].weight for name in behind))
-        slope = -smd / (2 * square * weight)
-        # The influences of these rows add up to 0.
-        mean = reduce(add, (samples[name].squares for name in behind)) / weight
+        slopes = {name: -smd / (2 * square * len(behind) * samples[name].weight) for name in behind}
+        # The influences of the rows of a sample add up to 0.
+        means = {name: samples[name].squares / samples[name].weight for name in behind}
         variance: pl.Expr = pl.lit(0.0)
-        for each in (samples[name] for name in behind):
+        for name in behind:
+            each, mean = samples[name], means[name]
             spread = each.powers[4] - 2 * mean * each.powers[2] + mean**2 * each.powers[0]
-            variance += slope**2 * spread
+            variance += slopes[name] ** 2 * spread
         for name, sign in ((_OWN, 1), (_OTHER, -1)):
             each = samples[name]
             of_mean = sign / (each.weight * square.sqrt())
             variance += of_mean**2 * each.powers[2]
-            # The centre of the rows that the denominator is of, if these are among them.
-            for centre in (samples[one].centre for one in behind if one in (name, _ALL)):
-                shift = each.centre - centre
+            # These rows are behind the denominator too, alone or among all.
+            for sample in (one for one in behind if one in (name, _ALL)):
+                shift = each.centre - samples[sample].centre
                 product = each.powers[3] + 2 * shift * each.powers[2]
-                product += (shift**2 - mean) * each.powers[1]
-                variance += 2 * of_mean * slope * product
+                product += (shift**2 - means[sample]) * each.powers[1]
+                variance += 2 * of_mean * slopes[sample] * product
         sums = [each.powers[0] for each in samples.values()]
         sums.append(reduce(add, (samples[name].powers[4] for name in behind)))
         exact = pl.all_horizontal(is_exact(each) for each in sums)

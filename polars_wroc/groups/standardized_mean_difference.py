@@ -56,8 +56,9 @@ def standardized_mean_difference(
         alone is enough.
     denominator
         The standard deviation that differences are divided by: ``"overall"``, that of all rows,
-        which is the same for all categories [1]_; ``"pooled"``, the mean variance within the
-        category and its reference; ``"reference"``, that of the reference.
+        which is the same for all categories [1]_; ``"pooled"``, the root of the mean of two
+        variances, that of the category and that of its reference, whatever their sizes [2]_;
+        ``"reference"``, that of the reference.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type
@@ -79,7 +80,7 @@ def standardized_mean_difference(
         - ``smd, smd_low, smd_high`` (Float64): the standardized difference, negative where the
           scores are lower than those of the reference, with its confidence interval.
         - ``p_value`` (Float64) of the test that there is no difference.
-        - ``excluded`` (String): ``"share"`` below ``min_share``, where there is no test,
+        - ``excluded`` (String): ``"small share"`` below ``min_share``, where there is no test,
           ``"unknown"``, where there is no difference either, or null.
 
         A category that was named as reference has the difference 0, no limits and no test. Means
@@ -104,6 +105,7 @@ def standardized_mean_difference(
     References
     ----------
     .. [1] Gill, N. et al. (2020), Information 11, 137.
+    .. [2] Austin, P. C. (2009), Statistics in Medicine 28, 3083-3107.
 
     Examples
     --------

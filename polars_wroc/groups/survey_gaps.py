@@ -84,12 +84,12 @@ class SurveyGaps:
         if self.influences is not None:
             weights, within = reference.auc_weights(), reference.partition_keys
             values, present = [AUC_INFLUENCE], self._present
-            both = self._with_reference(self.influences, table, within, weights, values, present)
+            both = self.with_reference(self.influences, table, within, weights, values, present)
             added.append(self._variances(both, {AUC: AUC_INFLUENCE}))
             added += [self._df(both, present, AUC_DF), self._df(both, [PRESENT], DESIGN_DF)]
         if self.cells is not None:
             weights, within = reference.row_weights(), reference.partition_keys
-            both = self._with_reference(self.cells, table, within, weights, CELLS, ())
+            both = self.with_reference(self.cells, table, within, weights, CELLS, ())
             added.append(self._rate_variances(both))
             if self.influences is None:
                 added.append(self._df(both, [PRESENT], DESIGN_DF))
@@ -112,7 +112,7 @@ class SurveyGaps:
         influences = both.with_columns(**columns).rename(renamed)
         return self._variances(influences, {rate: rate_influence(rate) for rate in self.rates})
 
-    def _with_reference(
+    def with_reference(
         self,
         units: pl.LazyFrame,
         table: pl.LazyFrame,

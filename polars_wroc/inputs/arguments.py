@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Literal, NoReturn, TypeAlias, get_args
 
@@ -93,8 +94,15 @@ def option(argument: str, value: object, allowed: Sequence[str]) -> None:
     """Check a word that must be one of a few."""
     if value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
-        msg = f"`{argument}` must be one of {listed}; found {value!r}"
+        msg = f"`{argument}` must be one of {listed}; found {value!r}{did_you_mean(value, allowed)}"
         raise ValueError(msg)
+
+
+def did_you_mean(found: object, known: Iterable[str]) -> str:
+    """End a message with the known name that is closest to what was found, if one is close."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(str(found).lower(), names, 1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
 def flag(argument: str, value: object) -> None:

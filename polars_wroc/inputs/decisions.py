@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from math import isfinite
+from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -16,6 +17,8 @@ from polars_wroc.inputs.survey_design import SurveyArguments
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]
+# Which decision is good for a person.
+Favorable: TypeAlias = Literal["selected", "rejected", "neither"]
 # Of recorded decisions: selected rows have the score 1, the others 0.
 RECORDED = 1.0
 
@@ -38,6 +41,40 @@ def check_decision(
         msg = f"`threshold` must be a number or 'median'; found {threshold!r}"
         raise ValueError(msg)
     return arguments.number("threshold", threshold) + 0.0
+
+
+def check_favorable(
+    value: object, threshold: object, *, decided: bool = True, ratios: bool = False
+) -> None:
+    """Check which decision is good for a person, where rows are ``decided`` on.
+
+    The ``threshold`` is a number, another one that is chosen from the rows, or None for recorded
+    decisions. Impact ``ratios`` compare how often people have the good one.
+    """
+    if not decided:
+        if value is not None:
+            msg = f"`favorable` is about decisions and must come with some; found {value!r} alone"
+            raise ValueError(msg)
+        return
+    if value not in get_args(Favorable):
+        msg = (
+            "`favorable` must say for whom a decision is good: 'selected' if "
+            f"{_selection(threshold)} is good for a person, 'rejected' if it is bad, 'neither' if "
+            f"it is neither; found {value!r}"
+        )
+        raise ValueError(msg)
+    if ratios and value == "neither":
+        msg = (
+            "`favorable` must be 'selected' or 'rejected': an impact ratio compares how often a "
+            "decision is good; found 'neither'"
+        )
+        raise ValueError(msg)
+
+
+def _selection(threshold: object) -> str:
+    if isinstance(threshold, float) and isfinite(threshold):
+        return f"a score of {threshold:.10g} or more"
+    return "being selected" if threshold is None else "a score at the threshold or above"
 
 
 def read_unlabelled(

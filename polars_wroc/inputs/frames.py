@@ -38,6 +38,7 @@ from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 from polars_wroc.inputs.sampled_columns import replicate_columns, replicates_of, unit_columns
 from polars_wroc.inputs.score_types import in_one_type, precision
 from polars_wroc.inputs.survey_design import Design, Replicates, SurveyArguments, with_design
+from polars_wroc.plans.by_keys import aggregate
 from polars_wroc.plans.collect import collect
 from polars_wroc.plans.engine import compiled_when
 
@@ -154,11 +155,15 @@ def read_paired_rows(
         raise ValueError(msg)
     seen = [observe(columns.label, typed, columns.weight, pos_label) for typed in columns.scores]
     complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
-    first = replace(seen[0], weight=pl.when(complete).then(seen[0].weight))
+    weight_of_row = pl.when(complete).then(seen[0].weight)
+    # A column first: each of the scores would repeat the checks of all scores.
+    weighed = columns.frame.with_columns(weight_of_row.alias(WEIGHT))
+    first = replace(seen[0], weight=pl.col(WEIGHT))
     scores = [
-        pl.when(complete).then(each.score).alias(score_column(i)) for i, each in enumerate(seen)
+        pl.when(pl.col(WEIGHT).is_not_null()).then(numeric(typed)).alias(score_column(i))
+        for i, typed in enumerate(columns.scores)
     ]
-    observed = columns.frame.select(*columns.keys, *scores, *_other_columns(columns, first))
+    observed = weighed.select(*columns.keys, *scores, *_other_columns(columns, first))
     rows = Rows(
         observed,
         [*columns.keys],
@@ -169,11 +174,23 @@ def read_paired_rows(
     return rows, columns.models
 
 
-def missing_in_counts(source: RowSource, by: IntoColumns) -> MissingRows:
-    """Count the rows without a group, which is all that counts know of missing values."""
+def missing_in_counts(
+    source: RowSource, by: IntoColumns, complete: Sequence[str] = ()
+) -> MissingRows:
+    """Count the rows without a group, which is all that counts know of missing values.
+
+    Only rows with a value of the groups that are to be ``complete`` are counted.
+    """
     groups, rows = _named_keys(by, source.groups), source.multiplicity()
-    missing = {str(i): rows.filter(key.is_null()).sum() for i, key in enumerate(groups.values())}
-    counts = collect(source.named.select(**missing)).row(0)
+    known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
+    missing = {
+        str(i): rows.filter(key.is_null() & known).sum() for i, key in enumerate(groups.values())
+    }
+    # The rows of each score are counted.
+    others = {*source.named.collect_schema()} - {*source.groups.collect_schema()}
+    models = [MODEL] if MODEL in others else []
+    of_score = collect(aggregate(source.named, models, missing))
+    counts = of_score.select(pl.col([*missing]).max()).row(0)
     return MissingRows(dict(zip(groups, counts, strict=True)))
 
 

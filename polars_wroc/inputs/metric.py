@@ -33,6 +33,15 @@ class Metric:
     # The same in a few words, after the name of the segment.
     brief: str = ""
 
+    def worse_if(self, favorable: str | None) -> Worse:
+        """Which values are worse where that decision is good; if none is, those that always are."""
+        if favorable == "rejected":
+            return self.worse_if_rejection_is_good
+        worse = self.worse_if_selection_is_good
+        if favorable == "selected" or worse == self.worse_if_rejection_is_good:
+            return worse
+        return "either"
+
     @property
     def column(self) -> str:
         """Name of its column in tables."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import reject_type
+from polars_wroc.inputs.arguments import did_you_mean, reject_type
 from polars_wroc.inputs.columns import IntoColumn, Typed, shown_as
 from polars_wroc.inputs.expressions import (
     as_column,
@@ -17,6 +17,15 @@ from polars_wroc.inputs.expressions import (
 )
 from polars_wroc.inputs.rows import IntoColumns
 
+# How a frame of Polars is made from objects of other packages, by package.
+_INSTEAD = {
+    "builtins": "",
+    "numpy": ": make a `pl.DataFrame` of your columns",
+    "pandas": ": convert it with `pl.from_pandas(df)`",
+    "pyarrow": ": convert it with `pl.from_arrow(table)`",
+}
+_ANOTHER_ENGINE = ": `score_counts` takes frames of other engines"
+
 
 def require_frame(frame: object) -> None:
     """Check that an argument is a frame of Polars."""
@@ -24,9 +33,10 @@ def require_frame(frame: object) -> None:
         kind = type(frame)
         package = kind.__module__.split(".")[0]
         origin = "" if package == "builtins" else f" of {package}"
+        instead = _INSTEAD.get(package, _ANOTHER_ENGINE)
         msg = (
-            "`frame` must be a Polars DataFrame or LazyFrame (`score_counts` takes frames of other "
-            f"engines); found an object{origin} of type {kind.__name__}"
+            "`frame` must be a Polars DataFrame or LazyFrame; "
+            f"found an object{origin} of type {kind.__name__}{instead}"
         )
         raise TypeError(msg)
 
@@ -85,7 +95,8 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
         names = frame.collect_schema().names()
         missing = [name for name in column.meta.root_names() if name not in names]
         wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
-        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}"
+        hint = did_you_mean(missing[0], names) if missing else ""
+        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}{hint}"
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     if not schema:
         names = frame.collect_schema().names()

@@ -11,6 +11,8 @@ ONE_SIDED = "one_sided"
 
 AUDIT_KEYS = ["attribute", "segment"]
 MISSING = "(missing)"
+# What impact ratios call the category of rows that are in none; in their tables it is null.
+UNKNOWN_CATEGORY = "(unknown)"
 
 MODEL = "model"
 

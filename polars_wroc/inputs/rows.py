@@ -194,6 +194,11 @@ class Rows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
 
+    def with_values(self, names: Sequence[str]) -> Rows:
+        """Return the rows with a value of these groups, by the caller's names."""
+        known = [pl.col(key).is_not_null() for key in self.keys if self.name_of(key) in names]
+        return replace(self, frame=self.frame.filter(known)) if known else self
+
     def key_values(self) -> pl.LazyFrame:
         """One row per group."""
         return self.frame.select(self.keys).unique()

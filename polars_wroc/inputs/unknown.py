@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +15,32 @@ from polars_wroc.inputs.rows import Rows
 # ``"exclude"``: only null is unknown. ``"keep"``: nothing is, and null is a category. A list: its
 # values are unknown, and so is null.
 Unknown: TypeAlias = Literal["exclude", "keep"] | Sequence[Any]
+
+# Texts that often stand for an unknown value, as `seems_unknown` reads them.
+_WORDS = frozenset(
+    {
+        *("", "?", "unknown", "unk", "n/a", "#n/a", "na", "n.a.", "nan", "null", "missing"),
+        *("unspecified", "undisclosed", "undeclared", "declined", "refused", "withheld"),
+        *("no answer", "no response", "no data", "none given", "none stated", "none specified"),
+        *(
+            f"not {word}"
+            for word in (
+                *("known", "given", "stated", "specified", "disclosed", "declared", "provided"),
+                *("reported", "recorded", "available", "applicable", "answered", "collected"),
+            )
+        ),
+        *(f"prefer not to {word}" for word in ("say", "answer", "disclose", "state", "respond")),
+        *(f"decline to {word}" for word in ("say", "answer", "disclose", "state", "identify")),
+        *(f"declined to {word}" for word in ("say", "answer", "disclose", "state", "identify")),
+    }
+)
+
+
+def seems_unknown(category: str) -> bool:
+    """Whether the name of a category may mean that the value is not known."""
+    text = re.sub(r"[\s_-]+", " ", category).strip(" ()[]<>").casefold()
+    # Such as "Unknown or not reported".
+    return text in _WORDS or _WORDS.issuperset(re.split(r" ?(?:/|,| or ) ?", text))
 
 
 def unknown_keys(unknown: Unknown, rows: Rows) -> dict[str, pl.Expr]:

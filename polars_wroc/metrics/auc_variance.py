@@ -98,23 +98,36 @@ class Variance:
 
     def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate the rows of a group to the sums that `steps` need."""
+        return self.sums_of_weights(placements, field) | self.sums_of_values(placements, field)
+
+    def sums_of_weights(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate what is the same for all estimates of the same rows."""
         columns: dict[str, pl.Expr] = {}
         for side, (weight, placement) in placements._asdict().items():
-            unit_weight, unit_sum = self._unit(weight, placement, side, field)
-            values = {
-                "weight": weight,
-                "squares": weight * unit_weight,
-                "cubes": self._cubes(weight, unit_weight, field),
-                "first": weight * unit_sum,
-                "second": weight * placement * unit_sum,
-            }
-            columns |= {self.column(name, side): value.sum() for name, value in values.items()}
+            own, _ = self._unit(weight, placement, side, field)
+            columns[self.column("weight", side)] = weight.sum()
+            columns[self.column("squares", side)] = (weight * own).sum()
+            columns[self.column("cubes", side)] = self._cubes(weight, own, field).sum()
+        if self.units == "cluster":
+            of_unit = field(self.column("unit_weight", "neg"))
+            columns[self._cross("weight", "unit_weight")] = (placements.pos.weight * of_unit).sum()
+        return columns
+
+    def sums_of_values(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate what depends on the placement values."""
+        columns: dict[str, pl.Expr] = {}
+        for side, (weight, placement) in placements._asdict().items():
+            _, unit_sum = self._unit(weight, placement, side, field)
+            columns[self.column("first", side)] = (weight * unit_sum).sum()
+            columns[self.column("second", side)] = (weight * placement * unit_sum).sum()
         if self.units == "cluster":
             weight, placement = placements.pos
-            for name in ("unit_weight", "unit_sum"):
-                of_unit = field(self.column(name, "neg"))
-                columns[self._cross("weight", name)] = (weight * of_unit).sum()
-                columns[self._cross("sum", name)] = (weight * placement * of_unit).sum()
+            of_unit = {
+                name: field(self.column(name, "neg")) for name in ("unit_weight", "unit_sum")
+            }
+            columns[self._cross("weight", "unit_sum")] = (weight * of_unit["unit_sum"]).sum()
+            for name, value in of_unit.items():
+                columns[self._cross("sum", name)] = (weight * placement * value).sum()
         return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
 from math import comb
 
 import polars as pl
@@ -17,7 +16,7 @@ from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
 from polars_wroc.metrics.auc_variance import units_of
-from polars_wroc.metrics.paired_sums import FIRST, SECOND, Pair, placement_columns, sums_of_pairs
+from polars_wroc.metrics.paired_sums import FIRST, SECOND, placement_columns, sums_of_pairs
 from polars_wroc.metrics.paired_tests import ONE_MINUS, ComparisonMethod, paired_test
 from polars_wroc.plans.collect import FrameT, like_input
 from polars_wroc.plans.steps import in_columns
@@ -83,8 +82,8 @@ def compare(
         (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
         among significant differences); or ``"none"``.
     max_pairs
-        Raise for more pairs of scores than this: time and memory grow with their number. The
-        default allows 100 scores.
+        Raise for more pairs of scores than this: time grows with their number times that of the
+        rows, memory with the rows times the scores. The default allows 100 scores.
     strata, fpc, lonely, replicate_weights
         The design of a survey: see `summary`. With these, and for ``"score"`` with ``cluster``
         alone, variances are those of the design, and intervals and tests use Student's t; ``z`` is
@@ -173,11 +172,10 @@ def compare(
         survey=survey if designed else None,
     )
     limit.check(comb(len(models), 2))
-    pairs = [Pair(first, second, test) for first, second in combinations(range(len(models)), 2)]
     sums = reduce_placements(
         rows,
         placement_columns(len(models)),
-        partial(sums_of_pairs, pairs=pairs, rows=rows),
+        partial(sums_of_pairs, models=len(models), test=test, rows=rows),
     )
     table = in_columns(sums, test.steps)
     named = table.with_columns(**_names_and_aucs(models), **test.result(level))

@@ -82,9 +82,7 @@ class ScoreTest(DelongTest):
 
     def model_sums(self, model: int, placements: Placements) -> dict[str, pl.Expr]:
         """Aggregate the rows of a group to what is needed of each model."""
-        of_model = self._of_model(model)
-        sums = of_model.sums(placements, pl.col)
-        return {name: sums[name] for name in _columns(of_model, _OF_PLACEMENTS)}
+        return self._of_model(model).sums_of_values(placements, pl.col)
 
     def of_models(self, *models: int) -> dict[str, pl.Expr]:
         """Rename these sums of two models to the columns of a pair."""

@@ -131,8 +131,8 @@ class CompiledRows:
     def decided_sums(self, first_rejected: Sequence[int] = ()) -> pl.DataFrame:
         """Sum what does not depend on ranks, for each partition and code.
 
-        A row has the keys and `DECIDED_SUMS`: from the first rejected row of the partition on, rows
-        are rejected; without such rows, all are.
+        A row has the keys, `MISSING_ROWS` and `DECIDED_SUMS`: from the first rejected row of the
+        partition on, rows are rejected; without such rows, all are.
         """
         blocks = cut_blocks(self.sorted_rows, self.codes.size, first_rejected)
         one_group = self.codes.numbers is None
@@ -152,7 +152,8 @@ class CompiledRows:
             np.add.at(table[:, :, side], blocks.partitions, np.where(where, sums, 0.0))
         there = (table[..., :2].sum((2, 3)) > 0) | (self.missing > 0)
         sums_of_rows = table[there].reshape(-1, len(DECIDED_SUMS)).T
-        columns = dict(zip(DECIDED_SUMS, sums_of_rows, strict=True))
+        names = [MISSING_ROWS, *DECIDED_SUMS]
+        columns = dict(zip(names, [self.missing[there], *sums_of_rows], strict=True))
         return pl.DataFrame([*self._keys(self.codes, *np.nonzero(there)), *pl.DataFrame(columns)])
 
     def first_rejected(self, partition: int, is_selected: Callable[[pl.Series], bool]) -> int:

@@ -11,6 +11,8 @@ from polars_wroc.ranking.cumulative_sums import by_descending_score
 from polars_wroc.ranking.placed_rows import Columns, PlacedRows, Reduce
 from polars_wroc.ranking.placements import add_placements
 
+_ROW = "__row"
+
 
 def reduce_placed(
     rows: Rows,
@@ -50,13 +52,15 @@ def reduce_placements(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFr
 
 def _with_placements(rows: Rows, columns: Columns) -> pl.LazyFrame:
     """Replace each score by its columns."""
-    # Resolved before the sorts: the schema of a plan with all of them takes long.
-    kept = rows.frame.collect_schema().names()
+    # Each score is sorted without the others, and its columns are put back in place: sorts of the
+    # same frame, one after another, would move the columns of all scores each time.
+    numbered = rows.frame.with_row_index(_ROW).cache()
     weight = rows.observations.signed_weight
+    others = [name for name in rows.frame.collect_schema().names() if name not in columns]
+    placed = [numbered.select(others)]
     for score, of_score in columns.items():
-        sorted_rows = by_descending_score(rows, score)
-        placed = add_placements(sorted_rows, rows.keys, weight, score=score)
-        kept.remove(score)
-        rows = replace(rows, frame=placed.select(*kept, **of_score))
-        kept.extend(of_score)
-    return rows.frame
+        narrow = replace(rows, frame=numbered.select(_ROW, *others, score))
+        sorted_rows = by_descending_score(narrow, score)
+        found = add_placements(sorted_rows, rows.keys, weight, score=score)
+        placed.append(found.select(_ROW, **of_score).sort(_ROW).select(*of_score))
+    return pl.concat(placed, how="horizontal")

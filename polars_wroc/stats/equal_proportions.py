@@ -15,7 +15,7 @@ Exact: TypeAlias = Literal["mid-p", "fisher"]
 
 # With fewer expected rows in a cell of the table of four, the normal approximation is poor.
 _FEWEST_EXPECTED = 5
-# How far counts may be from whole numbers, by rounding.
+# How far whole numbers may be off, by the rounding of weights, effective sizes and rates.
 _ROUNDING = 1e-9
 # Tables are as likely as each other if the logarithms of their probabilities differ by less.
 _AS_LIKELY = 1e-7
@@ -66,7 +66,7 @@ def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
         variance = _variance(field)
         z = pl.when(variance > 0).then(field("difference") / variance.sqrt())
         p_value = _p_value(field, exact)
-        method = pl.when(_expected(field) >= _FEWEST_EXPECTED).then(pl.lit("z"))
+        method = pl.when(_is_normal(field)).then(pl.lit("z"))
         known = pl.when(p_value.is_not_null())
         return as_struct(
             {
@@ -81,12 +81,19 @@ def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
 
 def _numbers(one: Sample, other: Sample) -> dict[str, pl.Expr]:
     return {
-        "size_one": one.size,
-        "size_other": other.size,
-        "count_one": one.value * one.size,
-        "count_other": other.value * other.size,
+        "size_one": _whole(one.size),
+        "size_other": _whole(other.size),
+        "count_one": _whole(one.value * one.size),
+        "count_other": _whole(other.value * other.size),
         "difference": one.value - other.value,
     }
+
+
+def _whole(number: pl.Expr) -> pl.Expr:
+    """Remove rounding from numbers of rows, so that it never chooses the test."""
+    nearest = number.round()
+    near = (number - nearest).abs() <= _ROUNDING * (1 + number)
+    return pl.when(near).then(nearest).otherwise(number)
 
 
 def _sizes_and_counts(field: Fields) -> tuple[list[pl.Expr], list[pl.Expr]]:
@@ -103,26 +110,27 @@ def _variance(field: Fields) -> pl.Expr:
     return pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
 
 
-def _expected(field: Fields) -> pl.Expr:
-    """Fewest rows expected in a cell of the table of four."""
+def _is_normal(field: Fields) -> pl.Expr:
+    """Whether enough rows are expected in each cell of the table of four."""
     table = _table(*_sizes_and_counts(field))
-    return table.rows * table.outcomes / table.total
+    # Products of whole numbers are exact; the quotient that is expected is not.
+    return table.rows * table.outcomes >= _FEWEST_EXPECTED * table.total
 
 
 def _p_value(field: Fields, exact: Exact) -> pl.Expr:
-    variance, expected = _variance(field), _expected(field)
+    variance, normal = _variance(field), _is_normal(field)
     sizes, counts = _sizes_and_counts(field)
-    whole = pl.all_horizontal((x - x.round()).abs() <= _ROUNDING * (1 + x) for x in sizes + counts)
+    whole = pl.all_horizontal(x == x.round() for x in sizes + counts)
     # The exact test is computed for no rows where it is not needed.
-    needed = (variance > 0) & whole & (expected < _FEWEST_EXPECTED)
+    needed = (variance > 0) & whole & ~normal
     turned = {
-        name: pl.when(needed).then(number.round()).otherwise(0.0)
+        name: pl.when(needed).then(number).otherwise(0.0)
         for name, number in _table(sizes, counts)._asdict().items()
     }
     return (
         pl.when(variance == 0)
         .then(1.0)
-        .when(expected >= _FEWEST_EXPECTED)
+        .when(normal)
         .then(two_sided_p_value(field("difference") / variance.sqrt()))
         .when(needed)
         .then(let(turned, partial(_exact_p_value, exact=exact)))

@@ -71,6 +71,11 @@ class Regression:
         return f"__{self.name}_variance"
 
     @property
+    def information(self) -> str:
+        """Column of the information on that coefficient, per unit of weight."""
+        return f"__{self.name}_information"
+
+    @property
     def converged(self) -> str:
         """Column that says whether the last step changed nothing."""
         return f"__{self.name}_converged"
@@ -185,7 +190,7 @@ def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, *, robust: bool) -> pl
 
     ``robust`` ones are those of the sandwich, from `SQUARES`. The others are the inverse of the
     information, for weights that are numbers of rows, and have to be divided by the weight of the
-    group.
+    group. The information itself is there in any case.
     """
     joined = rows.join(fit, on=GROUP, maintain_order="none").with_columns(
         each.probability_of_other_class().alias(each.error) for each in REGRESSIONS
@@ -196,10 +201,12 @@ def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, *, robust: bool) -> pl
         if robust:
             sums |= each.square_sums(pl.col(each.error))
     known = {
-        each.variance: pl.when(pl.col(each.intercept).is_finite()).then(
-            each.variance_of(pl.col, robust=robust)
-        )
+        name: pl.when(pl.col(each.intercept).is_finite()).then(value)
         for each in REGRESSIONS
+        for name, value in (
+            (each.variance, each.variance_of(pl.col, robust=robust)),
+            (each.information, 1 / each.variance_of(pl.col, robust=False)),
+        )
     }
     coefficients = (pl.col(name).fill_nan(None) for name in COEFFICIENTS)
     return joined.group_by(GROUP).agg(**sums).select(GROUP, *coefficients, **known)

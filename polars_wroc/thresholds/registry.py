@@ -75,8 +75,9 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_selection_is_good="lower",
-        comparison="Of those {positive}, {selector} {value} in {segment}, {other} in {rest}",
-        brief="{value} of those {positive} are selected, against {other}{of_rest}",
+        comparison="Of those actually {positive}, {value} are {selected} in {segment}, "
+        "{other} in {rest}",
+        brief="{value} of those actually {positive} are {selected}, against {other}{of_rest}",
     ),
     RateMetric(
         name="fpr",
@@ -90,8 +91,9 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_rejection_is_good="higher",
-        comparison="Of those {negative}, {selector} {value} in {segment}, {other} in {rest}",
-        brief="{value} of those {negative} are selected, against {other}{of_rest}",
+        comparison="Of those actually {negative}, {value} are {selected} in {segment}, "
+        "{other} in {rest}",
+        brief="{value} of those actually {negative} are {selected}, against {other}{of_rest}",
     ),
     ThresholdMetric(
         name="tnr",
@@ -117,8 +119,9 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         has_gap=True,
         in_short=True,
         worse_if_rejection_is_good="lower",
-        comparison="Of those selected, {value} are {positive} in {segment}, {other} in {rest}",
-        brief="{value} of those selected are {positive}, against {other}{of_rest}",
+        comparison="Of those {selected}, {value} are actually {positive} in {segment}, "
+        "{other} in {rest}",
+        brief="{value} of those {selected} are actually {positive}, against {other}{of_rest}",
     ),
     RateMetric(
         name="npv",
@@ -128,8 +131,9 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         counted=("tn",),
         others=("fn",),
         has_gap=True,
-        comparison="Of those not selected, {value} are {negative} in {segment}, {other} in {rest}",
-        brief="{value} of those not selected are {negative}, against {other}{of_rest}",
+        comparison="Of those {rejected}, {value} are actually {negative} in {segment}, "
+        "{other} in {rest}",
+        brief="{value} of those {rejected} are actually {negative}, against {other}{of_rest}",
     ),
     RateMetric(
         name="selection_rate",
@@ -144,8 +148,8 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         in_short=True,
         worse_if_selection_is_good="lower",
         worse_if_rejection_is_good="higher",
-        comparison="{value} of {segment} are selected, {other} of {rest}",
-        brief="{value} of all are selected, against {other}{of_rest}",
+        comparison="{value} are {selected} in {segment}, {other} in {rest}",
+        brief="{value} are {selected}, against {other}{of_rest}",
     ),
     RateMetric(
         name="accuracy",

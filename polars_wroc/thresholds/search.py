@@ -134,6 +134,7 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     complete = pl.col(WEIGHT).is_not_null()
     cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & complete))
     cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & complete))
+    cells[ROWS_MISSING] = rows.count_where(~complete)
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
@@ -212,3 +213,5 @@ def _is_moved(field: Fields) -> pl.Expr:
 
 # Numbers of rows predicted positive and negative; the cells are weights.
 ROWS_SELECTED, ROWS_REJECTED = "__rows_selected", "__rows_rejected"
+# Number of rows without a decision, or another value that the cells need.
+ROWS_MISSING = "__rows_missing"

@@ -11,8 +11,9 @@ from polars_wroc.plans.collect import collect
 from polars_wroc.ranking.compiled_rows import CompiledRows
 from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
 from polars_wroc.ranking.curve import CELLS, SQUARES, cell
-from polars_wroc.ranking.walk_sums import DECIDED_SUMS, DECISIONS, decided_sum
+from polars_wroc.ranking.walk_sums import DECIDED_SUMS, DECISIONS, MISSING_ROWS, decided_sum
 from polars_wroc.thresholds.search import (
+    ROWS_MISSING,
     ROWS_REJECTED,
     ROWS_SELECTED,
     THRESHOLD,
@@ -34,7 +35,7 @@ def walked_confusion_at(rows: CompiledRows, thresholds: pl.LazyFrame) -> pl.Lazy
 
         first_rejected.append(rows.first_rejected(number, selects))
     sums = rows.decided_sums(first_rejected)
-    groups = [key for key in sums.columns if key not in DECIDED_SUMS]
+    groups = [key for key in sums.columns if key not in (MISSING_ROWS, *DECIDED_SUMS)]
     joined = join_on_keys(sums.lazy(), of_partition.lazy(), partitions.columns)
     kinds = [(decision, side) for decision in DECISIONS for side in CLASSES]
     weights, squares = (
@@ -53,4 +54,5 @@ def walked_confusion_at(rows: CompiledRows, thresholds: pl.LazyFrame) -> pl.Lazy
         *groups,
         pl.col(THRESHOLD).alias("threshold"),
         *(known.then(value).alias(name) for name, value in values.items()),
+        pl.col(MISSING_ROWS).alias(ROWS_MISSING),
     )

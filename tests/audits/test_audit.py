@@ -229,7 +229,8 @@ def assert_sums_up(
     frame: pl.DataFrame, label: str, score: Any, by: list[str], **options: Any
 ) -> wroc.Audit:
     """Check every table of an audit against the functions that it stands for."""
-    found = wroc.audit(frame, label, score, by=by, **options)
+    good: Options = {"favorable": "selected"} if chosen(options, LIMITS) else {}
+    found = wroc.audit(frame, label, score, by=by, **good, **options)
     given = found, frame, label, score, by, options
     assert_segments(*given)
     assert_curves(*given)
@@ -239,7 +240,7 @@ def assert_sums_up(
         # `fairness` compares groups of any size.
         free = found
         if options.get("min_rows") != 0:
-            free = wroc.audit(frame, label, score, by=by, **options | {"min_rows": 0})
+            free = wroc.audit(frame, label, score, by=by, **good, **options | {"min_rows": 0})
         assert_fairness(free, *given[1:])
     return found
 
@@ -335,7 +336,7 @@ def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> Non
 def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
     by = ["g", "most"]
     options: Options = {"weight": "w", "threshold": 0.5, "min_rows": 5, "reference": reference}
-    found = wroc.audit(rows, "y", score, by=by, intersections=True, **options)
+    found = wroc.audit(rows, "y", score, by=by, favorable="selected", intersections=True, **options)
     assert_gaps(found, rows, "y", score, by, options | {"intersections": True})
 
 

@@ -52,7 +52,11 @@ def batch_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def audits(frame: pl.DataFrame, **options: Any) -> list[wroc.Audit]:
     """Audit a frame by plans and, eagerly and as a scan, by the compiled engine."""
-    options = {"label": "y", "score": "s", "by": ["text", "many"]} | options
+    options = {
+        "label": "y",
+        "score": "s",
+        "by": ["text", "many"],
+    } | options
     with wroc.Config(engine="polars"):
         found = [wroc.audit(frame, **options)]
     with wroc.Config(engine="compiled"):
@@ -71,9 +75,15 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"weight": "w", "threshold": 0.25, "reference": "overall_pooled"},
-        {"score": ["s", "t"], "criterion": "youden"},
-        {"score": ["t", "s"], "weight": "w", "threshold": 0.1, "by": "text"},
+        {"weight": "w", "threshold": 0.25, "favorable": "selected", "reference": "overall_pooled"},
+        {"score": ["s", "t"], "criterion": "youden", "favorable": "selected"},
+        {
+            "score": ["t", "s"],
+            "weight": "w",
+            "threshold": 0.1,
+            "favorable": "selected",
+            "by": "text",
+        },
     ],
 )
 def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
@@ -86,7 +96,7 @@ def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
 @pytest.mark.parametrize("dtype", sweep([pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8]))
 def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:
     frame = people.with_columns((pl.col("s") * 16).cast(dtype))
-    plan, eager, _ = audits(frame, by="text", threshold=1)
+    plan, eager, _ = audits(frame, by="text", threshold=1, favorable="selected")
     assert_same(plan, eager, rel_tol=1e-12, abs_tol=1e-11)
 
 

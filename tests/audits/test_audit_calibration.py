@@ -14,6 +14,7 @@ from scipy.stats import binomtest, norm
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.remarks import calibration_remarks, score_remarks
 
 LARGE = "calibration_in_the_large"
@@ -116,7 +117,7 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     assert found is not None
     assert expected is not None
     # Robust limits are those of rows.
-    robust = cs.matches("^n$|slope_(se|low|high|p_)|intercept_")
+    robust = cs.matches("^n$|slope_(se|low|high|gap_)|intercept_")
     assert_frame_equal(found.drop(robust), expected.drop(robust), rel_tol=1e-8, abs_tol=1e-12)
     options: dict[str, Any] = {"weight": "times", "weight_type": "frequency"}
     slopes = wroc.calibration_slope(times, "y", "p", by="h", **options)
@@ -146,7 +147,7 @@ def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
     result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
     (text,) = calibration_remarks(result.calibration, result.parameters)
-    assert " of those y is 0.500: about right (" in text
+    assert " of those positive is 0.500: about right (" in text
 
 
 def test_nothing_is_said_overall_where_nothing_is_known() -> None:
@@ -177,7 +178,7 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
     texts = calibration_remarks(result.calibration, result.parameters)
     assert len(texts) == 2
-    assert f"{mean:.3f} on average, and the share of those y is {rate:.3f}" in texts[0]
+    assert f"{mean:.3f} on average, and the share of those positive is {rate:.3f}" in texts[0]
     assert f"{mean - rate:.3f} too high" in texts[0]
     of_segments = result.calibration.filter(pl.col("attribute") != "overall").sort(LARGE)
     for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):
@@ -185,3 +186,44 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     without = wroc.audit(data, "y", "rating", by="g")
     assert calibration_remarks(without.calibration, without.parameters) == []
     assert "calibration" not in json.loads(without.to_json())["tables"]
+
+
+NOT_PROBABILITIES = "was not audited: scores from 300 to 850 are not probabilities."
+
+
+@pytest.fixture(scope="module")
+def points(data: pl.DataFrame) -> pl.DataFrame:
+    return data.with_columns(
+        s=(
+            300 + 550 * (pl.col("p") - pl.col("p").min()) / (pl.col("p").max() - pl.col("p").min())
+        ).round()
+    )
+
+
+@pytest.mark.parametrize("engine", ["polars", "compiled"])
+def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame, engine: Any) -> None:
+    with wroc.Config(engine=engine):
+        alone = wroc.audit(points, "y", "s", by="g")
+        both = wroc.audit(points, "y", ["p", "s"], by="g")
+    assert f"Calibration {NOT_PROBABILITIES}" in not_audited(alone)
+    of_score = "\N{LEFT DOUBLE QUOTATION MARK}s\N{RIGHT DOUBLE QUOTATION MARK}"
+    said = [text for text in not_audited(both) if text.startswith("Calibration")]
+    assert said == [f"Calibration of {of_score} {NOT_PROBABILITIES}"]
+
+
+def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
+    counts = wroc.score_counts(points, "y", "s", by="g")
+    audits = [
+        wroc.from_counts(counts).audit(by="g"),
+        wroc.audit_in_ranges([points.lazy()], "y", "s", by="g", rows_per_range=500),
+    ]
+    for result in audits:
+        assert f"Calibration {NOT_PROBABILITIES}" in not_audited(result)
+    said = not_audited(wroc.audit(points, "y", "s", by="g", bins=50))
+    assert "Calibration was not audited: scores were counted in bins." in said
+    # The least and the greatest score may be those of one person.
+    said = not_audited(wroc.audit(points, "y", "s", by="g", min_cell=5))
+    assert "Calibration was not audited: scores outside 0 to 1 are not probabilities." in said
+    assert not any(
+        "Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", by="g"))
+    )

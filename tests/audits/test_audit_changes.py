@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from statsmodels.stats.multitest import multipletests
 
 import polars_wroc as wroc
 
-GIVEN: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
+GIVEN: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "favorable": "selected"}
 METRICS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
 
 
@@ -76,27 +78,101 @@ def test_changes_combine_the_limits_of_both(before: wroc.Audit, after: wroc.Audi
     assert table["p_adjusted"].to_list() == pytest.approx(list(adjusted), rel=1e-8)
 
 
-def test_findings_are_new_gone_or_of_another_size(before: wroc.Audit, after: wroc.Audit) -> None:
-    key = {"segment": "b", "metric": "selection_rate", "measure": "gap"}
+def verdict(audit: wroc.Audit, row: dict[str, Any]) -> str:
+    place = {name: row[name] for name in ("attribute", "segment")}
+    found: str = audit.gaps.filter(**place)[f"{row['metric']}_gap_verdict"].item()
+    return found
 
-    def finding(one: wroc.Audit, other: wroc.Audit) -> str | None:
-        found: str | None = wroc.audit_changes(one, other).filter(**key)["finding"].item()
-        return found
 
-    assert finding(before, after) == "new"
-    assert finding(after, before) == "gone"
-    assert finding(after, after) is None
-    more = wroc.audit(rows(3, 2.2), "y", "s", **GIVEN)
-    assert finding(after, more) == "grown"
-    assert finding(more, after) == "shrunk"
-    values = wroc.audit_changes(before, after).filter(measure="value")
-    assert values["finding"].null_count() == values.height
+def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) -> str | None:
+    """What became of a gap, by the definitions of the docstring."""
+    was, now = (verdict(audit, row) == "different" for audit in (one, other))
+    if row["p_adjusted"] > 0.05:
+        return {(False, True): "now detected", (True, False): "no longer detected"}.get((was, now))
+    grew = abs(row["after"]) > abs(row["before"])
+    if now and not was and grew:
+        return "new"
+    if was and not now and not grew:
+        return "gone"
+    if math.copysign(1, row["before"]) != math.copysign(1, row["after"]):
+        return "reversed"
+    return "grown" if grew else "shrunk"
+
+
+def test_findings_are_of_significant_changes_or_only_of_detection() -> None:
+    audits = [
+        wroc.audit(rows(seed, shift), "y", "s", **GIVEN)
+        for seed, shift in ((1, 0.0), (2, 1.0), (3, 2.2), (4, 0.35), (5, 0.35), (6, -1.0))
+    ]
+    seen = set()
+    for one, other in itertools.permutations(audits, 2):
+        table = wroc.audit_changes(one, other)
+        for row in table.rows(named=True):
+            expected = None if row["measure"] == "value" else expected_finding(one, other, row)
+            assert row["finding"] == expected
+            seen.add(expected)
+    changed = {"new", "gone", "reversed", "grown", "shrunk"}
+    assert seen == changed | {"now detected", "no longer detected", None}
 
 
 def test_nothing_changed(after: wroc.Audit) -> None:
-    table = wroc.audit_changes(after, after)
+    table = wroc.audit_changes(after, after, different_rows=True)
     assert table["change"].unique().to_list() == [0.0]
     assert table["p_adjusted"].unique().to_list() == [1.0]
+    assert table["finding"].null_count() == table.height
+
+
+def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
+    data = rows(7, 0.0)
+    noise = np.random.default_rng(8).normal(size=data.height)
+    data = data.with_columns(new=pl.col("s") + 0.2 * noise)
+    old = wroc.audit(data, "y", "s", **GIVEN)
+    # In another order of the rows, weights have other sums in the last digits.
+    shuffled = data.sample(fraction=1.0, shuffle=True, seed=9)
+    new = wroc.audit(shuffled, "y", "new", **GIVEN)
+    message = (
+        "^`before` and `after` must be audits of different rows; found the same numbers of rows "
+        "and of positives, and the same weights, in all 4 segments. `compare` tests two scores"
+    )
+    with pytest.raises(ValueError, match=message):
+        wroc.audit_changes(old, new)
+    with pytest.raises(ValueError, match=message):
+        wroc.audit_changes(json.loads(old.to_json()), new)
+    # The attributes that only one of them has say nothing about the rows.
+    more = data.with_columns(h=pl.Series(["x", "y"] * (data.height // 2)))
+    both = wroc.audit(more, "y", "new", **GIVEN | {"by": ["g", "h"]})
+    with pytest.raises(ValueError, match=message):
+        wroc.audit_changes(old, both)
+    as_if = wroc.audit_changes(old, new, different_rows=True).row(0, named=True)
+    paired = wroc.compare(data, "y", ["new", "s"], weight="w").row(0, named=True)
+    assert as_if["change"] == pytest.approx(paired["difference"], abs=1e-12)
+    # The reason for all this.
+    assert paired["p_value"] < 0.001
+    assert as_if["p_value"] > 0.05
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pl.when(pl.int_range(pl.len()) == 5).then(~pl.col("y")).otherwise("y").alias("y"),
+        pl.when(pl.int_range(pl.len()) == 5).then(1.001 * pl.col("w")).otherwise("w").alias("w"),
+        pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("s").alias("s"),
+        pl.when(pl.col("g") == "b").then(pl.lit("z")).otherwise("g").alias("g"),
+    ],
+)
+def test_rows_that_differ_a_little_are_different(other: pl.Expr) -> None:
+    data = rows(10, 0.0)
+    audits = [wroc.audit(one, "y", "s", **GIVEN) for one in (data, data.with_columns(other))]
+    assert wroc.audit_changes(*audits).height
+
+
+def test_a_few_rows_may_be_alike_by_chance() -> None:
+    for size, refused in ((99, False), (100, True)):
+        audit = wroc.audit(rows(11, 0.0).head(size), "y", "s", by="g", min_rows=1)
+        with pytest.raises(ValueError, match="different rows") if refused else nullcontext():
+            assert wroc.audit_changes(audit, audit).height
+    with pytest.raises(TypeError, match="`different_rows` must be True or False; found 1"):
+        wroc.audit_changes(audit, audit, different_rows=1)  # type: ignore[arg-type]
 
 
 def test_segments_of_one_audit_only(before: wroc.Audit) -> None:
@@ -120,8 +196,8 @@ def test_json_says_the_same(before: wroc.Audit, after: wroc.Audit, tmp_path: Pat
     old = json.loads(before.to_json())
     old = {"settings": old["settings"], **old["tables"]}
     assert_frame_equal(
-        wroc.audit_changes(old, str(tmp_path / "before.json")).head(1),
-        wroc.audit_changes(before, before).head(1),
+        wroc.audit_changes(old, str(tmp_path / "before.json"), different_rows=True).head(1),
+        wroc.audit_changes(before, before, different_rows=True).head(1),
     )
 
 

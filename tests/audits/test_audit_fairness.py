@@ -34,8 +34,13 @@ def rows() -> pl.DataFrame:
 
 
 def audited(rows: pl.DataFrame, **options: Any) -> wroc.Audit:
-    call: dict[str, Any] = {"by": ["g", "h"], "threshold": 1, "weight": "w"} | options
-    return wroc.audit(rows, "y", "s", **call)
+    call: dict[str, Any] = {
+        "by": ["g", "h"],
+        "threshold": 1,
+        "weight": "w",
+        "favorable": "selected",
+    }
+    return wroc.audit(rows, "y", "s", **call | options)
 
 
 def fairness(audit: wroc.Audit) -> pl.DataFrame:
@@ -102,7 +107,7 @@ def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() ->
                 "s": (random.random(2_000) < 0.2).astype(float),
             }
         )
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5)
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
         ratio = fairness(audit).filter(metric="demographic_parity_ratio")
         failed += ratio["ci_high"].item() < 0.8
         gate = read_gate("demographic_parity_ratio_high<0.8", decides=True)

@@ -22,6 +22,7 @@ TABLES = ("segments", "gaps", "curves", "calibration", "fairness", "missing")
 # Regressions, and what depends on the number of tests.
 NOT_IN_RANGES = cs.matches("^calibration_(slope|intercept)|(_p_adjusted|_verdict)$")
 REFERENCES = ("rest", "rest_pooled", "overall", "overall_pooled", "best", {"g": "b"})
+AT_HALF: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
 SCHEMA = {
     "g": pl.String,
     "h": pl.Int64,
@@ -97,7 +98,7 @@ def distinct() -> pl.DataFrame:
 def test_ranges_give_what_rows_give(
     distinct: pl.DataFrame, reference: str | Mapping[str, str], weight_type: str
 ) -> None:
-    audit = check(distinct, reference=reference, weight_type=weight_type, threshold=0.5)
+    audit = check(distinct, reference=reference, weight_type=weight_type, **AT_HALF)
     assert audit.gaps.height > 5
     assert audit.gaps["auc_gap_p_value"].count() > 0
     assert audit.calibration is not None
@@ -116,6 +117,7 @@ def test_two_scores_and_intersections(
         weight_type=weight_type,
         rows_per_range=rows_per_range,
         max_fpr=0.2,
+        favorable="selected",
     )
 
 
@@ -140,16 +142,27 @@ def test_a_group_that_is_all_rows() -> None:
 @pytest.mark.parametrize("decimals", sweep([1, 0, 2]))
 @pytest.mark.parametrize("reference", sweep(["rest_pooled", "overall_pooled"]))
 def test_ties(decimals: int, reference: str) -> None:
-    check(some_rows(decimals=decimals), reference=reference, rows_per_range=100, criterion="youden")
+    options: dict[str, Any] = {"criterion": "youden", "favorable": "selected"}
+    check(some_rows(decimals=decimals), reference=reference, rows_per_range=100, **options)
 
 
 def test_all_rows_tie() -> None:
-    check(some_rows(100).with_columns(s=pl.lit(0.5)), rows_per_range=10, criterion="accuracy")
+    check(
+        some_rows(100).with_columns(s=pl.lit(0.5)),
+        rows_per_range=10,
+        criterion="accuracy",
+        favorable="selected",
+    )
 
 
 def test_a_score_of_many_rows_among_others() -> None:
     often = pl.when(pl.int_range(pl.len()) % 3 != 0).then(3.0).otherwise(3 + pl.col("s") / 10)
-    check(some_rows().with_columns(often.alias("s")), rows_per_range=60, threshold=3.0)
+    check(
+        some_rows().with_columns(often.alias("s")),
+        rows_per_range=60,
+        threshold=3.0,
+        favorable="selected",
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,19 +182,19 @@ def test_a_score_of_many_rows_among_others() -> None:
 def test_a_rule_chooses_the_best_of_all_ranges(
     distinct: pl.DataFrame, rule: dict[str, Any]
 ) -> None:
-    audit = check(distinct, by="g", rows_per_range=100, **rule)
+    audit = check(distinct, by="g", rows_per_range=100, favorable="selected", **rule)
     assert audit.segments["threshold"].n_unique() == 1
 
 
 def test_a_rule_may_select_no_row() -> None:
     frame = pl.DataFrame({"y": [0, 1, 0, 0], "s": [4.0, 3.0, 2.0, 1.0], "g": [*"aabb"], "w": 1})
-    audit = check(frame, by="g", criterion="accuracy", rows_per_range=1)
+    audit = check(frame, by="g", criterion="accuracy", favorable="selected", rows_per_range=1)
     assert audit.segments["threshold"].to_list() == [np.inf] * 3
 
 
 def test_a_rule_may_choose_no_threshold() -> None:
     frame = pl.DataFrame({"y": [1, 1, 1], "s": [3.0, 2.0, 1.0], "g": [*"aab"], "w": 1})
-    audit = check(frame, by="g", criterion="youden", rows_per_range=1)
+    audit = check(frame, by="g", criterion="youden", favorable="selected", rows_per_range=1)
     assert audit.segments["threshold"].null_count() == 3
 
 
@@ -189,10 +202,12 @@ def test_a_threshold_that_a_float_does_not_hold() -> None:
     scores = [2**60 + 1, 2**60 + 3, 5, 4]
     frame = pl.DataFrame({"y": [1, 1, 0, 0], "s": scores, "g": [*"aabb"], "w": 1})
     for options in ({"threshold": float(2**60)}, {"threshold": 4.5}, {"max_selection_rate": 0.0}):
-        check(frame, by="g", rows_per_range=1, **options)
+        check(frame, by="g", rows_per_range=1, favorable="selected", **options)
     message = "`score` must be a number that a float holds where it is chosen as threshold"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
-        wroc.audit_in_ranges(frame, "y", "s", by="g", criterion="youden", rows_per_range=1)
+        wroc.audit_in_ranges(
+            frame, "y", "s", by="g", criterion="youden", favorable="selected", rows_per_range=1
+        )
 
 
 def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
@@ -202,7 +217,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
         day=pl.lit("2026-01-01").str.to_date() + pl.duration(days="h"),
         half=pl.when(pl.col("h") == 1).then(pl.lit(float("nan"))).otherwise(-0.0),
     )
-    check(frame, by=["g", "h", "day", "half", pl.col("t") > 1], weight=None, threshold=0.5)
+    check(frame, by=["g", "h", "day", "half", pl.col("t") > 1], weight=None, **AT_HALF)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +246,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
 def test_small_parts(first: dict[str, Any], second: dict[str, Any]) -> None:
     schema = {"y": pl.Int64, "g": pl.String}
     parts = [pl.DataFrame(part, schema_overrides=schema) for part in (first, second)]
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "min_rows": 0}
+    options: dict[str, Any] = {"by": "g", "min_rows": 0, **AT_HALF}
     expected = wroc.audit(pl.concat(parts, how="vertical_relaxed"), "y", "s", **options)
     audit = wroc.audit_in_ranges(parts[::-1], "y", "s", rows_per_range=1, **options)
     assert_same(audit, expected)
@@ -258,12 +273,18 @@ def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
         for start in range(0, ordered.height, step)
     ]
     options: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "intersections": True}
-    audit = wroc.audit_in_ranges(parts, "y", "s", rows_per_range=step, threshold=0.5, **options)
-    assert_same(audit, wroc.audit(ordered, "y", "s", threshold=0.5, **options))
+    audit = wroc.audit_in_ranges(
+        parts, "y", "s", rows_per_range=step, threshold=0.5, favorable="selected", **options
+    )
+    assert_same(
+        audit, wroc.audit(ordered, "y", "s", threshold=0.5, favorable="selected", **options)
+    )
     # Four counts, and no more than two of five ranges for a part, whatever the groupings.
     assert len(reads) <= 4 + 2 * 5
     before = len(reads)
-    wroc.audit_in_ranges(parts, "y", "s", rows_per_range=step, max_fpr=0.1, **options)
+    wroc.audit_in_ranges(
+        parts, "y", "s", rows_per_range=step, max_fpr=0.1, favorable="selected", **options
+    )
     # The range of the threshold is read again.
     assert len(reads) - before <= before + 2
 
@@ -298,7 +319,14 @@ rows = st.lists(
     st.lists(st.integers(0, 3), min_size=40, max_size=40),
     st.integers(1, 40),
     st.sampled_from(["rest", "rest_pooled", "overall_pooled", "best"]),
-    st.sampled_from([{}, {"threshold": 0.0}, {"criterion": "youden"}, {"max_selection_rate": 0.5}]),
+    st.sampled_from(
+        [
+            {},
+            {"threshold": 0.0, "favorable": "selected"},
+            {"criterion": "youden", "favorable": "rejected"},
+            {"max_selection_rate": 0.5, "favorable": "neither"},
+        ]
+    ),
 )
 def test_any_parts_and_any_ranges_give_the_same(
     rows: list[tuple[Any, ...]],

@@ -53,6 +53,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         by=["sex", "age", "site"],
         intersections=True,
         reference={"age": 30, "sex": "m"},
+        favorable="selected",
         **options,
     )
     for attribute, reference in {"sex": "m", "age": 30, "site": "rest"}.items():
@@ -102,7 +103,15 @@ def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
 
 @pytest.mark.slow
 def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path) -> None:
-    found = wroc.audit(rows, "y", "s", by=["sex", "site"], reference={"sex": "m"}, threshold=0.7)
+    found = wroc.audit(
+        rows,
+        "y",
+        "s",
+        by=["sex", "site"],
+        reference={"sex": "m"},
+        threshold=0.7,
+        favorable="selected",
+    )
     assert found.settings["reference"] == {"sex": "m"}
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
     for row in found.findings.filter(pl.col("reason") != "the reference").rows(named=True):
@@ -153,7 +162,10 @@ def test_a_segment_is_named_by_its_value_or_its_name(
         ),
         ({CROSSED: "m, 20"}, "^`reference` must name attributes out of"),
         ({"sex": "x"}, r"^`reference` must name a segment by 'sex', .*\['f', 'm'\]; found 'x'$"),
-        ({"age": "20.0"}, "^`reference` must name a segment by 'age', .*; found '20.0'$"),
+        (
+            {"age": "20.0"},
+            r"^`reference` must name a segment by 'age', .*; found '20.0'; did you mean '20'\?$",
+        ),
         ({"age": 7000}, "^`reference` must name a segment by 'age', .*; found '7000'$"),
         ({"sex": 1}, r"^`reference` must give 'sex' \(String\) one of its values .*; found 1$"),
         ({"age": 20.5}, r"^`reference` must give 'age' \(Int64\) .*; found 20.5$"),

@@ -12,6 +12,8 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 
+AT_HALF: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
+
 
 def counted(frame: pl.DataFrame) -> tuple[pl.LazyFrame, list[None]]:
     """Hand out a lazy frame, and a list that grows whenever it is read."""
@@ -48,8 +50,8 @@ def rows() -> pl.DataFrame:
     ("score", "options"),
     [
         ("s", {}),
-        (["s", "t"], {"weight": "w", "threshold": 0.5, "reference": "overall_pooled"}),
-        ("s", {"weight": "w", "cluster": "c", "criterion": "youden"}),
+        (["s", "t"], {"weight": "w", "reference": "overall_pooled", **AT_HALF}),
+        ("s", {"weight": "w", "cluster": "c", "criterion": "youden", "favorable": "selected"}),
         (["s", "t"], {"weight": "w", "bins": 16}),
     ],
 )

@@ -44,7 +44,9 @@ def names(table: pl.DataFrame) -> list[tuple[Any, ...]]:
 def test_attributes_in_the_order_given_and_segments_in_that_of_their_values(
     rows: pl.DataFrame,
 ) -> None:
-    audit = wroc.audit(rows, "y", ["t", "s"], by=["size", "age", "g"], threshold=2)
+    audit = wroc.audit(
+        rows, "y", ["t", "s"], by=["size", "age", "g"], threshold=2, favorable="selected"
+    )
     segments = [
         *(("size", size) for size in SIZES),
         *(("age", age) for age in (None, "2", "7", "12")),
@@ -74,7 +76,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
     frame = pl.DataFrame(
         {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
     )
-    audit = wroc.audit(frame, "y", "s", by="age", threshold=1, min_rows=0)
+    audit = wroc.audit(frame, "y", "s", by="age", threshold=1, favorable="selected", min_rows=0)
     alone = wroc.fairness(frame, "y", "s", by="age", threshold=1)
     assert audit.fairness is not None
     for table in (audit.fairness, alone):

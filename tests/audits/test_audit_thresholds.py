@@ -31,6 +31,7 @@ RULES: dict[str, dict[str, Any]] = {
     "max_selection_rate": {"max_selection_rate": 0.3},
 }
 CHOICES = RULES | {"threshold": {"threshold": 0.5}}
+GOOD: dict[str, Any] = {"favorable": "selected"}
 # What the page says of each of them.
 WORDS = {
     "youden": "the largest difference between true and false positive rate, chosen",
@@ -104,7 +105,9 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     judged: pl.DataFrame, name: str
 ) -> None:
     given: dict[str, Any] = {"weight": "w"}
-    found = wroc.audit(judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **CHOICES[name])
+    found = wroc.audit(
+        judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **GOOD, **CHOICES[name]
+    )
     plain = wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given).segments
     columns = wroc.threshold_metrics(judged, "y", "s", level=0.9).columns
     assert found.segments.columns == [*plain.columns, "n_selected", *columns]
@@ -130,7 +133,7 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
 
 
 def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
-    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **RULES["cost"])
+    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **GOOD, **RULES["cost"])
     segments = found.segments.filter(attribute="g")
     rates = ["selection_rate", "ppv", "npv"]
     assert_frame_equal(segments.select(rates), found.gaps.select(rates), abs_tol=1e-12)
@@ -141,7 +144,7 @@ def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
 
 
 def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", threshold=0.5)
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
     found = result.segments.filter(attribute="g")
     assert found["segment"].to_list() == [None, "f", "m"]
     for g, *cells in found.select("segment", *CELLS).rows():
@@ -155,11 +158,13 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_path: Path) -> None:
     frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
-    segments = wroc.audit(frame, "y", "s", by="g", weight="w", max_fpr=0.2).segments
+    segments = wroc.audit(
+        frame, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected"
+    ).segments
     one = segments.filter(segment="m").row(0, named=True)
     assert (one["fpr"], one["fpr_low"], one["tnr"]) == (None, None, None)
     assert one["threshold"] == segments["threshold"][0]
-    result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2)
+    result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2, favorable="selected")
     assert result.segments.select("threshold", *CELLS).null_count().row(0) == (4,) * 5
     assert "Decisions at the threshold" in report(result, tmp_path)
     assert json.loads(result.to_json())["tables"]["segments"][0]["threshold"] is None
@@ -169,7 +174,7 @@ def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_pa
 def test_threshold_does_not_come_with_a_rule(judged: pl.DataFrame, name: str) -> None:
     given = " and ".join(f"`{option}`" for option in RULES[name])
     with pytest.raises(ValueError, match=f"^`threshold` must not come with .*; found {given}$"):
-        wroc.audit(judged, "y", "s", by="g", threshold=0.5, **RULES[name])
+        wroc.audit(judged, "y", "s", by="g", threshold=0.5, favorable="selected", **RULES[name])
 
 
 # Pages.
@@ -180,7 +185,7 @@ def test_page_says_which_threshold_and_why(
     judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polars_wroc.audits.report.page._bundle", str)
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **CHOICES[name])
     page = report(result, tmp_path)
     text = " ".join(html.unescape(page.partition("<script>")[0]).split())
     assert "Decisions are measured at the " in text
@@ -205,7 +210,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
     frame = pl.DataFrame(
         {"y": [1] * positives + [0] * 90, "s": [k * 37 % 101 / 101 for k in range(positives + 90)]}
     ).with_columns(g=pl.int_range(pl.len()) % 2)
-    sentence = optimism(wroc.audit(frame, "y", "s", by="g", **CHOICES[name]))
+    sentence = optimism(wroc.audit(frame, "y", "s", by="g", **GOOD, **CHOICES[name]))
     size = LOWER[name][positives]
     lower = "less than 0.01" if size is None else f"about {size}"
     start = "If the threshold was" if name == "threshold" else "As the threshold was"
@@ -218,7 +223,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
 @pytest.mark.parametrize(("positives", "named"), [(1, "1 positive,"), (9, "9 positives,")])
 def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> None:
     frame = pl.DataFrame({"y": [1] * positives + [0] * 9, "s": range(positives + 9), "g": "a"})
-    assert optimism(wroc.audit(frame, "y", "s", by="g", max_fpr=0.2)) == (
+    assert optimism(wroc.audit(frame, "y", "s", by="g", max_fpr=0.2, favorable="selected")) == (
         f"As the threshold was chosen on these same rows, with {named} the true positive rate on "
         "other rows is likely to be lower; so few positives do not tell by how much."
     )
@@ -239,7 +244,7 @@ def test_slider_of_a_report_moves_in_a_browser(
     judged: pl.DataFrame, tmp_path: Path, chromium: Chromium
 ) -> None:
     frame = judged.drop_nulls("s")
-    result = wroc.audit(frame, "y", "s", by="g", max_fpr=0.2)
+    result = wroc.audit(frame, "y", "s", by="g", max_fpr=0.2, favorable="selected")
     result.save(tmp_path / "report.html")
     chromium.open(tmp_path / "report.html", until=DRAWN)
     steps = [result.segments["threshold"][0], 0.25, 0.8]
@@ -257,7 +262,7 @@ def test_slider_of_a_report_moves_in_a_browser(
 def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
     random = np.random.default_rng(0)
     data = pl.DataFrame({"g": "a", "y": random.random(999) < 0.4, "s": random.random(999)})
-    result = wroc.audit(data, "y", "s", by="g", threshold=0.5)
+    result = wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected")
     chart = segments_threshold_chart(result.curves, result.segments, "overall")
     assert chart is not None
     points = pl.DataFrame(*chart.to_dict()["datasets"].values(), infer_schema_length=None)
@@ -269,7 +274,7 @@ def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
 @pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
 def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
-    result = wroc.audit(data, "y", "s", by="g", max_fpr=0)
+    result = wroc.audit(data, "y", "s", by="g", max_fpr=0, favorable="selected")
     for suffix in ("html", "json"):
         result.save(tmp_path / f"report.{suffix}")
 
@@ -295,9 +300,9 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", file, *COLUMNS, *flags_of(CHOICES[name]), "-o", "-"]) == 0
+    assert main(["audit", file, *COLUMNS, *flags_of(GOOD | CHOICES[name]), "-o", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **CHOICES[name])
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **CHOICES[name])
     assert printed["settings"]["rule"] == (None if name == "threshold" else RULES[name])
     assert printed["settings"]["threshold"] == CHOICES[name].get("threshold")
     found = pl.DataFrame(printed["tables"]["segments"], infer_schema_length=None)
@@ -308,9 +313,9 @@ def test_command_measures_the_same(
 def test_command_prints_decisions(
     file: str, judged: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", file, *COLUMNS, *flags_of(RULES["youden"])]) == 0
+    assert main(["audit", file, *COLUMNS, *flags_of(GOOD | RULES["youden"])]) == 0
     printed = capsys.readouterr().out
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **RULES["youden"])
+    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **RULES["youden"])
     assert printed.startswith(" ".join(result.verdict.split()[:4]))
     heading = printed.split("\n\n")[1].splitlines()[0]
     assert {"attribute", "segment", "auc", "interval", "gaps"} <= {*heading.split()}
@@ -331,7 +336,7 @@ def test_command_prints_decisions(
 def test_mistakes_are_one_line_and_exit_2(
     file: str, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", file, *COLUMNS, *flags]) == 2
+    assert main(["audit", file, *COLUMNS, *flags_of(GOOD), *flags]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("polars-wroc: ")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import statsmodels.api as sm
 from polars.testing import assert_frame_equal
 from scipy.special import expit
 from scipy.stats import binomtest, norm, t
@@ -17,13 +18,16 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.calibration_sentences import calibration_sentence
 from polars_wroc.audits.calibration_tests import right_slopes
+from polars_wroc.audits.words import Words
 
 LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 
 
 @pytest.fixture(scope="module")
 def audit(loans: pl.DataFrame) -> wroc.Audit:
-    return wroc.audit(loans, "approved", "score", by=["race", "sex"], threshold=0.85)
+    return wroc.audit(
+        loans, "approved", "score", by=["race", "sex"], threshold=0.85, favorable="selected"
+    )
 
 
 def table_of(audit: wroc.Audit) -> pl.DataFrame:
@@ -59,44 +63,47 @@ def test_loans(
         assert row[f"{SLOPE}_se"] == pytest.approx(0.1573, abs=2e-3)
 
 
-def test_loans_that_did_not_come_true(audit: wroc.Audit) -> None:
+def test_loans_that_are_predicted_too_well(audit: wroc.Audit) -> None:
     found = audit.findings.filter(pl.col("metric").is_in([LARGE, SLOPE]))
-    assert found.height == 2 * 6
+    assert found.height == 2 * 7
     assert found["side"].unique().to_list() == ["either"]
-    assert found["reference"].unique().to_list() == ["observed"]
-    assert not found["mirror"].any()
+    assert found.filter(attribute="overall")["reference"].to_list() == ["target"] * 2
+    assert found.filter(pl.col("attribute") != "overall")["reference"].unique().to_list() == [
+        "rest"
+    ]
     black = found.filter(segment="black", metric=LARGE).row(0, named=True)
     assert black["verdict"] == "different"
     assert black["sentence"] == (
-        "Race black: the score promises 78% on average, 68% came true: 11 points too high (5 to "
-        "17)."
+        "race = black: the score predicts 78% on average, and 68% were approved: 11 points too "
+        "high, "
+        "in the rest 1.1 points too low (6 to 18 points higher)."
     )
     verdicts = {row["segment"]: row["verdict"] for row in found.filter(metric=LARGE).to_dicts()}
-    assert (verdicts["white"], verdicts["male"]) == ("alike", "alike")
+    assert (verdicts["overall"], verdicts["male"]) == ("alike", "too little data")
     missing = found.filter(pl.col("segment").is_null()).sort("metric").to_dicts()
     assert [row["reason"] for row in missing] == ["fewer than 30 rows", "undefined"]
-    assert audit.verdict.startswith("Race black is worse off: ")
+    assert audit.verdict.startswith("race = black is worse off: ")
     counted = audit.findings.filter(~pl.col("mirror"))["verdict"]
     little = (counted == "too little data").sum()
     assert audit.verdict.endswith(f" and {little} have too little data.")
 
 
-def test_findings_are_those_of_the_table(audit: wroc.Audit) -> None:
-    for row in table_of(audit).filter(pl.col("attribute") != "overall").rows(named=True):
-        for metric, right in ((LARGE, 0), (SLOPE, 1)):
+@pytest.mark.parametrize("reference", ["rest", "overall", "best", {"race": "white"}])
+def test_findings_are_those_of_the_table(loans: pl.DataFrame, reference: Any) -> None:
+    audit = wroc.audit(loans, "approved", "score", by=["race", "sex"], reference=reference)
+    for row in table_of(audit).rows(named=True):
+        for metric in (LARGE, SLOPE):
             segment = pl.col("segment").eq_missing(pl.lit(row["segment"]))
             of_segment = audit.findings.filter(segment, metric=metric)
             finding = of_segment.row(0, named=True)
-            expected = row["mean_score"] if metric == LARGE else row[SLOPE]
-            assert finding["value"] == expected
-            if expected is None:
-                assert finding["verdict"] == "not compared"
-                continue
-            assert finding["reference_value"] == (row["observed_rate"] if metric == LARGE else 1)
-            parts = [row[f"{metric}{end}"] - right for end in ("", "_low", "_high")]
-            assert [finding[name] for name in ("gap", "gap_low", "gap_high")] == parts
-            for name in ("p_value", "p_adjusted"):
+            assert finding["value"] == row[metric]
+            for name in ("gap", "gap_low", "gap_high"):
                 assert finding[name] == row[f"{metric}_{name}"]
+            assert finding["reference_value"] == row[f"{metric}_reference"]
+            for name in ("p_value", "p_adjusted"):
+                assert finding[name] == row[f"{metric}_gap_{name}"]
+            expected = row[f"{metric}_gap_verdict"]
+            assert finding["verdict"] in ([expected] if expected else ["not compared"])
 
 
 @pytest.fixture(scope="module")
@@ -119,47 +126,154 @@ def people() -> pl.DataFrame:
     )
 
 
+def sandwich(frame: pl.DataFrame, weight: str | None) -> tuple[float, float]:
+    """Difference of the slopes of two groups, and its standard error, by statsmodels."""
+    y, s, w = (frame[c].cast(float).to_numpy() for c in ("y", "s", "w"))
+    w = w if weight else np.ones(len(y))
+    inside = frame["inside"].cast(float).to_numpy()
+    logits = np.log(s / (1 - s))
+    columns = np.column_stack([np.ones(len(y)), logits, inside, inside * logits])
+    model = sm.GLM(y, columns, family=sm.families.Binomial(), var_weights=w)
+    fit = model.fit(tol=1e-13, maxiter=100)
+    if weight is None:
+        return fit.params[3], model.fit(cov_type="HC0", tol=1e-13, maxiter=100).bse[3]
+    # Of rows with weights statsmodels has no such errors.
+    bread = np.linalg.inv((columns * (w * fit.mu * (1 - fit.mu))[:, None]).T @ columns)
+    scores = columns * (w * (y - fit.mu))[:, None]
+    return fit.params[3], np.sqrt((bread @ scores.T @ scores @ bread)[3, 3])
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_a_gap_of_slopes_is_that_of_an_interaction(
+    people: pl.DataFrame, weight: str | None
+) -> None:
+    two = people.filter(pl.col("g") != "b").with_columns(inside=pl.col("g") == "a")
+    table = table_of(wroc.audit(two, "y", "s", by="g", weight=weight))
+    row = table.filter(segment="a").row(0, named=True)
+    gap, error = sandwich(two, weight)
+    assert row[f"{SLOPE}_gap"] == pytest.approx(gap, rel=1e-7)
+    margin = norm.ppf(0.975) * error
+    assert row[f"{SLOPE}_gap_low"] == pytest.approx(gap - margin, rel=1e-6)
+    assert row[f"{SLOPE}_gap_high"] == pytest.approx(gap + margin, rel=1e-6)
+    assert row[f"{SLOPE}_gap_p_value"] == pytest.approx(2 * norm.sf(abs(gap) / error), rel=1e-6)
+    # Compared with all rows, which are the mean of both, the gap is a part of it.
+    of_all = table_of(wroc.audit(two, "y", "s", by="g", weight=weight, reference="overall"))
+    other = of_all.filter(segment="a").row(0, named=True)
+    share = other[f"{SLOPE}_gap"] / gap
+    assert 0 < share < 1
+    assert other[f"{SLOPE}_gap_high"] == pytest.approx(share * (gap + margin), rel=1e-6)
+    assert other[f"{SLOPE}_gap_p_value"] == pytest.approx(row[f"{SLOPE}_gap_p_value"])
+
+
+def information(frame: pl.DataFrame, weight: str | None) -> tuple[float, float]:
+    """Slope and Fisher information of it, by statsmodels."""
+    y, s, w = (frame[c].cast(float).to_numpy() for c in ("y", "s", "w"))
+    columns = sm.add_constant(np.log(s / (1 - s)))
+    w = w if weight else np.ones(len(y))
+    fit = sm.GLM(y, columns, family=sm.families.Binomial(), var_weights=w).fit(tol=1e-13)
+    return fit.params[1], 1 / fit.cov_params()[1, 1]
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_the_slope_of_the_rest_is_the_mean_of_the_others(
+    people: pl.DataFrame, weight: str | None
+) -> None:
+    table = table_of(wroc.audit(people, "y", "s", by="g", weight=weight)).filter(attribute="g")
+    slopes, shares = np.transpose(
+        [information(people.filter(g=group), weight) for group in table["segment"]]
+    )
+    for number, row in enumerate(table.rows(named=True)):
+        others = np.arange(len(slopes)) != number
+        mean = np.average(slopes[others], weights=shares[others])
+        assert row[f"{SLOPE}_reference"] == pytest.approx(mean, rel=1e-6)
+        errors = table[f"{SLOPE}_se"].to_numpy()[others]
+        weights = shares[others] / shares[others].sum()
+        error = np.hypot(row[f"{SLOPE}_se"], np.sqrt((weights**2 * errors**2).sum()))
+        z = abs(row[SLOPE] - mean) / error
+        assert row[f"{SLOPE}_gap_p_value"] == pytest.approx(2 * norm.sf(z), rel=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("reference", ["rest", "overall", {"g": "c"}])
+def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference: Any) -> None:
+    table = table_of(wroc.audit(people, "y", "s", by="g", weight=weight, reference=reference))
+    for row in table.filter(attribute="g").rows(named=True):
+        if reference == {"g": "c"} and row["segment"] == "c":
+            assert row[f"{LARGE}_gap"] is None
+            continue
+        inside = people.filter(g=row["segment"])
+        others = people.filter(pl.col("g") != row["segment"])
+        others = others.filter(g="c") if isinstance(reference, dict) else others
+        parts, off = [], []
+        for rows in (inside, others):
+            y, s, w = (rows[c].cast(float).to_numpy() for c in ("y", "s", "w"))
+            w = w if weight else np.ones(len(y))
+            size = np.average(s - y, weights=w)
+            error = np.sqrt((w**2 * (s - y - size) ** 2).sum()) / w.sum()
+            parts.append((size, error, np.average(s, weights=w), np.average(y, weights=w)))
+            off.append((size, w.sum()))
+        expected_off = np.average([o[0] for o in off], weights=[o[1] for o in off])
+        errors = []
+        for _, error, mean, rate in parts:
+            expected = mean - expected_off
+            ratio = expected * (1 - expected) / (rate * (1 - rate))
+            errors.append(error * max(1, np.sqrt(ratio)))
+        gap = parts[0][0] - parts[1][0]
+        share = off[1][1] / (off[0][1] + off[1][1]) if reference == "overall" else 1
+        margin = norm.ppf(0.975) * np.hypot(parts[0][1], parts[1][1])
+        found = [row[f"{LARGE}_gap{end}"] for end in ("", "_low", "_high")]
+        assert found == pytest.approx([share * (gap + k * margin) for k in (0, -1, 1)], rel=1e-8)
+        p_value = 2 * norm.sf(abs(gap) / np.hypot(*errors))
+        assert row[f"{LARGE}_gap_p_value"] == pytest.approx(p_value, rel=1e-7)
+        assert row[f"{LARGE}_reference"] == pytest.approx(row[LARGE] - share * gap)
+
+
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize(("adjust", "name"), [("holm", "holm"), ("bh", "fdr_bh"), ("none", None)])
 def test_p_values(people: pl.DataFrame, weight: str | None, adjust: Any, name: str | None) -> None:
     options: dict[str, Any] = {"by": ["g", "h"], "weight": weight, "intersections": True}
     table = table_of(wroc.audit(people, "y", "s", adjust=adjust, **options))
-    tested = table.filter(pl.col("attribute") != "overall")
-    for row in tested.filter(attribute="g").rows(named=True):
-        rows = people.filter(g=row["segment"])
-        y, s, w = (rows[c].cast(float).to_numpy() for c in ("y", "s", "w"))
-        w = w if weight else np.ones(len(y))
-        error = np.sqrt((w**2 * s * (1 - s)).sum()) / w.sum()
-        z = abs(np.average(s - y, weights=w)) / error
-        assert row[f"{LARGE}_p_value"] == pytest.approx(2 * norm.sf(z), rel=1e-8)
-        z = abs(row[SLOPE] - 1) / row[f"{SLOPE}_se"]
-        assert row[f"{SLOPE}_p_value"] == pytest.approx(2 * norm.sf(z), rel=1e-8)
+    overall = table.row(0, named=True)
+    y, s, w = (people[c].cast(float).to_numpy() for c in ("y", "s", "w"))
+    w = w if weight else np.ones(len(y))
+    error = np.sqrt((w**2 * s * (1 - s)).sum()) / w.sum()
+    z = abs(np.average(s - y, weights=w)) / error
+    assert overall[f"{LARGE}_gap_p_value"] == pytest.approx(2 * norm.sf(z), rel=1e-8)
+    z = abs(overall[SLOPE] - 1) / overall[f"{SLOPE}_se"]
+    assert overall[f"{SLOPE}_gap_p_value"] == pytest.approx(2 * norm.sf(z), rel=1e-8)
+    # Of two segments, each the other's rest, one test counts.
+    tests = table.filter(
+        ~pl.struct("attribute", "segment").is_in([{"attribute": "h", "segment": "v"}])
+    )
+    assert tests.height == table.height - 1
     raw, adjusted = (
-        np.concatenate([tested[f"{metric}_{p}"] for metric in (LARGE, SLOPE)])
+        np.concatenate([tests[f"{metric}_gap_{p}"] for metric in (LARGE, SLOPE)])
         for p in ("p_value", "p_adjusted")
     )
     expected = raw if name is None else multipletests(raw, method=name)[1]
     np.testing.assert_allclose(adjusted, expected, rtol=1e-9)
-    overall = table.filter(attribute="overall").select("^.*_(p_value|p_adjusted|verdict)$")
-    assert overall.null_count().row(0) == (1,) * 6
+    both = table.filter(attribute="h").select("^.*_gap_p_(value|adjusted)$")
+    assert both.row(0) == pytest.approx(both.row(1))
 
 
 @pytest.mark.parametrize("margin", [0.02, 0.05, 0.1])
 def test_verdicts(people: pl.DataFrame, margin: float) -> None:
     table = table_of(wroc.audit(people, "y", "s", by=["g", "h"], margin=margin))
-    tested = table.filter(pl.col("attribute") != "overall")
     z = norm.isf(0.05 / 10)
+    least, most = right_slopes(margin)
     seen = set()
-    for row in tested.rows(named=True):
-        half = (row[f"{LARGE}_high"] - row[f"{LARGE}_low"]) / 2 / norm.ppf(0.975)
-        for metric, error, (least, most) in (
-            (LARGE, half, (-margin, margin)),
-            (SLOPE, row[f"{SLOPE}_se"], right_slopes(margin)),
-        ):
-            alike = least < row[metric] - z * error and row[metric] + z * error < most
-            different = row[f"{metric}_p_adjusted"] <= 0.05
+    for row in table.rows(named=True):
+        for metric in (LARGE, SLOPE):
+            gap, reference = row[f"{metric}_gap"], row[f"{metric}_reference"]
+            half = (row[f"{metric}_gap_high"] - row[f"{metric}_gap_low"]) / 2
+            error = half / norm.ppf(0.975)
+            ends = (-margin, margin)
+            if metric == SLOPE:
+                ends = ((least - 1) * reference, (most - 1) * reference)
+            alike = ends[0] < gap - z * error and gap + z * error < ends[1]
+            different = row[f"{metric}_gap_p_adjusted"] <= 0.05
             expected = "alike" if alike else "different" if different else "too little data"
-            assert row[f"{metric}_verdict"] == expected
+            assert row[f"{metric}_gap_verdict"] == expected
             seen.add(expected)
     assert len(seen) >= 2
 
@@ -174,24 +288,51 @@ def test_right_slopes_move_no_probability_by_more_than_the_margin(margin: float)
 
 def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
     audit = wroc.audit(people, "y", "s", by="g")
-    first = audit.findings.filter(~pl.col("mirror")).row(0, named=True)
-    assert (first["verdict"], first["side"]) == ("different", "either")
-    assert audit.verdict.startswith("Decisions were not audited. G ")
-    assert " is not calibrated: " in audit.verdict
-    assert " Nor is g " in audit.verdict
+    assert audit.verdict.startswith("Decisions were not audited. g = ")
+    assert " differs in calibration: " in audit.verdict
+    assert " So do g = " in audit.verdict
+    assert audit.verdict.count("Overall, the score") == 2
     counts = audit.findings.filter(~pl.col("mirror"))["verdict"].value_counts()
-    assert counts["count"].sum() == 9
+    # Of three segments each metric, and of all rows two.
+    assert counts["count"].sum() == 3 * 3 + 2
+
+
+@pytest.mark.parametrize(("slopes", "named"), [([0.7, 0.7, 0.7], []), ([1, 1, 0.5], ["c"])])
+def test_a_fault_of_the_whole_score_is_no_segment_s(slopes: list[float], named: list[str]) -> None:
+    rng = np.random.default_rng(12)
+    group, logit = rng.integers(0, 3, 6000), rng.normal(size=6000) * 1.5
+    frame = pl.DataFrame(
+        {
+            "g": [*map("abc".__getitem__, group)],
+            "y": rng.random(6000) < expit(np.array(slopes)[group] * logit),
+            "s": expit(logit),
+        }
+    )
+    audit = wroc.audit(frame, "y", "s", by="g")
+    found = audit.findings.filter(metric=SLOPE, verdict="different")
+    assert found["segment"].to_list()[:2] == ["overall", *named]
+    whole = found.row(0, named=True)
+    assert whole["sentence"].startswith("Overall, the score is overconfident: its slope is 0.")
+    assert audit.verdict.count(whole["sentence"]) == 1
+    if not named:
+        assert audit.findings.filter(verdict="different").height == 1
+        assert "No segment is shown to be worse off" in audit.verdict
 
 
 def test_slopes_are_ordered_by_what_they_are_worth(people: pl.DataFrame) -> None:
     found = wroc.audit(people, "y", "s", by="g").findings
     either = found.filter(verdict="different", side="either")
-    sizes = [
-        0.22387 * abs(math.log(row["value"])) if row["metric"] == SLOPE else abs(row["gap"])
-        for row in either.rows(named=True)
-    ]
-    assert {*either["metric"]} == {LARGE, SLOPE}
-    assert sizes == sorted(sizes, reverse=True)
+    # What holds for all is said first.
+    assert either["attribute"].to_list()[:2] == ["overall", "overall"]
+    for part in (either.head(2), either[2:]):
+        sizes = [
+            0.22387 * abs(math.log(row["value"] / row["reference_value"]))
+            if row["metric"] == SLOPE
+            else abs(row["gap"])
+            for row in part.rows(named=True)
+        ]
+        assert {*part["metric"]} == {LARGE, SLOPE}
+        assert sizes == sorted(sizes, reverse=True)
     assert "__size" not in found.columns
 
 
@@ -201,7 +342,7 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     table, rows = table_of(audit), table_of(wroc.audit(people, "y", "s", **options))
     values = ["calibration_intercept", SLOPE, "oe_ratio"]
     assert_frame_equal(table.select(values), rows.select(values), rel_tol=1e-8)
-    without = table.select(f"{SLOPE}_se", f"{SLOPE}_low", f"{SLOPE}_p_value")
+    without = table.select(f"{SLOPE}_se", f"{SLOPE}_low", f"{SLOPE}_gap_p_value")
     assert without.null_count().row(0) == (4, 4, 4)
     found = audit.findings.filter(metric=SLOPE)
     assert found["verdict"].unique().to_list() == ["too little data"]
@@ -220,8 +361,20 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
         sums = np.bincount(inside["unit"], influence, minlength=units)
         totals[name] = np.sqrt(units / (units - 1) * (sums**2).sum())
     row = table.filter(segment="b").row(0, named=True)
-    p_value = 2 * t.sf(row[LARGE] / totals[LARGE], df)
-    assert row[f"{LARGE}_p_value"] == pytest.approx(p_value, rel=1e-6)
+    assert row[f"{LARGE}_high"] == pytest.approx(row[LARGE] + t.ppf(0.975, df) * totals[LARGE])
+    # The same units have rows of the others.
+    y, s, w = (people[name].cast(float).to_numpy() for name in ("y", "s", "w"))
+    within = (people["g"] == "b").to_numpy()
+    influence = np.zeros(len(y))
+    for part, sign in ((within, 1), (~within, -1)):
+        off = np.average((s - y)[part], weights=w[part])
+        influence[part] = sign * (w * (s - y - off))[part] / w[part].sum()
+    sums = np.bincount(people["unit"], influence, minlength=units)
+    error = np.sqrt(units / (units - 1) * (sums**2).sum())
+    assert row[f"{LARGE}_gap_p_value"] == pytest.approx(
+        2 * t.sf(abs(row[f"{LARGE}_gap"]) / error, df), rel=1e-6
+    )
+    assert row[f"{LARGE}_gap_low"] == pytest.approx(row[f"{LARGE}_gap"] - t.ppf(0.975, df) * error)
     factor = math.exp(t.ppf(0.975, df) * totals["oe"])
     assert [row["oe_low"], row["oe_high"]] == pytest.approx([ratio / factor, ratio * factor])
 
@@ -270,16 +423,31 @@ def test_separated_segments_have_no_slope(people: pl.DataFrame) -> None:
     assert table["calibration_intercept"].null_count() == 0
 
 
+WORDS = Words(
+    positive="approved",
+    negative="denied",
+    selected="selected",
+    rejected="rejected",
+    margin=0.05,
+    good=None,
+    kind="rest",
+    named={},
+)
+
+
 def finding(metric: str, **parts: Any) -> dict[str, Any]:
     """A finding on race black."""
     known = {"attribute": "race", "segment": "black", "metric": metric, "reason": None}
     tested = {"verdict": "different", "p_value": 0.001, "p_adjusted": 0.01}
-    return known | tested | parts
+    of_segment = {"reference": "rest", "mean_score": 0.783, "observed_rate": 0.675}
+    return known | tested | of_segment | parts
 
 
-OFF = {"value": 0.783, "reference_value": 0.675, "gap": 0.108, "gap_low": 0.046, "gap_high": 0.17}
-STEEP = {"value": 0.649, "gap": -0.351, "gap_low": -0.659, "gap_high": -0.043}
+OFF = {"value": 0.108, "reference_value": -0.012, "gap": 0.12, "gap_low": 0.06, "gap_high": 0.18}
+FLAT = {"value": 0.65, "reference_value": 0.9, "gap": -0.25, "gap_low": -0.45, "gap_high": -0.05}
 LITTLE = {"verdict": "too little data"}
+WHOLE = {"attribute": "overall", "segment": "overall", "reference": "target"}
+PREDICTS = "race = black: the score predicts 78% on average, and 68% were approved: "
 
 
 @pytest.mark.parametrize(
@@ -288,67 +456,130 @@ LITTLE = {"verdict": "too little data"}
         (
             finding(LARGE, **OFF),
             (
-                "Race black: the score promises 78% on average, 68% came true: 11 points too "
-                "high (5 "
-                "to 17)."
-            ),
-        ),
-        (
-            finding(SLOPE, **STEEP),
-            (
-                "Race black: differences between scores are too large (slope 0.65, 0.34 to 0.96; "
-                "1 is "
-                "right)."
+                f"{PREDICTS}11 points too high, in the rest 1.2 points too low (6 to 18 points "
+                "higher)."
             ),
         ),
         (
             finding(LARGE, **OFF | LITTLE | {"gap_low": -0.01}, model="s"),
             (
-                "Model s, race black: the score promises 78% on average, 68% came true. Too "
-                "little data to tell: from 1 point too low to 17 points too high."
+                f"Model s: {PREDICTS}11 points too high, in the rest 1.2 points too low. Too "
+                "little "
+                "data to tell: from 1 point lower to 18 higher."
             ),
         ),
         (
             finding(LARGE, **OFF | LITTLE),
             (
-                "Race black: the score promises 78% on average, 68% came true. Too little data to "
-                "tell, as it is one of many comparisons: from 5 points too high to 17 points too "
-                "high."
+                f"{PREDICTS}11 points too high, in the rest 1.2 points too low. Too little data to "
+                "tell, as it is one of many comparisons: 6 to 18 points higher."
             ),
         ),
         (
-            finding(SLOPE, **STEEP | LITTLE | {"gap_low": None, "gap_high": None})
+            finding(LARGE, **OFF | {"reference_value": 1e-4, "verdict": "alike"}),
+            f"{PREDICTS}11 points too high, in the rest about right: alike within 5 points.",
+        ),
+        (
+            finding(SLOPE, **FLAT),
+            (
+                "race = black: the slope of the score is 0.65, 0.90 in the rest, so that it is "
+                "more "
+                "overconfident here (0.05 to 0.45 lower)."
+            ),
+        ),
+        (
+            finding(SLOPE, **FLAT | {"value": 1.5, "reference_value": 1.75}),
+            (
+                "race = black: the slope of the score is 1.50, 1.75 in the rest, so that it is "
+                "less "
+                "underconfident here (0.05 to 0.45 lower)."
+            ),
+        ),
+        (
+            finding(SLOPE, **FLAT | LITTLE | {"gap_low": None, "gap_high": None})
             | {"reason": "no variance"},
             (
-                "Race black: too little data to tell if differences between scores are right, "
-                "with no "
-                "variance (slope 0.65; 1 is right)."
+                "race = black: the slope of the score is 0.65, 0.90 in the rest. Too little "
+                "data to "
+                "tell, with no variance."
             ),
         ),
         (
-            finding(LARGE, value=0.877, reference_value=0.879, gap=-0.0026, gap_low=-0.018)
-            | {"gap_high": 0.012, "verdict": "alike", "segment": None},
+            finding(SLOPE, **FLAT | {"verdict": "alike"}),
             (
-                "Race (missing): the score promises 87.7% on average, 87.9% came true: right "
-                "within 5 "
-                "points."
-            ),
-        ),
-        (
-            finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="alike"),
-            (
-                "Race black: differences between scores are right within 0.80 to 1.25 (slope 1.02, "
-                "0.95 to 1.09; 1 is right)."
+                "race = black: the slope of the score is 0.65, 0.90 in the rest: alike within a "
+                "factor "
+                "of 0.80 to 1.25."
             ),
         ),
         (
             finding(SLOPE, value=None, gap=None, verdict="not compared"),
-            "Race black: the slope is undefined.",
+            "The calibration slope of race = black, or of the rest, is undefined.",
+        ),
+        (
+            finding(SLOPE, value=0.7, gap=-0.3, gap_low=-0.37, gap_high=-0.24) | WHOLE,
+            (
+                "Overall, the score is overconfident: its slope is 0.70 (0.63 to 0.76), not 1: "
+                "high "
+                "scores are too high and low ones too low."
+            ),
+        ),
+        (
+            finding(SLOPE, value=1.4, gap=0.4, gap_low=0.2, gap_high=0.6) | WHOLE,
+            (
+                "Overall, the score is underconfident: its slope is 1.40 (1.20 to 1.60), not 1: "
+                "high "
+                "scores are too low and low ones too high."
+            ),
+        ),
+        (
+            finding(SLOPE, value=1.02, gap=0.02, gap_low=-0.05, gap_high=0.09, verdict="alike")
+            | WHOLE,
+            (
+                "Overall, the slope of the score is 1.02 (0.95 to 1.09): right within a factor "
+                "of 0.80 "
+                "to 1.25."
+            ),
+        ),
+        (
+            finding(SLOPE, value=0.9, gap=-0.1, gap_low=-0.3, gap_high=0.1) | LITTLE | WHOLE,
+            (
+                "Overall, the slope of the score is 0.90 (0.70 to 1.10), where 1 is right. Too "
+                "little "
+                "data to tell."
+            ),
+        ),
+        (
+            finding(SLOPE, value=None, gap=None, verdict="not compared") | WHOLE,
+            "The calibration slope of all rows is undefined.",
+        ),
+        (
+            finding(LARGE, value=0.108, gap=0.108, gap_low=0.05, gap_high=0.17) | WHOLE,
+            (
+                "Overall, the score predicts 78% on average, and 68% were approved: 11 points "
+                "too high "
+                "(5 to 17)."
+            ),
+        ),
+        (
+            finding(LARGE, value=0.108, gap=0.108, gap_low=-0.01, gap_high=0.17) | LITTLE | WHOLE,
+            (
+                "Overall, the score predicts 78% on average, and 68% were approved. Too little "
+                "data to "
+                "tell if that is right: from 1 point too low to 17 too high."
+            ),
+        ),
+        (
+            finding(LARGE, value=0.108, gap=0.108, verdict="alike") | WHOLE,
+            (
+                "Overall, the score predicts 78% on average, and 68% were approved: right within 5 "
+                "points."
+            ),
         ),
     ],
 )
 def test_sentences(row: dict[str, Any], expected: str) -> None:
-    assert calibration_sentence(row, 0.05) == expected
+    assert calibration_sentence(row, WORDS) == expected
 
 
 @pytest.mark.slow
@@ -362,5 +593,5 @@ def test_false_alarms_are_rare(rows: int, mean: float) -> None:
             {"g": np.arange(20 * rows) % 20, "y": rng.random(20 * rows) < score, "s": score}
         )
         table = table_of(wroc.audit(frame, "y", "s", by="g"))
-        alarms += bool((table[f"{LARGE}_p_adjusted"] <= 0.05).any())
+        alarms += bool((table[f"{LARGE}_gap_p_adjusted"] <= 0.05).any())
     assert binomtest(alarms, replicates, 0.05, alternative="greater").pvalue > 0.001

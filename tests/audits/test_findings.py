@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.sentences import Words, sentence_of
+from polars_wroc.audits.sentences import sentence_of
+from polars_wroc.audits.words import Words
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 GAPS = pl.col("metric") != "impact_ratio"
-CALL: dict[str, Any] = {"by": ["g", "h"], "threshold": 0.5, "intersections": True}
+CALL: dict[str, Any] = {
+    "by": ["g", "h"],
+    "threshold": 0.5,
+    "favorable": "selected",
+    "intersections": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +82,9 @@ def test_rows_behind_are_those_of_the_metric(rows: pl.DataFrame, audit: wroc.Aud
 
 @pytest.mark.parametrize("reference", sweep(["overall", "best", {"g": "c"}], fast=1))
 def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> None:
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, reference=reference)
+    audit = wroc.audit(
+        rows, "y", "s", by="g", threshold=0.5, favorable="selected", reference=reference
+    )
     found = audit.findings.filter(metric="selection_rate")
     if reference == "overall":
         assert found["n_reference"].to_list() == [rows.height] * 3
@@ -101,7 +109,9 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
     score = np.where(is_random, random.random(400) + 0.3, 0.2 + 0.4 * positive)
     for names in (["x", "z"], ["z", "x"]):
         rows = pl.DataFrame({"g": np.where(is_random, *names), "y": positive, "s": score})
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, reference=reference)
+        audit = wroc.audit(
+            rows, "y", "s", by="g", threshold=0.5, favorable="selected", reference=reference
+        )
         found = audit.findings.filter(GAPS)
         mirrors = found.group_by("metric").agg(pl.col("mirror").sum())
         assert mirrors["mirror"].to_list() == [1] * len(METRICS)
@@ -111,8 +121,8 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
         assert worse == {"auc": names[0], "selection_rate": names[1], "tpr": names[0]}
         # Where nobody is worse off, the first is told.
         assert one.filter(side="either")["segment"].to_list() == ["x"] * 3
-        assert audit.verdict.startswith(f"G {names[0]} is worse off: AUC 0.55 against 1.00 in")
-        assert audit.verdict.endswith(f" So is g {names[1]}.")
+        assert audit.verdict.startswith(f"g = {names[0]} is worse off: AUC 0.55 against 1.00 in")
+        assert audit.verdict.endswith(f" So is g = {names[1]}.")
 
 
 def rank_of(row: dict[str, Any]) -> int:
@@ -154,16 +164,16 @@ def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("favourable", "worse"),
+    ("favorable", "worse"),
     [
         ("selected", {"auc": -1, "selection_rate": -1, "tpr": -1}),
         ("rejected", {"auc": -1, "selection_rate": 1, "fpr": 1, "ppv": -1}),
     ],
 )
-def test_sides_depend_on_the_favourable_decision(
-    rows: pl.DataFrame, favourable: Any, worse: dict[str, int]
+def test_sides_depend_on_the_favorable_decision(
+    rows: pl.DataFrame, favorable: Any, worse: dict[str, int]
 ) -> None:
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favourable=favourable)
+    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable=favorable)
     for row in audit.findings.filter(GAPS).rows(named=True):
         sign = worse.get(row["metric"])
         expected = "either"
@@ -173,7 +183,7 @@ def test_sides_depend_on_the_favourable_decision(
 
 
 def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    table = wroc.impact_ratios(rows, "s", by=["g", "h"], threshold=0.5)
+    table = wroc.impact_ratios(rows, "s", by=["g", "h"], threshold=0.5, favorable="selected")
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
     found = audit.findings.filter(~GAPS)
@@ -194,20 +204,33 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
 
 
 def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favourable": "rejected"}
+    options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favorable": "rejected"}
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
     audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
     table = wroc.impact_ratios(weighted, ["s", "t"], by="g", threshold=0.1, **options)
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
-    assert any("is rejected" in text for text in audit.findings["sentence"])
+    ratios = audit.findings.filter(metric="impact_ratio")
+    assert any("% are not selected in g = " in text for text in ratios["sentence"])
+    # The value is the rate of the good decision.
+    ratios = ratios.drop_nulls("ratio")
+    rates = ratios["value"] / ratios["reference_value"]
+    assert_series_equal(rates, ratios["ratio"], check_names=False)
 
 
 def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     sampled = rows.with_columns(c=pl.int_range(pl.len()) // 5)
-    audit = wroc.audit(sampled, "y", "s", by=["g", "h"], threshold=0.5, cluster="c")
+    audit = wroc.audit(
+        sampled, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", cluster="c"
+    )
     table = wroc.impact_ratios(
-        sampled, "s", by=["g", "h"], threshold=0.5, cluster="c", intersections=False
+        sampled,
+        "s",
+        by=["g", "h"],
+        threshold=0.5,
+        favorable="selected",
+        cluster="c",
+        intersections=False,
     )
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-9)
@@ -219,32 +242,32 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
         (
             {"ratio": 0.689, "ratio_low": 0.585, "ratio_high": 0.791, "verdict": "different"},
             (
-                "Race black is selected 0.69 times as often as white, the most selected (0.58 to "
-                "0.79: surely below four fifths). At the rate of white, 50 more of 197 would be "
-                "selected."
+                "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.69 "
+                "(0.58 to 0.79), surely below four fifths. At the rate of race = white, 50 more of "
+                "197 would be selected."
             ),
         ),
         (
             {"ratio": 0.9, "ratio_low": 0.85, "ratio_high": 0.96, "verdict": "alike"},
             (
-                "Race black is selected 0.90 times as often as white, the most selected: at least "
-                "four fifths (0.85 to 0.96)."
+                "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.90 "
+                "(0.85 to 0.96), surely at least four fifths."
             ),
         ),
         (
             {"ratio": 0.79, "ratio_low": 0.7, "ratio_high": 0.9, "verdict": "too little data"},
             (
-                "Race black is selected 0.79 times as often as white, the most selected. Too "
-                "little data to tell whether that is below four fifths: 0.70 to 0.90."
+                "56% are selected in race = black, 81% in race = white, the most: a ratio of 0.79 "
+                "(0.70 to 0.90). Too little data to tell whether that is below four fifths."
             ),
         ),
         (
             {"ratio": None, "verdict": "not compared", "reason": "under 2% of the rows"},
-            "Race black has no impact ratio: under 2% of the rows.",
+            "race = black has no impact ratio: under 2% of the rows.",
         ),
         (
             {"ratio": 1.0, "verdict": "not compared", "reason": "the reference"},
-            "Race black is selected most often, and the reference of impact ratios.",
+            "Impact ratios refer to race = black, the most often selected.",
         ),
     ],
 )
@@ -255,7 +278,9 @@ def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
 
 def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     few = rows.head(8).with_columns(g=pl.lit("few"))
-    audit = wroc.audit(pl.concat([rows, few]), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(
+        pl.concat([rows, few]), "y", "s", by="g", threshold=0.5, favorable="selected"
+    )
     found = audit.findings.filter(GAPS, segment="few")
     assert found["verdict"].unique().to_list() == ["too little data"]
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
@@ -266,10 +291,12 @@ def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     one = rows.filter("y").head(60).with_columns(g=pl.lit("one"))
     found = wroc.audit(pl.concat([rows, one]), "y", "s", by="g").findings.filter(segment="one")
     assert found.select("verdict", "reason").row(0) == ("not compared", "undefined")
-    assert found["sentence"].item() == "The AUC of g one, or of the rest, is undefined."
+    assert found["sentence"].item() == "The AUC of g = one, or of the rest, is undefined."
 
 
-WORDS = Words("approved", "not approved", 0.05, "selected", "rest", {})
+WORDS = Words(
+    *("approved", "not approved", "selected", "not selected"), 0.05, "selected", "rest", {}
+)
 
 
 def finding(metric: str, **parts: Any) -> dict[str, Any]:
@@ -290,13 +317,13 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
         (
             finding("selection_rate", value=0.558, reference_value=0.8, gap=-0.242)
             | {"gap_low": -0.315, "gap_high": -0.17},
-            "56% of race black are selected, 80% of the rest: 24 points fewer (17 to 32).",
+            "56% are selected in race = black, 80% in the rest: 24 points fewer (17 to 32).",
         ),
         (
             finding("tpr", value=0.647, reference_value=0.837, gap=-0.19)
             | {"gap_low": -0.276, "gap_high": -0.11},
             (
-                "Of those approved, the score selects 65% in race black, 84% in the rest: 19 "
+                "Of those actually approved, 65% are selected in race = black, 84% in the rest: 19 "
                 "points fewer (11 to 28)."
             ),
         ),
@@ -304,8 +331,8 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             finding("fpr", value=0.38, reference_value=0.49, gap=-0.11, gap_low=-0.25)
             | {"gap_high": 0.02, "verdict": "too little data"},
             (
-                "Of those not approved, the score selects 38% in race black, 49% in the rest. Too "
-                "little data to tell: from 25 points fewer to 2 more."
+                "Of those actually not approved, 38% are selected in race = black, 49% in the "
+                "rest. Too little data to tell: from 25 points fewer to 2 more."
             ),
         ),
         (
@@ -313,31 +340,31 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             | {"gap_high": 0.04, "verdict": "too little data", "reason": "fewer than 30 rows"},
             (
                 "Of one approved and one not approved, the score ranks the former higher in 70 of "
-                "100 pairs in race black, 74 in the rest. Too little data to tell, with fewer than "
-                "30 rows: from 14 pairs fewer to 4 more."
+                "100 pairs in race = black, 74 in the rest. Too little data to tell, with "
+                "fewer than 30 rows: from 14 pairs fewer to 4 more."
             ),
         ),
         (
             finding("ppv", value=0.931, reference_value=0.926, gap=0.005, segment=None)
             | {"gap_low": -0.02, "gap_high": 0.03, "verdict": "alike"},
             (
-                "Of those selected, 93.1% are approved in race (missing), 92.6% in the rest: alike "
-                "within 5 points."
+                "Of those selected, 93.1% are actually approved in race = (missing), 92.6% in the "
+                "rest: alike within 5 points."
             ),
         ),
         (
             finding("npv", value=0.46, reference_value=0.26, gap=0.2, gap_low=None)
             | {"gap_high": None, "verdict": "too little data", "reason": "no variance"},
             (
-                "Of those not selected, 46% are not approved in race black, 26% in the rest. Too "
-                "little data to tell, with no variance."
+                "Of those not selected, 46% are actually not approved in race = black, 26% in the "
+                "rest. Too little data to tell, with no variance."
             ),
         ),
         (
             finding("tpr", value=0.5, reference_value=0.6, gap=-0.1, gap_low=-0.19)
             | {"gap_high": -0.01, "verdict": "too little data", "model": "s"},
             (
-                "Model s: Of those approved, the score selects 50% in race black, 60% in "
+                "Model s: Of those actually approved, 50% are selected in race = black, 60% in "
                 "the rest. Too little data to tell, as it is one of many comparisons: 1 to 19 "
                 "points fewer."
             ),
@@ -356,7 +383,7 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
         (
             pl.col("y").cast(pl.String).alias("outcome"),
             {"pos_label": "true"},
-            "one with outcome true and one without outcome true, the score ranks the former",
+            "one with outcome = true and one with another outcome, the score ranks the former",
         ),
     ],
 )
@@ -369,17 +396,18 @@ def test_classes_are_called_by_the_label(
 
 def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audit) -> None:
     worse = audit.findings.filter(verdict="different", side="worse", segment="b")
-    assert audit.verdict.startswith("G b is worse off: ")
+    assert audit.verdict.startswith("g = b is worse off: ")
     first = worse.row(0, named=True)
     value, other = (f"{100 * first[name]:.0f}%" for name in ("value", "reference_value"))
     assert first["metric"] == "tpr"
-    expected = f"{value} of those y are selected, against {other} in the rest; AUC 0."
+    expected = f"{value} of those actually positive are selected, against {other} in the rest ("
     assert expected in audit.verdict
-    assert "; g \N{MULTIPLICATION SIGN} h b, " in audit.verdict
+    assert "points fewer); AUC 0." in audit.verdict
+    assert "; g \N{MULTIPLICATION SIGN} h = b, " in audit.verdict
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", by="BMI").verdict
-    assert ranking.startswith("Decisions were not audited. BMI b is worse off: AUC ")
-    rejected = wroc.audit(rows, "y", "s", favourable="rejected", **CALL).verdict
-    assert "G b is worse off: AUC" in rejected
+    assert ranking.startswith("Decisions were not audited. BMI = b is worse off: AUC ")
+    rejected = wroc.audit(rows, "y", "s", **{**CALL, "favorable": "rejected"}).verdict
+    assert "g = b is worse off: AUC" in rejected
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
@@ -390,7 +418,7 @@ def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wro
         f"2 comparisons are alike within 5 points and {little} have too little data."
     )
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
-    wide = wroc.audit(same, "y", "s", by="g", threshold=0.5, margin=0.2)
+    wide = wroc.audit(same, "y", "s", by="g", threshold=0.5, favorable="selected", margin=0.2)
     # A ratio is alike if it is surely four fifths or more.
     assert wide.verdict.startswith(
         "No segment is shown to be worse off: 7 comparisons are alike within 20 points"
@@ -403,7 +431,9 @@ def test_differences_on_either_side_are_no_harm(rows: pl.DataFrame) -> None:
     selected = pl.when(g="b").then(pl.when("y").then(noise < 0.62).otherwise(noise < 0.5))
     other = pl.when("y").then(noise < 0.62).otherwise(noise < 0.3)
     score = pl.coalesce(selected, other).cast(pl.Float64)
-    audit = wroc.audit(rows.with_columns(s=score), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(
+        rows.with_columns(s=score), "y", "s", by="g", threshold=0.5, favorable="selected"
+    )
     fpr = audit.findings.filter(metric="fpr", segment="b").row(0, named=True)
     assert (fpr["verdict"], fpr["side"]) == ("different", "either")
     none = audit.findings.filter(metric="tpr", segment="b").row(0, named=True)
@@ -417,7 +447,7 @@ def test_an_audit_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     lines = repr(audit).splitlines()
     assert max(map(len, lines)) <= width
-    assert lines[0].startswith("G b is worse off: ")
+    assert " ".join(lines).startswith(f"{audit.reading}  g = b is worse off: ")
     assert lines[-1].startswith("* ")
     told = audit.findings.filter(~pl.col("mirror"), pl.col("verdict") != "not compared").height
     assert f"{told - 8} more comparisons: see `findings`, or the JSON." in " ".join(lines)
@@ -425,8 +455,8 @@ def test_an_audit_fits_the_terminal(
 
 def test_notebooks_show_the_verdict_above_the_segments(rows: pl.DataFrame) -> None:
     named = rows.with_columns(g=pl.col("g").replace("b", "<b>"))
-    shown = wroc.audit(named, "y", "s", by="g", threshold=0.5)._repr_html_()
-    assert shown.index("G &lt;b&gt; is worse off") < shown.index("<table")
+    shown = wroc.audit(named, "y", "s", by="g", threshold=0.5, favorable="selected")._repr_html_()
+    assert shown.index("g = &lt;b&gt; is worse off") < shown.index("<table")
     assert "<b>" not in shown
     for name in ("segment", "auc", "tpr"):
         assert f"<th>{name}</th>" in shown
@@ -439,5 +469,5 @@ def test_findings_of_several_scores(rows: pl.DataFrame) -> None:
     assert all(
         row["sentence"].startswith(f"Model {row['model']}: ") for row in found.rows(named=True)
     )
-    assert "G b (model s)" in audit.verdict
+    assert "g = b (model s)" in audit.verdict
     assert not any(math.isnan(value) for value in found["gap"])

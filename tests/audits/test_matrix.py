@@ -15,7 +15,7 @@ from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, by_severity, matrix_
 from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.found import findings_on_page
-from polars_wroc.audits.report.selection import OVERLAID, with_curves
+from polars_wroc.audits.report.selection import OVERLAID, curves_of
 from polars_wroc.audits.report.unbroken import unbroken
 
 
@@ -40,7 +40,13 @@ def rows(segments: int = 3, each: int = 400) -> pl.DataFrame:
 def audit() -> wroc.Audit:
     few = rows().head(20).with_columns(g=pl.lit(None))
     return wroc.audit(
-        pl.concat([rows(), few]), "y", "s", by=["g", "h"], threshold=0.5, intersections=True
+        pl.concat([rows(), few]),
+        "y",
+        "s",
+        by=["g", "h"],
+        threshold=0.5,
+        favorable="selected",
+        intersections=True,
     )
 
 
@@ -51,9 +57,9 @@ def matrix(audit: wroc.Audit) -> Matrix:
 
 def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
     assert [column.short for column in matrix.columns] == [
-        *("selected", "4/5", "tpr", "fpr", "AUC", "outcome")
+        *("rate", "4/5", "tpr", "fpr", "AUC", "outcome")
     ]
-    assert matrix.columns[2].heading == "Selected of those y"
+    assert matrix.columns[2].heading == "Selected of those actually positive"
     ranked = {row["rank"]: row for row in audit.findings.iter_rows(named=True)}
     listed = [*matrix.single, *matrix.crossed]
     # All rows together are compared with nothing.
@@ -96,7 +102,8 @@ def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
     assert selected.number.startswith("\N{MINUS SIGN}")
     assert (selected.symbol, ratio.symbol) == (SYMBOLS["worse"], SYMBOLS["worse"])
     assert 0 < float(ratio.number) < 0.8
-    assert (promised.note, promised.symbol) == ("too low", SYMBOLS["either"])
+    assert promised.number.startswith("\N{MINUS SIGN}")
+    assert promised.symbol == SYMBOLS["either"]
     (missing,) = (row for row in matrix.single if row.segment is None)
     known = [cell for cell in missing.cells if cell is not None]
     assert known[0].number == "(20)"
@@ -116,13 +123,14 @@ def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
 
 
 def test_of_many_segments_the_first_are_open() -> None:
-    audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5, favorable="selected")
     (block,) = blocks_of(matrix_of(audit, audit.findings))
     assert (len(block.rows), len(block.folded), block.left_out) == (20, 13, "")
     assert block.summary == summed_up(block.folded)
     assert block.summary.startswith("13 more segments, ")
     shown = shown_in([block], audit.findings)
-    assert shown.height == 33
+    # All rows have findings too.
+    assert shown.height == 33 + 1
     alike = [replace(row, differs=False) for row in block.folded]
     assert summed_up(alike) == "13 more segments, none different"
     one: list[Row] = [replace(alike[0], differs=True)]
@@ -130,7 +138,7 @@ def test_of_many_segments_the_first_are_open() -> None:
 
 
 def test_every_link_leads_to_a_finding_on_the_page() -> None:
-    audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5)
+    audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5, favorable="selected")
     matrix = matrix_of(audit, audit.findings)
     blocks = blocks_of(matrix)
     found = findings_on_page(audit.findings, shown_in(blocks, audit.findings), audit.parameters)
@@ -138,7 +146,7 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     assert linked <= found.ranks
     assert found.left_out == 0
     (first, *_) = found.first
-    assert first.note.startswith(("Significant (p ", "Sure: even its upper limit"))
+    assert first.note.startswith(("Different (p ", "Surely: even its upper limit"))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +155,7 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
         ("different", 12, "more comparisons with a difference"),
         (
             *("not compared", 0),
-            "more comparisons that could not be made: undefined, or the reference itself",
+            "comparisons that could not be made: undefined, or the reference itself",
         ),
     ],
 )
@@ -163,7 +171,9 @@ def test_folded_findings_have_headings(
 
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     none = rows().filter(~pl.col("y")).head(200).with_columns(g=pl.lit("none"))
-    audit = wroc.audit(pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3)
+    audit = wroc.audit(
+        pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3, favorable="selected"
+    )
     found = audit.findings.filter(segment="none", metric="ppv").row(0, named=True)
     assert (found["value"], found["gap"], found["verdict"]) == (0.0, None, "not compared")
     assert found["reason"] == "one class only"
@@ -189,9 +199,12 @@ def test_what_was_not_audited_is_said() -> None:
     ]
     # Of scores that are no probabilities nobody knows what a half is.
     logits = rows().with_columns(pl.col("s") * 10)
-    (alone,) = not_audited(wroc.audit(logits, "y", "s", by="g"))
+    alone, calibration = not_audited(wroc.audit(logits, "y", "s", by="g"))
     assert alone == "No threshold was given."
-    assert not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5)) == []
+    assert calibration.startswith("Calibration was not audited: scores from ")
+    assert (
+        not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5, favorable="selected")) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +212,7 @@ def test_what_was_not_audited_is_said() -> None:
     [
         ("24 points fewer (17 to 32).", "24_points fewer (17_to_32)."),
         ("0.703 (0.617 to 0.777) in (197 rows)", "0.703 (0.617_to_0.777) in (197_rows)"),
-        ("Significant (p < 0.001)", "Significant (p_<_0.001)"),
+        ("Different (p < 0.001)", "Different (p_<_0.001)"),
         ("from 14 pairs fewer to 4 more", "from 14_pairs fewer to 4 more"),
         ("up to 4 too low", "up to 4 too low"),
     ],
@@ -208,10 +221,40 @@ def test_pairs_of_numbers_stay_together(text: str, unbreakable: str) -> None:
     assert unbroken(text).replace("\N{NO-BREAK SPACE}", "_") == unbreakable
 
 
-def test_curves_in_one_panel_are_those_at_the_ends() -> None:
+def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
     few = wroc.audit(rows(OVERLAID), "y", "s", by="g")
-    assert with_curves(few).segments.height == 1 + OVERLAID
+    assert curves_of(few, "g", few.findings).reasons == {}
     many = wroc.audit(rows(8, 100), "y", "s", by="g", reference={"g": "c"})
-    kept = with_curves(many).segments.filter(attribute="g")
     ranked = many.segments.filter(attribute="g").sort("auc")["segment"]
-    assert set(kept["segment"]) == {ranked[0], ranked[-1], "c"}
+    least, greatest = "the segment with the least AUC", "the segment with the greatest AUC"
+    findings = many.findings.with_columns(verdict=pl.lit("alike"))
+    alike = curves_of(many, "g", findings)
+    assert alike.reasons == {"the reference": ["c"], least: [ranked[0]], greatest: [ranked[-1]]}
+    middle = next(name for name in ranked[2:-2] if name != "c")
+    for different, room in (([middle], 1), ([ranked[0], middle], 1), ([*ranked], 0)):
+        told = findings.with_columns(
+            verdict=pl.when(pl.col("segment").is_in(different)).then(pl.lit("different"))
+        )
+        chosen = curves_of(many, "g", told)
+        serious = told.filter(verdict="different")["segment"].unique(maintain_order=True)
+        expected = [name for name in serious if name != "c"][: OVERLAID - 2]
+        assert chosen.reasons["the segments with the most serious findings"] == expected
+        shown = [name for names in chosen.reasons.values() for name in names]
+        assert len(set(shown)) == len(shown) <= OVERLAID - 1
+        assert set(shown) == set(chosen.segments["segment"])
+        assert (greatest in chosen.reasons) == bool(room)
+        assert (least in chosen.reasons) == (ranked[0] not in different)
+
+
+def test_many_numbers_are_answered_by_ranges() -> None:
+    ages = pl.int_range(pl.len()) % pl.lit(51)
+    some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))
+    audit = wroc.audit(some, "y", "s", by=["age", "ratio", "few", "text"], min_rows=0)
+    hints = [text for text in not_audited(audit) if "wroc.ranges" in text]
+    assert len(hints) == 2
+    for hint, name in zip(hints, ("age", "ratio"), strict=True):
+        assert hint.startswith(f"Each of the 51 numbers in {name} is a segment. To compare larger")
+        assert f"by=wroc.ranges('{name}', [...]) in Python" in hint
+    assert all(hint in " ".join(repr(audit).split()) for hint in hints)
+    cut = wroc.audit(some, "y", "s", by=wroc.ranges("age", [20, 40]))
+    assert not [text for text in not_audited(cut) if "wroc.ranges" in text]

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.findings import first_sentences
+from polars_wroc.audits.phrases import threshold_text
 from polars_wroc.audits.remarks import (
     decision_remarks,
     missing_remark,
     score_remarks,
     untested_remarks,
 )
-from polars_wroc.audits.report.headline import title_line
 from polars_wroc.audits.report.packing import packed, rounded_rows
 from polars_wroc.audits.report.selection import with_points, with_segments
-from polars_wroc.audits.report.tables import threshold_text
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
     small, one_class, nothing = untested_remarks(result.segments, result.gaps, result.parameters)
     assert small == (
-        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g few."
+        "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g = few."
     )
     assert one_class.startswith("1 segment has rows of one class only")
-    assert one_class.endswith(" g (missing).")
+    assert one_class.endswith(" g = (missing).")
     assert nothing == "Nothing could be tested by all."
 
 
@@ -60,10 +60,20 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     empty = data.head(5).with_columns(g=pl.lit("0"), s=pl.lit(None, pl.Float64))
     for reference, mirrored in (("rest", 6), ("overall", 6), ("overall_pooled", 0), ("best", 0)):
         kind: Any = reference
-        result = wroc.audit(two, "y", "s", by="g", threshold=0.5, reference=kind)
+        result = wroc.audit(
+            two, "y", "s", by="g", threshold=0.5, favorable="selected", reference=kind
+        )
         assert result.findings["mirror"].sum() == mirrored
         # A segment without rows that count is none.
-        more = wroc.audit(pl.concat([two, empty]), "y", "s", by="g", threshold=0.5, reference=kind)
+        more = wroc.audit(
+            pl.concat([two, empty]),
+            "y",
+            "s",
+            by="g",
+            threshold=0.5,
+            favorable="selected",
+            reference=kind,
+        )
         assert more.verdict == result.verdict
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
     *_, nothing = untested_remarks(audited.segments, audited.gaps, audited.parameters)
@@ -85,7 +95,7 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     (sentence,) = untested_remarks(result.segments, result.gaps, result.parameters)
     assert sentence == (
         "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
-        "single sampling unit, whose variance is unknown: g a."
+        "single sampling unit, whose variance is unknown: g = a."
     )
     # The rest of any other segment has its rows.
     rest = wroc.audit(rows, "y", "s", by="g", strata="h")
@@ -107,7 +117,7 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
     )
     found = untested_remarks(result.segments, result.gaps, result.parameters)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
-    assert found[0].endswith(": g b, g c." if reference == "best" else ": g a.")
+    assert found[0].endswith(": g b, g c." if reference == "best" else ": g = a.")
 
 
 def test_a_class_of_one_row_has_no_variance_either() -> None:
@@ -117,7 +127,7 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     assert set(result.segments["small"].to_list()) == {False}
     assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
     (text, *_) = untested_remarks(result.segments, result.gaps, result.parameters)
-    assert text.endswith("its ranking is perfect, or a class has one row: g a, g b.")
+    assert text.endswith("its ranking is perfect, or a class has one row: g = a, g = b.")
     assert result.findings["reason"].to_list() == ["no variance"] * 2
 
 
@@ -129,23 +139,68 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
         rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
     )
     found = untested_remarks(result.segments, result.gaps, result.parameters)
-    assert [text for text in found if "no variance" in text and text.endswith(": g p.")]
+    assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
 
 
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
-    result = wroc.audit(data, "y", "s", by="g", threshold=threshold)
+    result = wroc.audit(data, "y", "s", by="g", threshold=threshold, favorable="selected")
     (text,) = decision_remarks(result.segments)
     assert text.startswith(f"The threshold selects {which}, ")
     assert text in result._repr_html_()
     assert decision_remarks(wroc.audit(data, "y", "s", by="g").segments) == []
-    assert decision_remarks(wroc.audit(data, "y", "s", by="g", threshold=0.5).segments) == []
+    assert (
+        decision_remarks(
+            wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").segments
+        )
+        == []
+    )
 
 
-def test_ranges_leave_out_small_segments(data: pl.DataFrame) -> None:
-    few = data.head(9).with_columns(g=pl.lit("few"), s=pl.lit(0.0))
-    result = wroc.audit(pl.concat([data, few]), "y", "s", by="g")
-    assert "few" not in " ".join(score_remarks(result))
+@pytest.mark.parametrize("turned", [False, True])
+def test_ranges_name_small_segments_beyond_them(data: pl.DataFrame, turned: bool) -> None:
+    """All AUCs that are drawn are between the ends, or named."""
+    few, other = (
+        data.slice(at, 9).with_columns(g=pl.lit(name)) for at, name in ((0, "few"), (300, "other"))
+    )
+    few = few.with_columns(s=pl.col("y").cast(pl.Float64) * (-1 if turned else 1))
+    text = wroc.Text(positive="hired", negative="turned down")
+    result = wroc.audit(pl.concat([data, few, other]), "y", "s", by="g", text=text)
+    auc = dict(result.segments.filter(attribute="g").select("segment", "auc").iter_rows())
+    said = score_remarks(result)[1]
+    ends = sorted("abc", key=lambda name: auc[name])
+    assert said.startswith(f"By g, its AUC runs from {auc[ends[0]]:.3f} ")
+    assert f"in {ends[0]} (300 rows), to {auc[ends[-1]]:.3f} " in said
+    run, beyond = said.split(", of the segments with at least 30 rows of each class; ")
+    assert run.endswith(f"in {ends[-1]} (300 rows)")
+    positive = few["y"].sum()
+    count = f"{positive} hired" if positive <= 4 else f"{9 - positive} turned down"
+    assert f"few ({count}) has {0 if turned else 1}.000" in beyond
+    inside = auc[ends[0]] <= auc["other"] <= auc[ends[-1]]
+    assert ("other" in beyond) == (not inside)
+
+
+def test_ranges_of_crossed_segments_are_not_told(data: pl.DataFrame) -> None:
+    """Hundreds of equal segments have AUCs far from each other by chance."""
+    result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
+    texts = score_remarks(result)
+    assert [text.partition(",")[0] for text in texts[1:]] == ["By g", "By h"]
+
+
+@pytest.mark.parametrize(
+    ("segments", "said"), [(2, "The only comparison is"), (4, "All 4 comparisons are")]
+)
+def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> None:
+    rows = pl.DataFrame(
+        {"g": np.arange(40_000) % segments, "s": np.arange(40_000) // segments % 97}
+    )
+    rows = rows.with_columns(y=pl.col("s") * 31 % 97 > 40, s=pl.col("s") / 97)
+    gaps = wroc.audit(rows, "y", "s", by="g").findings.filter(metric="auc")
+    assert gaps["verdict"].unique().to_list() == ["alike"]
+    assert first_sentences(gaps, 8, "see there") == [f"{said} alike: see there."]
+    one, *more = first_sentences(gaps.with_columns(verdict=pl.lit("different")), 1, "see there")
+    assert one == gaps["sentence"][0]
+    assert more == ([] if segments == 2 else [f"{segments - 1} more comparisons: see there."])
 
 
 def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
@@ -160,8 +215,8 @@ def test_many_names_are_counted() -> None:
     result = wroc.audit(rows, "y", "s", by="g")
     (small,) = untested_remarks(result.segments, result.gaps, result.parameters)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
-    assert small.endswith("g 0, g 1, g 2, g 3, g 4 and 15 more.")
-    found = result.findings.filter(verdict="too little data")
+    assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
+    found = result.findings.filter(attribute="g", verdict="too little data")
     assert found["reason"].unique().to_list() == ["fewer than 30 rows"]
 
 
@@ -239,18 +294,6 @@ def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
 )
 def test_thresholds_are_short(value: float | None, text: str) -> None:
     assert threshold_text(value) == text
-
-
-@pytest.mark.parametrize(
-    ("threshold", "text"),
-    [
-        (0.5, "selected: a score of 0.5 or more"),
-        (float("inf"), "no row selected: the threshold is above every score"),
-    ],
-)
-def test_title_says_what_is_selected(data: pl.DataFrame, threshold: float, text: str) -> None:
-    audit = wroc.audit(data, "y", "s", by="g", threshold=threshold)
-    assert title_line(audit)[-1] == text
 
 
 CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,15 @@ import polars_wroc as wroc
 from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.report import render
 from polars_wroc.audits.small_cells import hidden_segments
+from polars_wroc.cli.main import main
 from polars_wroc.groups.min_rows import GAP_METRICS
 
-CALL: dict[str, Any] = {"by": ["g", "h"], "threshold": 0.5, "intersections": True}
+CALL: dict[str, Any] = {
+    "by": ["g", "h"],
+    "threshold": 0.5,
+    "favorable": "selected",
+    "intersections": True,
+}
 COUNTS = st.lists(st.integers(0, 30), min_size=4, max_size=4)
 
 
@@ -81,13 +88,59 @@ def test_nothing_that_is_left_out_can_be_computed(
         out = [one for one in parts if one in hidden]
         if not out and total not in hidden:
             continue
-        if len(out) == len(parts):
-            continue
         # Something is left out besides the total, and besides one of the parts.
         assert len(out) + (total in hidden) > 1
         if total not in hidden:
             together = [sum(cells[one][i] for one in out) for i in range(4)]
             assert min(together) >= least
+    # Nor by any other adding and subtracting of what is shown: by the crossed segments in it, no
+    # segment that is left out is a combination of those that are shown.
+    columns = np.array([[*members] for members in members_of(counts, cells).values()], float)
+    shown = columns[[one not in hidden for one in cells]]
+    for one in hidden - {whole} if whole not in hidden else []:
+        row = columns[[*cells].index(one)]
+        rank = np.linalg.matrix_rank(shown)
+        assert np.linalg.matrix_rank(np.vstack([shown, row])) > rank
+
+
+def members_of(
+    counts: dict[tuple[str, str], list[int]], segments: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], list[bool]]:
+    """Say of each segment which of the crossed ones are in it."""
+    return {
+        (attribute, name): [
+            name in {"overall": ("overall",), "g": (g,), "h": (h,)}.get(attribute, (f"{g}, {h}",))
+            for g, h in counts
+        ]
+        for attribute, name in segments
+    }
+
+
+def test_what_several_totals_give_away_together_is_left_out_too() -> None:
+    """All rows less those of a, and h v less what is shown of it, would leave b, w alone."""
+    counts = {
+        ("a", "u"): [23, 3, 27, 21],
+        ("a", "v"): [57, 14, 40, 6],
+        ("a", "w"): [7, 26, 26, 18],
+        ("b", "v"): [24, 14, 9, 25],
+        ("b", "w"): [7, 3, 1, 3],
+        ("c", "v"): [19, 18, 19, 7],
+    }
+    segments = segments_of(counts)
+    hidden = hidden_segments(segments, ["g", "h"], 6)
+    keys = segments.select("attribute", "segment").rows()
+    members = members_of(counts, [(attribute, name) for attribute, name in keys])
+    shown = np.array([row for one, row in members.items() if one not in hidden], float)
+    small = np.array([members["g \N{MULTIPLICATION SIGN} h", "b, w"]], float)
+    assert np.linalg.matrix_rank(np.vstack([shown, small])) > np.linalg.matrix_rank(shown)
+
+
+def test_the_only_segment_of_a_total_hides_the_total() -> None:
+    """All of u are in c, u, of which few are selected."""
+    large = [30, 30, 30, 30]
+    counts = {("a", "v"): large, ("b", "v"): large, ("c", "u"): [30, 30, 2, 58], ("c", "v"): large}
+    hidden = hidden_segments(segments_of(counts), ["g", "h"], 5)
+    assert ("h", "u") in hidden
 
 
 def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
@@ -116,7 +169,7 @@ def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
 
 
 def test_all_outputs_leave_out_the_same(rows: pl.DataFrame, tmp_path: Path) -> None:
-    audit = wroc.audit(rows, "y", "s", min_cell=25, title="Published", **CALL)
+    audit = wroc.audit(rows, "y", "s", min_cell=25, text=wroc.Text(title="Published"), **CALL)
     document = json.loads(audit.to_json())
     assert document["run"]["left_out"] == list(audit.left_out)
     assert document["settings"]["min_cell"] == 25
@@ -132,15 +185,194 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
     place = pl.int_range(pl.len())
     lacking = rows.with_columns(
         s=pl.when(place > 2).then("s"),
-        g=pl.when(place < 892).then("g"),
+        # A rare value besides.
+        g=pl.when(place < 884).then("g").when(place < 892).then(pl.lit("rare")),
         h=pl.when(place > 99).then("h"),
     )
     audit = wroc.audit(lacking, "y", "s", by=["g", "h"], min_cell=5)
     assert "g (missing)" in audit.left_out
+    assert audit.left_out_of_totals == []
     # Rows without a score are in no class and no decision.
     assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 100)]
     assert audit.segments["n_missing"][0] == 3
     assert "8 rows have no g" not in " ".join(not_audited(audit))
+
+
+def few_without(seed: int) -> pl.DataFrame:
+    """Rows of two attributes; few have no value of them, and sometimes another value is rare."""
+    random = np.random.default_rng(seed)
+    size = int(random.integers(60, 200))
+    rare, lacking = random.choice([0, 0, 0.04]), random.choice([0.02, 0.06])
+    g = random.choice(["a", "b", "r", ""], size, p=[0.6 - rare, 0.4 - lacking, rare, lacking])
+    h = random.choice(["u", "v", ""], size, p=[0.5, 0.5 - lacking, lacking])
+    frame = pl.DataFrame({"g": g, "h": h, "y": random.random(size) < 0.5})
+    return frame.with_columns(
+        pl.col("g", "h").replace("", None),
+        s=pl.Series(random.random(size)),
+        d=pl.Series(random.random(size) < 0.5),
+    )
+
+
+def assert_same_numbers(audit: wroc.Audit, other: wroc.Audit) -> None:
+    """Compare all that audits say, but for how many rows are left out."""
+    assert audit.verdict == other.verdict
+    run, of_other = (json.loads(each.to_json())["run"] for each in (audit, other))
+    assert (run["rows_read"], run["rows_used"]) == (of_other["rows_read"], of_other["rows_used"])
+    for name in ("segments", "gaps", "curves", "calibration", "impact", "fairness"):
+        frames = getattr(audit, name), getattr(other, name)
+        # Sums may differ in the last digits from run to run.
+        assert_frame_equal(*frames, rel_tol=1e-7, abs_tol=1e-9)
+    assert_frame_equal(audit.enough_rows.table, other.enough_rows.table)
+    keys = ["attribute", "segment", "metric"]
+    findings = (each.findings.drop("rank").sort(keys) for each in (audit, other))
+    assert_frame_equal(*findings, rel_tol=1e-7, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("seed", "left_out"), [(1, "g"), (2, "gh"), (5, "h"), (7, "h"), (9, "h"), (11, "gh")]
+)
+def test_rows_without_an_attribute_are_in_no_number(seed: int, left_out: str) -> None:
+    """Nothing can be computed about them, since no number changes when they do."""
+    rows = few_without(seed)
+    call: dict[str, Any] = {"by": ["g", "h"], "selected": "d", "favorable": "selected"}
+    call |= {"min_cell": 4, "intersections": bool(seed % 2)}
+    audit = wroc.audit(rows, "y", "s", **call)
+    assert audit.left_out_of_totals == [*left_out]
+    # Rows without a value of the other are protected by a value that is rare too, or are many.
+    assert ("g (missing)" in audit.left_out) == ("g" in left_out or "g r" in audit.left_out)
+    without = [pl.col(name).is_not_null() for name in left_out]
+    known = wroc.audit(rows.filter(without), "y", "s", **call)
+    assert_same_numbers(audit, known)
+    changed = pl.all_horizontal(without)
+    other = wroc.audit(
+        rows.with_columns(
+            y=pl.when(changed).then("y").otherwise(~pl.col("y")),
+            s=pl.when(changed).then("s").otherwise(1 - pl.col("s")),
+            d=pl.when(changed).then("d").otherwise(~pl.col("d")),
+        ),
+        *("y", "s"),
+        **call,
+    )
+    assert other.left_out_of_totals == audit.left_out_of_totals
+    assert_same_numbers(audit, other)
+    # Their number is told only if it is not small itself.
+    for name in audit.left_out_of_totals:
+        assert f"{name} (missing)" in audit.left_out
+        (told,) = audit.missing.filter(column=name)["n_missing"]
+        assert told is None or told >= 4
+
+
+@pytest.fixture(scope="module")
+def hires() -> pl.DataFrame:
+    """Six of 900 have no sex; all women and men are enough to be shown."""
+    random = np.random.default_rng(3)
+    sex = random.permutation([*["Female"] * 162, *["Male"] * 732, *[""] * 6])
+    race = random.choice(["a", "b", "c"], 900, p=[0.6, 0.3, 0.1])
+    hired = random.random(900) < 0.4
+    frame = pl.DataFrame({"sex": sex, "race": race, "hired": hired})
+    score = 0.3 * hired + 0.7 * random.random(900)
+    return frame.with_columns(pl.col("sex").replace("", None), s=pl.Series(score))
+
+
+def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -> None:
+    call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
+    audit = wroc.audit(hires, "hired", "s", min_cell=5, **call)
+    assert audit.left_out == ["sex (missing)"]
+    assert audit.segments.filter(attribute="sex")["segment"].to_list() == ["Female", "Male"]
+    assert audit.segments["n"][0] == 894
+    assert dict(audit.missing.rows())["sex"] == 6
+    said = (
+        "6 rows without a value of sex are left out of all numbers, totals included: too few to "
+        "show, with fewer than 5 of a class or decision."
+    )
+    assert said in not_audited(audit)
+    assert said in render(audit)
+    assert "segments not shown" not in " ".join(not_audited(audit))
+    assert "all that were read with a value of sex" in render(audit)
+    # Fewer than may be shown are not counted either.
+    few = wroc.audit(hires, "hired", "s", min_cell=7, **call)
+    assert dict(few.missing.rows())["sex"] is None
+    assert not_audited(few)[-1].startswith("Rows without a value of sex are left out of all")
+
+
+@pytest.mark.parametrize("way", ["lazy", "ranges", "counts", "binned"])
+def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> None:
+    call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
+    call["min_cell"] = 5
+    place = pl.int_range(pl.len())
+    # One of those without a sex has no race either, which no count may tell.
+    first = pl.col("sex").is_null() & (pl.col("sex").is_null().cum_sum() == 1)
+    lacking = hires.with_columns(race=pl.when(~first & (place > 60)).then("race"))
+    known = lacking.drop_nulls("sex")
+    if way == "ranges":
+        parts = [lacking.lazy().head(400), lacking.lazy().tail(500)]
+        audit = wroc.audit_in_ranges(parts, "hired", "s", rows_per_range=300, **call)
+    elif way == "counts":
+        counts = wroc.score_counts(lacking, "hired", "s", by=["sex", "race"])
+        audit = wroc.from_counts(counts).audit(**call)
+    elif way == "binned":
+        audit = wroc.audit(lacking, "hired", "s", bins=50, **call)
+    else:
+        audit = wroc.audit(lacking.lazy(), "hired", "s", **call)
+    expected = wroc.audit(known, "hired", "s", **call)
+    assert audit.left_out_of_totals == ["sex"]
+    assert known["race"].null_count() > 50
+    assert dict(audit.missing.rows())["race"] == known["race"].null_count()
+    columns = ["attribute", "segment", "n", "n_pos", "n_selected", "n_missing"]
+    assert_frame_equal(audit.segments.select(columns), expected.segments.select(columns))
+    assert audit.impact is not None
+    assert expected.impact is not None
+    columns = ["segment", "n", "n_missing", "share", "impact_ratio"]
+    assert_frame_equal(audit.impact.select(columns), expected.impact.select(columns))
+
+
+def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
+    two = hires.with_columns(t=-pl.col("s"))
+    counts = wroc.from_counts(wroc.score_counts(two, "hired", ["s", "t"], by=["sex", "race"]))
+    assert counts.audit(by=["sex", "race"]).missing.rows() == [("sex", 6), ("race", 0)]
+    audit = counts.audit(by=["sex", "race"], min_cell=7)
+    assert audit.left_out_of_totals == ["sex"]
+    assert audit.missing.rows() == [("sex", None), ("race", 0)]
+
+
+def test_rows_of_files_do_not_tell_how_many_are_left_out(
+    hires: pl.DataFrame, tmp_path: Path
+) -> None:
+    hires.write_parquet(tmp_path / "rows.parquet")
+    call = ["audit", str(tmp_path / "rows.parquet"), "--label", "hired", "--score", "s"]
+    call += ["--by", "sex", "--by", "race", "--threshold", "0.5", "--favorable", "selected"]
+    for least, rows in ((["--min-cell", "7"], None), ([], 900)):
+        output = tmp_path / "x.json"
+        assert main([*call, *least, "-o", str(output)]) == 0
+        run = json.loads(output.read_text(encoding="utf-8"))["run"]
+        assert [file["rows"] for file in run["files"]] == [rows]
+        assert run["left_out_of_totals"] == ([] if rows else ["sex"])
+        assert run["rows_read"] == (rows or 894)
+
+
+def test_shares_and_joint_limits_do_not_tell_of_small_segments(hires: pl.DataFrame) -> None:
+    """Where another value is rare too, the missing ones are a part of totals that are shown."""
+    rare = hires.with_columns(
+        sex=pl.when(pl.int_range(pl.len()) > 7).then("sex").otherwise(pl.lit("X"))
+    )
+    call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
+    whole = wroc.audit(rare, "hired", "s", **call)
+    audit = wroc.audit(rare, "hired", "s", min_cell=5, **call)
+    assert audit.left_out_of_totals == []
+    assert {"sex X", "sex (missing)"} <= {*audit.left_out}
+    assert audit.impact is not None
+    assert audit.fairness is not None
+    assert whole.fairness is not None
+    shares = audit.impact.filter(attribute="sex")["share"]
+    assert shares.null_count() == len(shares) > 0
+    assert audit.impact.filter(attribute="race")["share"].null_count() == 0
+    # The test that all are alike, and the largest gap of any two, know those that are left out.
+    joint = ["joint_low", "joint_high", "p_value"]
+    told = audit.fairness.filter(attribute="sex").select(joint)
+    assert told.null_count().row(0) == (told.height,) * 3
+    assert_frame_equal(
+        audit.fairness.filter(attribute="race"), whole.fairness.filter(attribute="race")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +391,8 @@ def hiding() -> pl.DataFrame:
 
 @pytest.mark.parametrize("reference", [{"g": "h"}, "best"])
 def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, reference: Any) -> None:
-    call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "reference": reference}
+    call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "favorable": "selected"}
+    call["reference"] = reference
     whole = wroc.audit(hiding, "y", "s", **call)
     audit = wroc.audit(hiding, "y", "s", min_cell=5, **call)
     assert audit.left_out == ["g c", "g h"]
@@ -176,14 +409,15 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, refere
     assert found["reason"].unique().to_list() == ["no reference shown"]
     assert found["n_reference"].null_count() == found.height
     assert (
-        "The selection rate of g a is not compared, as no reference is shown." in found["sentence"]
+        "The selection rate of g = a is not compared, as no reference is shown."
+        in found["sentence"]
     )
-    assert "in g h" not in audit.verdict
+    assert "in g = h" not in audit.verdict
 
 
 def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
     """Neither is the other's complement, so that both are told, against all of the others."""
-    audit = wroc.audit(hiding, "y", "s", by="g", threshold=0.5, min_cell=5)
+    audit = wroc.audit(hiding, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5)
     assert audit.segments["segment"].to_list() == ["overall", "a", "b"]
     assert not audit.findings["mirror"].any()
     found = audit.findings.filter(metric="selection_rate").sort("segment")
@@ -191,13 +425,18 @@ def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
 
 
 def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.DataFrame) -> None:
-    unknown = hiding.with_columns(g=pl.col("g").replace("h", None))
-    whole = wroc.audit(unknown, "y", "s", by="g", threshold=0.5).fairness
-    shown = wroc.audit(unknown, "y", "s", by="g", threshold=0.5, min_cell=5).fairness
+    # A rare value besides.
+    place = pl.int_range(pl.len())
+    named = pl.when(place < 6).then(pl.lit("rare")).otherwise(pl.col("g").replace("h", None))
+    unknown = hiding.with_columns(g=named)
+    whole = wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected").fairness
+    shown = wroc.audit(
+        unknown, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5
+    ).fairness
     assert whole is not None
     assert shown is not None
     names = {"group_max", "group_min"}
-    hidden = pl.any_horizontal(pl.col(*names).is_in(["(missing)", "c"]))
+    hidden = pl.any_horizontal(pl.col(*names).is_in(["(missing)", "rare"]))
     assert whole.filter(hidden, metric="demographic_parity_ratio").height == 1
     assert shown.filter(metric="demographic_parity_ratio")["value"].item() is None
     assert shown.filter(hidden).is_empty()

@@ -41,9 +41,13 @@ def survey() -> pl.DataFrame:
 
 
 def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
-    audit = wroc.audit(survey, "y", "s", by="g", weight="w", criterion="youden", **UNITS)
+    audit = wroc.audit(
+        survey, "y", "s", by="g", weight="w", criterion="youden", favorable="selected", **UNITS
+    )
     threshold = audit.segments["threshold"][0]
-    given = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=threshold, **UNITS)
+    given = wroc.audit(
+        survey, "y", "s", by="g", weight="w", threshold=threshold, favorable="selected", **UNITS
+    )
     for name in ("segments", "gaps", "fairness"):
         assert_frame_equal(getattr(audit, name), getattr(given, name), rel_tol=1e-12)
     rates = wroc.threshold_metrics(
@@ -56,7 +60,9 @@ def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
 def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     rows = survey.with_columns(k=pl.int_range(pl.len()) % 4)
     options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "min_rows": 30, **UNITS}
-    audit = wroc.audit(rows, "y", "s", by=["g", "k"], reference={"g": "b"}, **options)
+    audit = wroc.audit(
+        rows, "y", "s", by=["g", "k"], reference={"g": "b"}, favorable="selected", **options
+    )
     for attribute, reference in (("g", "b"), ("k", "rest")):
         alone = wroc.group_gaps(rows, "y", "s", by=attribute, reference=reference, **options)
         names = [name for name in alone.columns[1:] if not name.endswith(("_adjusted", "_verdict"))]
@@ -103,7 +109,7 @@ def page_of(audit: wroc.Audit) -> str:
 
 
 def test_the_report_names_the_design(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5}
+    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "favorable": "selected"}
     page = page_of(wroc.audit(survey, "y", "s", **options, **UNITS))
     design = "sampling units: c; strata: h; Student's t with 20 degrees of freedom, fewer"
     assert page.count(design) == 2
@@ -194,7 +200,9 @@ def test_of_scores_that_are_the_labels_only_the_rate_is_uncertain(survey: pl.Dat
 
 
 def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
-    audit = wroc.audit(survey, "y", "s", by="g", weight="w", threshold=0.5, cluster="g")
+    audit = wroc.audit(
+        survey, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected", cluster="g"
+    )
     gaps = audit.gaps.select("^(auc|tpr)_gap_(se|low|high|p_value)$")
     assert set(gaps.null_count().row(0)) == {3}
     assert audit.gaps["auc_gap"].null_count() == 0
@@ -212,13 +220,15 @@ def test_false_alarms_of_clusters_are_rare() -> None:
     by_design, as_rows, surely = 0, 0, 0
     for replicate in range(replicates):
         rows = clustered(random, 0.3)
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, cluster="c")
+        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected", cluster="c")
         assert audit.fairness is not None
         by_design += alarm(audit)
         parity = audit.fairness.filter(metric="demographic_parity_difference")
         surely += bool(parity["joint_low"].item() > 0)
         if replicate < free:
-            as_rows += alarm(wroc.audit(rows, "y", "s", by="g", threshold=0.5))
+            as_rows += alarm(
+                wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
+            )
     for alarms in (by_design, surely):
         assert stats.binomtest(alarms, replicates, 0.05, alternative="greater").pvalue > 0.01
     assert as_rows > 0.5 * free

@@ -28,7 +28,14 @@ def rows(seed: int, shift: float, groups: list[str], size: int = 1800) -> pl.Dat
 @pytest.fixture(scope="module")
 def changes() -> pl.DataFrame:
     audits = (
-        wroc.audit(rows(seed, shift, list(groups)), "y", "s", by=["g", "h"], threshold=0.8)
+        wroc.audit(
+            rows(seed, shift, list(groups)),
+            "y",
+            "s",
+            by=["g", "h"],
+            threshold=0.8,
+            favorable="selected",
+        )
         for seed, shift, groups in ((1, 0.0, "abc"), (2, 1.0, "abd"))
     )
     return wroc.audit_changes(*audits)
@@ -66,9 +73,10 @@ def test_each_change_is_drawn(changes: pl.DataFrame, metric: Any, measure: Any) 
         for ending in ("", "low", "high"):
             assert (
                 drawn[f"__{ending or 'change'}"].to_list()
-                == table["_".join(filter(None, ("change", ending)))].to_list()
+                == (100 * table["_".join(filter(None, ("change", ending)))]).to_list()
             )
-        assert drawn["before"].to_list() == table["before"].to_list()
+        factor = 100 if measure == "gap" else 1
+        assert drawn["before"].to_list() == (factor * table["before"]).to_list()
     # Of one audit only, they have no change.
     assert {"c", "d"}.isdisjoint(known["segment"].to_list())
 
@@ -107,8 +115,8 @@ def test_significance_has_a_colour_and_a_shape(changes: pl.DataFrame, tmp_path: 
     texts = texts_of(chart, tmp_path)
     assert set(said) <= set(texts)
     for low, high in table.select("change_low", "change_high").rows():
-        assert f"{low:+.3f} to {high:+.3f}".replace("-", MINUS) in texts
-    axis = "Change of gap in true positive rate, after less before, with its 95% confidence"
+        assert f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", MINUS) in texts
+    axis = "Change of gap in true positive rate in points, after less before, with its 95%"
     assert any(text.startswith(axis) for text in texts)
 
 

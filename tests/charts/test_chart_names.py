@@ -187,9 +187,9 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
     )
     pairs = wroc.cross_auc(data, "y", "s", by="g")
     pairs = pairs.rename({f"{side}_g": f"{side}_{color}" for side in ("positive", "negative")})
-    impact = wroc.impact_ratios(data, "s", by="g", threshold=0.5).with_columns(
-        attribute=pl.lit(color)
-    )
+    impact = wroc.impact_ratios(
+        data, "s", by="g", threshold=0.5, favorable="selected"
+    ).with_columns(attribute=pl.lit(color))
     charts = seen(
         [
             wroc.rates_chart(rates, rates="tpr", threshold=0.5, color=color, facet=facet),
@@ -275,7 +275,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
             wroc.gain_chart(curve, kind="cap", facet="g"),
             wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
             wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, by="g"))),
-            wroc.change_chart(named(wroc.audit_changes(audit, audit))),
+            wroc.change_chart(named(wroc.audit_changes(audit, audit, different_rows=True))),
         ],
         tmp_path,
         chromium,

@@ -287,5 +287,7 @@ def test_tables_that_cannot_be_drawn() -> None:
         wroc.cost_chart(curve.clear().drop("h"), cost_fn=0.5)
     with pytest.raises(ValueError, match=r"^`curves` must have the columns .* no \['threshold', "):
         wroc.cost_chart(pl.DataFrame({"fpr": [0.0]}), cost_fn=0.5)
-    with pytest.raises(TypeError, match=r"^`curves` must be a table of this package; found int$"):
+    with pytest.raises(
+        TypeError, match=r"^`curves` must be a table of this package; found int: make it"
+    ):
         wroc.cost_chart(1, cost_fn=0.5)  # type: ignore[arg-type]

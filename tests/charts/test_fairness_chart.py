@@ -42,7 +42,7 @@ def spans(chart: Any) -> tuple[Any, Any, Any]:
 
 
 def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, min_share=0)
+    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, favorable="selected", min_share=0)
     chart = wroc.fairness_chart(table)
     assert limits_named(chart) == {"joint confidence interval"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
@@ -57,13 +57,16 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
         if ratio == 1 and least is None:
             assert said[name] == "reference"
         elif most < 0.8:
-            assert said[name] == "outside the band"
+            assert said[name] == "surely below"
+        elif least >= 0.8:
+            assert said[name] == "surely not below"
         else:
-            assert said[name] == ("within the band" if least >= 0.8 else "undecided")
-    assert set(said.values()) == {"reference", "within the band", "outside the band", "undecided"}
-    surely = dict(table.select("segment", "below_four_fifths").iter_rows())
-    assert {n for n, s in surely.items() if s == "surely"} == {
-        n for n, s in said.items() if s == "outside the band"
+            assert said[name] == ("likely below" if ratio < 0.8 else "likely not below")
+    expected = {"reference", "surely below", "likely not below", "surely not below"}
+    assert set(said.values()) == expected
+    words = dict(table.select("segment", "below_four_fifths").drop_nulls().iter_rows())
+    assert {name: f"{word} below" for name, word in words.items()} == {
+        name: word for name, word in said.items() if word != "reference"
     }
 
 
@@ -85,13 +88,19 @@ def test_gaps_have_their_limits_and_the_margin(
     chart = wroc.fairness_chart(table, metric=metric, margin=margin, level=0.95)
     found = pl.DataFrame(drawn(chart), infer_schema_length=None)
     for column, part in zip(GAPS, ("", "_low", "_high"), strict=True):
-        assert found[column].to_list() == table[f"{metric}_gap{part}"].to_list()
-    most = margin or 0.05
+        assert found[column].to_list() == (table[f"{metric}_gap{part}"] * 100).to_list()
+    most = 100 * (margin or 0.05)
     assert spans(chart) == (-most, most, 0.0)
-    for _, low, high, said in found.select(*GAPS, "__verdict").iter_rows():
-        within, beyond = -most <= low and high <= most, high < -most or low > most
-        expected = "within the band" if within else "outside the band" if beyond else "undecided"
-        assert said == expected
+    verdicts = table[f"{metric}_gap_verdict"].to_list()
+    assert "different" in verdicts
+    if margin is not None:
+        limits = found.select(*GAPS).rows()
+        for number, (_, low, high) in enumerate(limits):
+            if -most <= low and high <= most:
+                verdicts[number] = "alike"
+            elif verdicts[number] == "alike":
+                verdicts[number] = "too little data"
+    assert found["__verdict"].to_list() == verdicts
     assert limits_named(chart) == {"confidence interval", "95% confidence interval"}
 
 
@@ -104,34 +113,39 @@ def test_largest_differences_have_joint_limits_and_name_the_groups(
     drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
     differences = table.filter(pl.col("metric").str.ends_with("_difference"))
     for column, name in zip(GAPS, ("value", "joint_low", "joint_high"), strict=True):
-        assert drawn_rows[column].to_list() == differences[name].to_list()
-    assert spans(chart) == (0.0, 0.05, 0.0)
+        assert drawn_rows[column].to_list() == (differences[name] * 100).to_list()
+    assert spans(chart) == (0.0, 5.0, 0.0)
+    for low, high, said in drawn_rows.select(*GAPS[1:], "__verdict").iter_rows():
+        expected = "alike" if high <= 5 else "different" if low > 0 else "too little data"
+        assert said.split(": ")[0] == expected
     texts = shown_texts(chart, tmp_path)
     assert {"demographic parity", "equalized odds", "AUC"} <= set(texts)
     assert any(text.endswith((": f against m", ": m against f")) for text in texts)
-    assert "Shaded: differences of at most 0.05. Line: no difference" in texts
+    assert "Shaded: differences of at most 5 points. Line: no difference" in texts
 
 
 def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, reference="c")
+    table = wroc.impact_ratios(
+        rows, "s", by="g", threshold=0.5, favorable="selected", reference="c"
+    )
     low, high, none = spans(wroc.fairness_chart(table, margin=0.1))
     assert (low, high, none) == (pytest.approx(0.9), pytest.approx(1 / 0.9), 1.0)
 
 
 def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        rows, ["s", "t"], by=["g", "sex"], threshold=0.5, intersections=False
+        rows, ["s", "t"], by=["g", "sex"], threshold=0.5, favorable="selected", intersections=False
     )
     spec = wroc.fairness_chart(table).to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
-    audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5)
+    audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5, favorable="selected")
     spec = wroc.fairness_chart(audit.gaps, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
 
 
 def test_what_is_refused(rows: pl.DataFrame) -> None:
     gaps = wroc.group_gaps(rows, "y", "s", by="sex")
-    impact = wroc.impact_ratios(rows, "s", by="sex", threshold=0.5)
+    impact = wroc.impact_ratios(rows, "s", by="sex", threshold=0.5, favorable="selected")
     with pytest.raises(ValueError, match=r"^`metric` must be None for .*`impact_ratios`"):
         wroc.fairness_chart(impact, metric="tpr")
     for margin in (0, 1, 5):
@@ -139,7 +153,7 @@ def test_what_is_refused(rows: pl.DataFrame) -> None:
             wroc.fairness_chart(gaps, margin=margin)
     with pytest.raises(ValueError, match=r"must have the columns .*; found no \['tpr_gap'"):
         wroc.fairness_chart(gaps, metric="tpr")
-    with pytest.raises(TypeError, match=r"must be a table of this package; found list$"):
+    with pytest.raises(TypeError, match=r"must be a table of this package; found list: make it"):
         wroc.fairness_chart([])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^`table` must have 1 to 5,000 rows .*found 0"):
         wroc.fairness_chart(impact.clear())

@@ -15,7 +15,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 
 PARTS = {"": "__gap", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
-SIGNIFICANT, OTHER, UNTESTED = "significant", "not significant", "not tested"
+DIFFERENT, ALIKE, LITTLE = "different", "alike", "too little data"
 
 
 @pytest.fixture(scope="module")
@@ -61,24 +61,39 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
         sizes = gaps.select("g", pl.col("n_pos") + pl.col("n_neg")).rows()
         assert found["__row"].to_list() == [f"{g} (n = {n})" for g, n in sizes]
         for part, column in PARTS.items():
-            assert found[column].to_list() == gaps[f"{metric}_gap{part}"].to_list()
+            # Gaps are in points.
+            factor = 1 if part == "_p_adjusted" else 100
+            assert found[column].to_list() == (gaps[f"{metric}_gap{part}"] * factor).to_list()
+
+
+@pytest.mark.parametrize("metric", ["auc", "tpr"])
+def test_verdict_is_that_of_the_table(rows: pl.DataFrame, metric: Any) -> None:
+    table = wroc.group_gaps(rows, "y", "s", by="g", threshold=0.8, min_rows=30, margin=0.3)
+    found = drawn(wroc.gap_chart(table, metric=metric))
+    assert found["__verdict"].to_list() == table[f"{metric}_gap_verdict"].to_list()
+    assert {DIFFERENT, ALIKE, LITTLE} >= set(found["__verdict"].drop_nulls())
+    # A significant gap within the margin is alike.
+    alike, p = pl.col(f"{metric}_gap_verdict") == ALIKE, pl.col(f"{metric}_gap_p_adjusted")
+    assert metric == "auc" or table.filter(alike, p < 0.05).height
 
 
 @pytest.mark.parametrize("level", sweep([0.5, 0.95, 0.999]))
-def test_verdict_is_that_of_the_adjusted_p_value(gaps: pl.DataFrame, level: float) -> None:
-    found = drawn(wroc.gap_chart(gaps, metric="tpr", level=level))
+def test_scores_are_different_by_the_adjusted_p_value(rows: pl.DataFrame, level: float) -> None:
+    table = wroc.compare(rows, "y", ["s", "t"], by="g")
+    found = drawn(wroc.gap_chart(table, level=level))
     expected = [
-        None if gap is None else UNTESTED if p is None else SIGNIFICANT if p <= 1 - level else OTHER
-        for gap, p in gaps.select("tpr_gap", "tpr_gap_p_adjusted").rows()
+        None if difference is None else DIFFERENT if p is not None and p <= 1 - level else LITTLE
+        for difference, p in table.select("difference", "p_adjusted").rows()
     ]
     assert found["__verdict"].to_list() == expected
+    assert {DIFFERENT, LITTLE} <= set(expected)
 
 
 @pytest.mark.slow
 def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_path: Path) -> None:
     chart = wroc.gap_chart(gaps)
     layers = chart.to_dict()["layer"]
-    test = f"datum.__verdict === '{SIGNIFICANT}'"
+    test = f"datum.__verdict === '{DIFFERENT}'"
     marks = {
         (layer["mark"]["type"], layer["transform"][0]["filter"] == test): layer["mark"]
         for layer in layers
@@ -88,11 +103,12 @@ def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_
     assert marks["point", True]["filled"]
     assert (marks["point", False]["filled"], marks["point", False]["fill"]) == (False, "white")
     texts = texts_of(chart, tmp_path)
-    words = [text for text in texts if text in (SIGNIFICANT, OTHER, UNTESTED)]
+    words = [text for text in texts if text in (DIFFERENT, ALIKE, LITTLE)]
     assert words == drawn(chart)["__verdict"].drop_nulls().to_list()
-    assert SIGNIFICANT in words
+    assert DIFFERENT in words
     for low, high in gaps.select("auc_gap_low", "auc_gap_high").drop_nulls().rows():
-        assert f"{low:+.3f} to {high:+.3f}".replace("-", "\N{MINUS SIGN}") in texts
+        points = f"{100 * low:+.1f} to {100 * high:+.1f}"
+        assert points.replace("-", "\N{MINUS SIGN}") in texts
 
 
 def test_line_stands_at_no_gap_and_inside_the_panel(gaps: pl.DataFrame) -> None:
@@ -117,14 +133,14 @@ def test_segment_without_a_gap_is_named(gaps: pl.DataFrame, tmp_path: Path) -> N
 def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
     rows: pl.DataFrame,
 ) -> None:
-    audit = wroc.audit(rows, "y", ["s", "t"], by=["g", "h"], threshold=0.8)
+    audit = wroc.audit(rows, "y", ["s", "t"], by=["g", "h"], threshold=0.8, favorable="selected")
     spec = wroc.gap_chart(audit.gaps, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "h"]
     for panel in spec["vconcat"]:
         attribute = panel["title"]["text"]
         shown = spec["datasets"][panel["data"]["name"]]
         expected = audit.gaps.filter(attribute=attribute)
-        assert [row["__gap"] for row in shown] == expected["fpr_gap"].to_list()
+        assert [row["__gap"] for row in shown] == (expected["fpr_gap"] * 100).to_list()
         points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
         for layer in points:
             scales = [layer["encoding"][name]["scale"] for name in ("color", "shape")]
@@ -145,7 +161,7 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     spec = wroc.gap_chart(gaps, metric="ppv", level=0.9).to_dict()
     assert spec["description"].startswith("Gap in precision of each segment")
     titles = {layer["encoding"].get("x", {}).get("title") for layer in spec["layer"]}
-    assert "Gap in precision with its 90% confidence interval" in titles
+    assert "Gap in precision, in points of 100, with its 90% confidence interval" in titles
     assert "title" not in spec
 
 
@@ -175,7 +191,9 @@ def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFr
     plain = wroc.group_gaps(rows, "y", "s", by="g")
     with pytest.raises(ValueError, match=r"^`gaps` must have the columns .*; found no \['tpr_gap'"):
         wroc.gap_chart(plain, metric="tpr")
-    with pytest.raises(TypeError, match=r"^`gaps` must be a table of this package; found list$"):
+    with pytest.raises(
+        TypeError, match=r"^`gaps` must be a table of this package; found list: make it"
+    ):
         wroc.gap_chart([])  # type: ignore[arg-type]
     with pytest.raises(
         ValueError, match=r"^`gaps` must have 1 to 5,000 rows to be drawn; found 0$"
@@ -197,10 +215,12 @@ def test_differences_between_scores_have_a_panel_for_each_pair(rows: pl.DataFram
         shown = spec["datasets"][panel["data"]["name"]]
         columns = ("difference", "ci_low", "ci_high", "p_adjusted")
         for name, column in zip(PARTS.values(), columns, strict=True):
-            assert [row[name] for row in shown] == expected[column].to_list()
+            factor = 1 if column == "p_adjusted" else 100
+            assert [row[name] for row in shown] == (expected[column] * factor).to_list()
         sizes = expected.select("g", "n").rows()
         assert [row["__row"] for row in shown] == [f"{g} (n = {n})" for g, n in sizes]
-    assert "Difference in AUC with its 95% confidence interval" in str(spec)
+    title = "Difference in AUC, in points of 100, with its 95% confidence interval"
+    assert title in str(spec)
 
 
 def test_differences_without_groups_are_rows(rows: pl.DataFrame) -> None:

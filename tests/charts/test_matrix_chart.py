@@ -100,7 +100,10 @@ def test_many_groups_fit(groups: int, numbered: bool) -> None:
     ("change", "message"),
     [
         (lambda t: t.clear(), "`pairs` must have 1 to 5,000 rows to be drawn; found 0"),
-        (lambda t: t.drop("xauc"), r"`pairs` must have the columns .*; found no \['xauc'\]"),
+        (
+            lambda t: t.drop("xauc"),
+            r"`pairs` must have the columns .*; found no \['xauc'\]: make it with `cross_auc`",
+        ),
     ],
 )
 def test_tables_that_are_refused(change: Any, message: str) -> None:

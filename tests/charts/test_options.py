@@ -42,7 +42,7 @@ def gap(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 def change(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
     audit = wroc.audit(data, "y", "s", by=by)
-    return wroc.change_chart(wroc.audit_changes(audit, audit), **options)
+    return wroc.change_chart(wroc.audit_changes(audit, audit, different_rows=True), **options)
 
 
 def rates(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:

@@ -201,7 +201,9 @@ def test_tables_that_cannot_be_drawn() -> None:
     table = pr_table(scored(40, groups=2), by="g")
     with pytest.raises(ValueError, match=r"^`curves` must have the columns .* no \['recall', "):
         wroc.pr_chart(wroc.roc_curve(scored(9), "y", "s"))
-    with pytest.raises(TypeError, match=r"^`curves` must be a table of this package; found list$"):
+    with pytest.raises(
+        TypeError, match=r"^`curves` must be a table of this package; found list: make it"
+    ):
         wroc.pr_chart([])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^`curves` must have rows to be drawn; found none$"):
         wroc.pr_chart(table.clear())

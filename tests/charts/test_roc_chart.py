@@ -195,9 +195,14 @@ def test_summary_of_other_groups_is_refused(by: Any) -> None:
 def test_summary_without_intervals_is_refused() -> None:
     data = scored(40)
     curve, summary = wroc.roc_curve(data, "y", "s"), wroc.summary(data, "y", "s")
-    with pytest.raises(ValueError, match=r"^`summary` must have the columns .*no \['ci_high'\]$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^`summary` must have the columns .*no \['ci_high'\]: make it with `summary`$",
+    ):
         wroc.roc_chart(curve, summary=summary.drop("ci_high"))
-    with pytest.raises(TypeError, match=r"^`summary` must be a table of this package; found dict$"):
+    with pytest.raises(
+        TypeError, match=r"^`summary` must be a table of this package; found dict: make it"
+    ):
         wroc.roc_chart(curve, summary={})  # type: ignore[arg-type]
 
 

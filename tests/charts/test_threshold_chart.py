@@ -380,7 +380,9 @@ def test_tables_that_cannot_be_drawn() -> None:
     origins = curve.filter(pl.col("threshold").is_infinite())
     with pytest.raises(ValueError, match=r"^`curves` must hold a finite threshold; found none$"):
         wroc.threshold_chart(origins, facet="g")
-    with pytest.raises(TypeError, match=r"^`curves` must be a table of this package; found list$"):
+    with pytest.raises(
+        TypeError, match=r"^`curves` must be a table of this package; found list: make it"
+    ):
         wroc.threshold_chart([])  # type: ignore[arg-type]
 
 

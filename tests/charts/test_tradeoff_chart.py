@@ -81,6 +81,6 @@ def test_tables_that_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^`thresholds` must have the columns "):
         wroc.tradeoff_chart({"a": table.drop("overall_cost")})
     with pytest.raises(
-        TypeError, match=r"^`thresholds` must be a table of this package; found int$"
+        TypeError, match=r"^`thresholds` must be a table of this package; found int: make it"
     ):
         wroc.tradeoff_chart(3)  # type: ignore[arg-type]

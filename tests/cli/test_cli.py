@@ -317,11 +317,11 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ),
         (
             ["auc", str(PATIENTS), *COLUMNS, "--cluster", "no"],
-            "--cluster must name a column of the frame; found no column 'no'",
+            f"--cluster must name a column of {PATIENTS}; found no column 'no'",
         ),
         (
             ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "no"],
-            "--cluster must name a column of the frame; found no column 'no'",
+            f"--cluster must name a column of {PATIENTS}; found no column 'no'",
         ),
         (
             [

@@ -17,6 +17,7 @@ from polars_wroc.cli import sources as cli_inputs
 from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")
+GOOD = ("--favorable", "selected")
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w"]
 
 
@@ -106,7 +107,9 @@ def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> Non
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("more", sweep([[], ["--threshold", "0.5"], ["--criterion", "youden"]]))
+@pytest.mark.parametrize(
+    "more", sweep([[], ["--threshold", "0.5", *GOOD], ["--criterion", "youden", *GOOD]])
+)
 def test_audit_of_counts_is_that_of_the_rows(
     more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,7 +245,18 @@ def test_counts_that_are_no_numbers_are_named(capsys: pytest.CaptureFixture[str]
     assert not Path("x.parquet").exists()
 
 
-IMPACT = ["--threshold", "0.6", "--by", "sex", "--by", "age", "--unknown", "20"]
+IMPACT = [
+    "--threshold",
+    "0.6",
+    "--favorable",
+    "selected",
+    "--by",
+    "sex",
+    "--by",
+    "age",
+    "--unknown",
+    "20",
+]
 
 
 def test_impact_ratios_of_counts_without_a_label(
@@ -254,12 +268,27 @@ def test_impact_ratios_of_counts_without_a_label(
         assert main([*call, "-o", f"plain{day}.csv"]) == 0
     assert main(["impact", "--counts", "plain?.csv", *IMPACT, "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
-        rows, "s", by=["sex", "age"], threshold=0.6, weight="w", unknown=[20]
+        rows, "s", by=["sex", "age"], threshold=0.6, favorable="selected", weight="w", unknown=[20]
     )
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
     capsys.readouterr()
     # Labels that are there do not matter, but those that are not there are missed.
-    assert main(["impact", "--counts", "counts1.parquet", "--threshold", "0.6", "--by", "sex"]) == 0
+    assert (
+        main(
+            [
+                "impact",
+                "--counts",
+                "counts1.parquet",
+                "--threshold",
+                "0.6",
+                "--favorable",
+                "selected",
+                "--by",
+                "sex",
+            ]
+        )
+        == 0
+    )
     for call in (
         ["auc", "--counts", "plain1.csv"],
         ["audit", "--counts", "plain1.csv", "--by", "sex"],
@@ -276,14 +305,15 @@ def test_impact_ratios_of_counts_without_a_label(
         ("--by sex", "impact needs --threshold with --counts"),
         ("--by sex --threshold 0.5 --score s", "--score is about columns of rows"),
         ("--by sex --selected s", "--selected is about columns of rows"),
-        ("--by no --threshold 0.5", "--by must name a column of the frame; found no column 'no'"),
+        ("--by no --threshold 0.5", "--by must name a column of counts1.parquet; found no column"),
         ("--by sex --threshold 0.5 --strata age", "--strata is about columns of rows"),
     ],
 )
 def test_mistakes_with_impact_ratios_of_counts(
     options: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["impact", "--counts", "counts1.parquet", *options.split()]) == 2
+    call = ["impact", "--counts", "counts1.parquet", "--favorable", "selected"]
+    assert main([*call, *options.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import html
 import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from chromium import DRAWN, Chromium
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
@@ -18,6 +23,15 @@ from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")
 CALL = ["diff", "before.json", "after.json"]
+MINUS = "\N{MINUS SIGN}"
+NAMES = {
+    "auc": "AUC",
+    "selection_rate": "selection rate",
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "ppv": "precision",
+    "npv": "negative predictive value",
+}
 
 
 def rows(seed: int, shift: float, groups: str) -> pl.DataFrame:
@@ -32,7 +46,10 @@ def rows(seed: int, shift: float, groups: str) -> pl.DataFrame:
 
 def audits(score: str | list[str] = "s") -> dict[str, wroc.Audit]:
     made = (("before", rows(1, 0.0, "abc")), ("after", rows(2, 1.2, "abd")))
-    return {name: wroc.audit(data, "y", score, by="g", threshold=0.5) for name, data in made}
+    return {
+        name: wroc.audit(data, "y", score, by="g", threshold=0.5, favorable="selected")
+        for name, data in made
+    }
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +100,14 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
     if suffix == "png":
         assert content.startswith(b"\x89PNG")
     elif suffix == "html":
-        assert b"vegaEmbed" in content
+        assert set(specs(content.decode())) == {"change-value-tpr"}
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
-        assert any(text.startswith("Change of true positive rate, after less") for text in texts)
+        assert any(
+            text.startswith("Change of true positive rate in points, after") for text in texts
+        )
         for change in changes.filter(metric="tpr", measure="value")["change"].drop_nulls():
-            assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in texts
+            assert f"{100 * change:+.1f}".replace("-", MINUS) in texts
 
 
 @pytest.mark.parametrize("width", [70, 80, 200])
@@ -103,35 +122,140 @@ def test_what_is_printed(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= width
     told = " ".join(out.split("\n\n")[0].split())
-    new, gone, grown, shrunk = (
-        changes.filter(finding=name).height for name in ("new", "gone", "grown", "shrunk")
-    )
-    assert new > 1
-    assert told.startswith(f"{new} gaps are new, {gone} gone, {grown} grown and {shrunk} shrunk. ")
+    assert told == sentences(changes)
     known = changes.filter(pl.col("change").is_not_null())
-    significant = known.filter(pl.col("p_adjusted") <= 0.05)
-    assert f"{significant.height} of {known.height} changes are significant." in told
-    assert told.endswith("Only before: g c. Only after: g d.")
     notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("finding").is_not_null())
     assert 0 < notable.height < known.height
-    lines = [line for line in out.splitlines() if " to " in line and re.search(r"\d\.\d{3}", line)]
+    lines = [line for line in out.splitlines() if re.search(r"\d\.\d to ", line)]
     assert len(lines) == notable.height
     ordered = pl.concat([notable.filter(measure=measure) for measure in ("gap", "value")])
     for line, row in zip(lines, ordered.rows(named=True), strict=True):
-        numbers = [f"{row[name]:.3f}" for name in ("before", "after", "change")]
-        interval = f"{row['change_low']:.3f} to {row['change_high']:.3f}"
-        words = " ".join([*numbers, interval, *([row["finding"]] if row["finding"] else [])])
+        both = [row["before"], row["after"]]
+        values = [f"{one:.3f}" for one in both] if row["measure"] == "value" else map(points, both)
+        interval = f"{points(row['change_low'])} to {points(row['change_high'])}"
+        finding = [row["finding"]] if row["finding"] else []
+        words = " ".join([*values, points(row["change"]), interval, *finding])
         assert " ".join(line.split()).endswith(words)
-    left_out = known.height - notable.height
-    assert f"{left_out} other changes are neither significant nor a finding." in out
+    assert f"{known.height - notable.height} other changes are not significant." in out
+
+
+def points(difference: float) -> str:
+    """A difference in hundredths, with its sign."""
+    return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)
+
+
+def sentences(changes: pl.DataFrame) -> str:
+    """What is told of the changes: those that are significant, then what is only detected."""
+    gaps, values = (changes.filter(measure=measure) for measure in ("gap", "value"))
+    new = gaps.filter(finding="new").height
+    changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in (gaps, values)]
+    assert new == changed[0] > 0
+    detected = gaps.filter(finding="now detected").height
+    assert detected > 1
+    assert set(gaps["finding"]) == {"new", "now detected", None}
+    return (
+        f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new) and {changed[1]} of "
+        f"{values['p_value'].count()} values changed significantly. {detected} gaps are now "
+        "detected; the gaps themselves are not shown to have changed. Only before: g = c. Only "
+        "after: g = d."
+    )
 
 
 def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "after.json", "after.json"]) == 0
+    assert main(["diff", "after.json", "after.json", "--different-rows"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert re.fullmatch(
-        r"No gap is new, gone, grown or shrunk\. 0 of \d+ changes are significant\.", told
+    assert re.fullmatch(r"None of \d+ gaps and none of \d+ values changed significantly\.", told)
+
+
+def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixture[str]) -> None:
+    # The same shift, but few rows before.
+    few, many = rows(1, 0.4, "ab").sample(500, seed=1), pl.concat([rows(2, 0.4, "ab")] * 4)
+    for name, data in (("before", few), ("after", many)):
+        wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").save(f"{name}.json")
+    table = wroc.audit_changes("before.json", "after.json")
+    detected = table.filter(finding="now detected")
+    assert detected.height > 1
+    assert detected["p_adjusted"].min() > 0.05  # type: ignore[operator]
+    assert main(CALL) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("None of ")
+    assert (
+        f"{detected.height} gaps are now detected; the gaps themselves are not shown to have "
+        "changed." in told
     )
+    assert " new" not in told
+    assert main(["diff", "after.json", "before.json"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"{detected.height} gaps are no longer detected; the gaps themselves are not " in told
+
+
+def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = rows(1, 0.0, "ab").with_columns(new=pl.col("s").reverse())
+    for name, score in (("before", "s"), ("after", "new")):
+        wroc.audit(data, "y", score, by="g").save(f"{name}.json")
+    gate = ["--fail-if", "auc_gap_change>0.9"]
+    for output in ([], ["-o", "x.csv"], ["-o", "x.html"]):
+        assert main([*CALL, *gate, *output]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("polars-wroc: BEFORE and AFTER must be audits of different rows;")
+        assert "compare tests two scores on the same rows; set --different-rows if" in err
+    assert not [*folder.glob("x.*")]
+    assert main([*CALL, *gate, "--different-rows"]) == 0
+
+
+def specs(page: str) -> dict[str, Any]:
+    """The charts of a page."""
+    found = re.search(r'id="specs">([^<]*)<', page)
+    assert found is not None
+    charts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return charts
+
+
+def test_page(changes: pl.DataFrame) -> None:
+    assert main([*CALL, "-o", "x.html"]) == 0
+    page = Path("x.html").read_text(encoding="utf-8")
+    for part in ("title", "h1"):
+        (heading,) = re.findall(rf"<{part}\b[^>]*>([^<$]*)</{part}>", page)
+        assert heading == "What changed from before.json to after.json"
+    shown = html.unescape(page).replace("\N{NO-BREAK SPACE}", " ")
+    assert f"{1530:,} rows before" in shown
+    assert sentences(changes) in shown
+    cells = [
+        [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", shown)
+    ]
+    rows_shown = [" ".join(row) for row in cells]
+    for row in changes.filter(pl.col("change").is_not_null()).rows(named=True):
+        segment = "all rows" if row["attribute"] == "overall" else f"g = {row['segment']}"
+        gap = "gap in " if row["measure"] == "gap" else ""
+        beginning = f"{segment} {gap}{NAMES[row['metric']]} "
+        (one,) = [text for text in rows_shown if text.startswith(beginning)]
+        limits = f"({points(row['change_low'])} to {points(row['change_high'])})"
+        assert f" {points(row['change'])} {limits} (p" in one
+        assert one.endswith(f" {row['finding'] or ''}") or row["finding"] is None
+    significant = changes.filter(pl.col("p_adjusted") <= 0.05)
+    surest = significant.sort("p_value").select("measure", "metric").unique(maintain_order=True)
+    drawn = [f"change-{measure}-{metric}" for measure, metric in surest.head(4).rows()]
+    assert [*specs(page)] == drawn
+
+
+def test_page_is_drawn_without_a_network(folder: Path, chromium: Chromium) -> None:
+    assert main([*CALL, "-o", "x.html"]) == 0
+    chromium.open(folder / "x.html", until=DRAWN)
+    assert chromium.evaluate("document.querySelectorAll('.chart svg').length") == 4
+    assert chromium.printed == []
+    assert [url for url in chromium.requests if not url.startswith("file:")] == []
+
+
+def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
+    assert main([*CALL, "-o", "x.svg"]) == 0
+    texts = [*ET.parse("x.svg").getroot().itertext()]  # noqa: S314  (our own file)
+    surest = changes.sort("p_value", nulls_last=True).row(0, named=True)
+    assert surest["metric"] != "auc"
+    gap = "gap in " if surest["measure"] == "gap" else ""
+    axis = f"Change of {gap}{NAMES[surest['metric']]} in points, after less"
+    assert any(text.startswith(axis) for text in texts)
 
 
 def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,7 +359,7 @@ NO_NUMBER = {
         ([], None, "the following arguments are required: AFTER"),
         (["after.json", "after.json"], None, "unrecognized arguments: after.json"),
         (["after.json", "--adjust", "fdr"], None, "argument --adjust: invalid choice: 'fdr'"),
-        (["after.json", "--fail-if", "auc_gap>1"], None, "must name one of auc_change, "),
+        (["after.json", "--fail-if", "auc_gap>1"], None, "did you mean 'auc_gap_change'?"),
         (["after.json", "--fail-if", "auc_change"], None, "one of > >= < <= and a number; found"),
         (["after.json", "--metric", "f1"], None, "argument --metric: invalid choice: 'f1'"),
         (["after.json", "--by", "g"], None, "unrecognized arguments: --by g"),

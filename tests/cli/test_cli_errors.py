@@ -64,12 +64,12 @@ def assert_refused(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"--label": "no"}, "--label must name a column of the frame; found no column 'no'"),
-        ({"--score": "no"}, "--score must name a column of the frame; found no column 'no'"),
-        ({"--by": "no"}, "--by must name a column of the frame; found no column 'no'"),
-        ({"--weight": "no"}, "--weight must name a column of the frame; found no column 'no'"),
-        ({"--cluster": "no"}, "--cluster must name a column of the frame; found no column 'no'"),
-        ({"--strata": "no"}, "--strata must name a column of the frame; found no column 'no'"),
+        ({"--label": "no"}, "--label must name a column of rows.parquet; found no column 'no'"),
+        ({"--score": "no"}, "--score must name a column of rows.parquet; found no column 'no'"),
+        ({"--by": "no"}, "--by must name a column of rows.parquet; found no column 'no'"),
+        ({"--weight": "no"}, "--weight must name a column of rows.parquet; found no column 'no'"),
+        ({"--cluster": "no"}, "--cluster must name a column of rows.parquet; found no column 'no'"),
+        ({"--strata": "no"}, "--strata must name a column of rows.parquet; found no column 'no'"),
         ({"--fpc": "text"}, "--fpc must be numeric; found column 'text' of type String"),
         ({"--lonely": "adjust"}, "--lonely must be 'null' without --strata; found 'adjust'"),
         ({"--score": "text"}, "--score must be numeric; found column 'text' of type String"),
@@ -78,12 +78,12 @@ def assert_refused(
         ({"--weight": "negative"}, "--weight must be finite and zero or more"),
         ({"--score": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
         ({"--label": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
-        ({"--threshold": "nan"}, "--threshold must be "),
-        ({"--fail-if": "auc_gapp>0.1"}, "--fail-if must name one of auc, auc_reference, "),
+        ({"--threshold": "nan", "--favorable": "selected"}, "--threshold must be "),
+        ({"--fail-if": "auc_gapp>0.1"}, "found 'auc_gapp'; did you mean 'auc_gap'?\n"),
         ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs decisions: those of a thr"),
         ({"--fail-if": "auc_gap"}, "--fail-if must be a name, one of > >= < <= and a number"),
         ({"--fail-if": "auc_gap>high"}, "found 'auc_gap>high'"),
-        ({"--weigh": "w"}, "unrecognized arguments: --weigh w"),
+        ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )
 def test_bad_columns_and_options(
@@ -152,7 +152,7 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
     "column missing": (
         "bad.parquet",
         lambda rows, path: rows.drop("s").write_parquet(path),
-        "--score must name a column of the frame; found no column 's' among ",
+        "--score must name a column of bad.parquet; found no column 's' among ",
     ),
     "another type": (
         "bad.parquet",
@@ -174,7 +174,7 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
     "other header": (
         "bad.csv",
         lambda _, path: path.write_text("y,s\n1,2.5\n"),
-        "--by must name a column of the frame; found no column 'g' among ['y', 's'], in bad.csv",
+        "--by must name a column of bad.csv; found no column 'g' among ['y', 's']\n",
     ),
 }
 
@@ -301,8 +301,34 @@ def test_segments_of_one_class_are_no_mistake(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--by", "one_class"]
-    assert main([*call, "--threshold", "8", "-o", "x.csv"]) == 0
+    assert main([*call, "--threshold", "8", "--favorable", "selected", "-o", "x.csv"]) == 0
     assert capsys.readouterr().err == ""
     segments = pl.read_csv(folder / "x.csv").filter(attribute="one_class")
     assert segments["auc"].to_list() == [None, None]
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.csv"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "auc rows.parquet --label y --score s --by tow",
+            "'text', 'nothing', 'negative', 'one_class']; did you mean 'two'?",
+        ),
+        ("acu rows.parquet", "'merge'); did you mean 'auc'? See polars-wroc --help"),
+        (
+            "audit rows.parquet --favourable selected",
+            "--favourable selected; did you mean '--favorable'? See polars-wroc audit --help",
+        ),
+        ("curve rows.parquet -o x.csv --kind rok", "; did you mean 'roc'? See polars-wroc curve"),
+        ("auc rows.parquet --label y --score s --columns aucc", "; did you mean 'auc'?"),
+        (
+            "diff a.json b.json --fail-if auc_drop<0",
+            "found 'auc_drop'; there are auc_change, auc_change_low, auc_change_high, auc_gap",
+        ),
+    ],
+)
+def test_the_closest_name_is_suggested(
+    call: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_refused(call.split(), message, folder, capsys)

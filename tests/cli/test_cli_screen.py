@@ -75,7 +75,7 @@ def test_an_audit_has_twenty_segments_or_those_asked_for(
         table = out.split("\n\n")[1].splitlines()
         assert len(table) == rows + 2
         assert table[-1].startswith("81 more rows: --rows all" if rows == 20 else "") or rows == 5
-        assert "more comparisons: all are in -o FILE.json." in out
+        assert "more comparisons: write them all with -o FILE.json." in out
     assert main([*call, "--columns", "n_pos,small", "--rows", "2"]) == 0
     table = capsys.readouterr().out.split("\n\n")[1].splitlines()
     assert table[0].split() == ["attribute", "segment", "n_pos", "small"]

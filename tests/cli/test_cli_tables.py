@@ -167,8 +167,16 @@ def test_json_on_standard_output(
 
 PRINTED = {
     "compare --score t": ["model_a", "model_b", "difference", "interval", "p_adjusted"],
-    "gaps --by g": ["g", "n", "auc", "gap", "interval", "verdict"],
-    "gaps --by g --threshold 0.5 --metric fpr": ["g", "n", "fpr", "gap", "interval", "verdict"],
+    "gaps --by g": ["g", "n", "auc", "gap,", "points", "interval", "verdict"],
+    "gaps --by g --threshold 0.5 --metric fpr": [
+        "g",
+        "n",
+        "fpr",
+        "gap,",
+        "points",
+        "interval",
+        "verdict",
+    ],
     "thresholds --by g --min-tpr 0.8": ["g", "threshold", "selection_rate", "tpr", "fpr"],
     "calibrate --by g": ["g", "n", "O:E", "interval", "slope"],
     "auc --by g": ["g", "n", "auc", "interval"],
@@ -207,8 +215,9 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
         different = gaps.filter(pl.col(f"{metric}_gap_verdict") == "different")
         said = told(f"gaps --by g --threshold 0.5 --metric {metric}", capsys)
         for group, gap in different.select("g", f"{metric}_gap").rows():
-            assert f"{group} ({gap:+.3f})" in said
-        assert (f"Different from the rest in {name}" in said) == bool(different.height)
+            points = f"{100 * gap:+.1f}".replace("-", "\N{MINUS SIGN}")
+            assert f"{group} ({points})" in said
+        assert (f"Different from the rest in {name}, in points" in said) == bool(different.height)
         assert said.count("(") == different.height
         unclear = gaps.filter(pl.col(f"{metric}_gap_verdict") == "too little data").height
         assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
@@ -238,7 +247,7 @@ def test_every_kind_of_reference_is_in_words() -> None:
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_references_in_words(reference: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = told(f"gaps --by g --reference {reference}", capsys)
-    told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.:]", said)
+    told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.,]", said)
     assert told_of
     assert told_of[1] == REFERENCES[reference]
 
@@ -308,7 +317,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
     ("call", "message"),
     [
         ("compare", "--score must hold two or more columns to compare; found ['s']"),
-        ("compare --score no", "--score must name a column of the frame; found no column 'no'"),
+        ("compare --score no", "--score must name a column of rows.parquet; found no column 'no'"),
         ("compare --score t --counts", "unrecognized arguments: --counts"),
         ("gaps", "gaps needs at least one --by"),
         ("gaps --by g --reference x", "or a group; found no group 'x' in g"),
@@ -397,3 +406,29 @@ def test_positive_labels_that_no_row_has(
     assert "--pos-label must be the label of a row" in capsys.readouterr().err
     # Without negatives nothing is known, but the label is there.
     assert main([name, "rows.parquet", *COLUMNS, *words, "--pos-label", "no"]) == 0
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "g"]])
+def test_gates_on_paired_comparisons(
+    by: list[str], rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", *by]
+    table = wroc.compare(rows, "y", ["s", "t"], weight="w", by="g" if by else None)
+    for name, limit in (("ci_low", 0.0), ("difference", 0.15), ("p_value", 0.5)):
+        met = table.filter(pl.col(name) > limit).rows(named=True)
+        gate = f"{name}>{limit:g}"
+        assert main([*call, "--fail-if", gate]) == (1 if met else 0)
+        err = capsys.readouterr().err
+        for row in met:
+            place = f"g {row['g']}" if by else "overall"
+            assert f"{gate}: {row[name]:.4g} in {place} (s and t)" in err
+        assert err.count(gate) == len(met)
+    assert main([*call, "--fail-if", "ci_hgh<0"]) == 2
+    assert "did you mean 'ci_high'?" in capsys.readouterr().err
+
+
+def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) -> None:
+    rows.with_columns(t=pl.col("s") / 2).write_parquet(folder / "rows.parquet")
+    call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "--fail-if"]
+    assert main([*call, "ci_high<0"]) == 0
+    assert main([*call, "ci_high<0.01"]) == 1

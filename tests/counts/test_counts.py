@@ -116,7 +116,7 @@ def test_an_audit_of_counts_is_that_of_the_rows(
 @pytest.mark.slow
 def test_the_report_of_counts_opens(scored: pl.DataFrame, tmp_path: Any) -> None:
     counts = wroc.from_counts(counts_of(scored, ["g", "h"]))
-    counts.audit(by=["g", "h"], threshold=0.5).save(tmp_path / "report.html")
+    counts.audit(by=["g", "h"], threshold=0.5, favorable="selected").save(tmp_path / "report.html")
     assert "<table" in (tmp_path / "report.html").read_text()
 
 
@@ -253,7 +253,7 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
         lambda: counts.threshold_metrics(thresholds=0.3),
         lambda: counts.group_gaps(by="g", threshold=0.3),
         lambda: counts.fairness(by="g", threshold=0.3),
-        lambda: counts.audit(by="g", threshold=0.3),
+        lambda: counts.audit(by="g", threshold=0.3, favorable="selected"),
     ]
     for call in calls:
         with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
@@ -264,9 +264,14 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
 def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
     scored: pl.DataFrame, threshold: float
 ) -> None:
+    ways: list[tuple[int | None, dict[str, Any]]] = [
+        (None, {"threshold": threshold, "favorable": "selected"}),
+        (16, {"threshold": threshold, "favorable": "selected"}),
+        (16, {}),
+    ]
     exact, binned, without = (
-        wroc.audit(scored, "y", "s", by="g", threshold=given, bins=bins).segments
-        for bins, given in ((None, threshold), (16, threshold), (16, None))
+        wroc.audit(scored, "y", "s", by="g", bins=bins, **decided).segments
+        for bins, decided in ways
     )
     cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
     assert_frame_equal(binned.select(cells), exact.select(cells), **EQUAL)

@@ -147,7 +147,14 @@ def test_an_audit_cuts_bins_at_its_threshold(cut: float, dtype: Any) -> None:
     for engine in engines:
         with wroc.Config(engine=engine):
             found[engine] = wroc.audit(
-                frame.lazy(), "y", "s", weight="w", by=["g", "h"], bins=16, threshold=cut
+                frame.lazy(),
+                "y",
+                "s",
+                weight="w",
+                by=["g", "h"],
+                bins=16,
+                threshold=cut,
+                favorable="selected",
             )
     assert_frame_equal(found["compiled"].segments, found["polars"].segments, **SAME)
     assert_frame_equal(found["compiled"].missing, found["polars"].missing)

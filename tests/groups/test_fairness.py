@@ -266,7 +266,7 @@ def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, weight: str | N
     rows = pl.concat([people, few])
     call: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": weight}
     table = wroc.fairness(rows, "y", "s", min_rows=10, **call)
-    of_audit = wroc.audit(rows, "y", "s", min_rows=10, **call).fairness
+    of_audit = wroc.audit(rows, "y", "s", min_rows=10, favorable="selected", **call).fairness
     assert of_audit is not None
     shown = table.filter(pl.col("metric") != "max_abroca")
     # Only the audit has the gaps of AUCs, and their tests.

@@ -247,8 +247,17 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
     random = np.random.default_rng(6)
     frame = people({"a": 60, "b": 30, "c": 16}).with_columns(k=random.integers(1, 5, 106))
     expanded = frame.select(pl.exclude("k").repeat_by("k").explode(empty_as_null=False))
-    found = wroc.audit(frame, "y", "s", by="g", weight="k", weight_type="frequency", threshold=0.7)
-    expected = wroc.audit(expanded, "y", "s", by="g", threshold=0.7)
+    found = wroc.audit(
+        frame,
+        "y",
+        "s",
+        by="g",
+        weight="k",
+        weight_type="frequency",
+        threshold=0.7,
+        favorable="selected",
+    )
+    expected = wroc.audit(expanded, "y", "s", by="g", threshold=0.7, favorable="selected")
     assert expected.segments["small"].to_list() == [False, False, False, True]
     assert_frame_equal(found.segments.select("small"), expected.segments.select("small"))
     assert_frame_equal(found.gaps.select(P_VALUES), expected.gaps.select(P_VALUES))
@@ -265,7 +274,7 @@ def test_copies_in_clusters_show_no_more_than_one_of_them(reference: Any) -> Non
 
     def gaps(copies: int, cluster: str | None) -> pl.DataFrame:
         rows = pl.concat([frame] * copies)
-        return wroc.audit(rows, "y", "s", cluster=cluster, **given).gaps
+        return wroc.audit(rows, "y", "s", cluster=cluster, favorable="selected", **given).gaps
 
     once, found = gaps(1, "c"), gaps(20, "c")
     assert_frame_equal(found.select(P_VALUES[1:]), once.select(P_VALUES[1:]), rel_tol=1e-6)

@@ -168,9 +168,13 @@ def test_audits_of_decisions_that_a_threshold_made(
 ) -> None:
     with wroc.Config(engine=compute):
         arguments = {"by": ["g", "k"], "weight": "w", "intersections": True, **options}
-        at_threshold = wroc.audit(people, "y", "s", threshold=0.5, **arguments)
+        at_threshold = wroc.audit(
+            people, "y", "s", threshold=0.5, favorable="selected", **arguments
+        )
         frame: Any = people.lazy() if lazy else people
-        recorded = wroc.audit(frame, "y", "s", selected="at_half", **arguments)
+        recorded = wroc.audit(
+            frame, "y", "s", selected="at_half", favorable="selected", **arguments
+        )
     assert recorded.segments["threshold"].null_count() == recorded.segments.height
     for name in ("segments", "gaps", "fairness", "calibration", "curves"):
         found, expected = getattr(recorded, name), getattr(at_threshold, name)
@@ -185,8 +189,10 @@ def test_binned_audits_know_the_decisions_exactly(
 ) -> None:
     # In a bin there are rows of both decisions with several scores.
     score = pl.col("s") + pl.col("w") / 1000
-    exact = wroc.audit(people, "y", score, by="g", weight="w", selected="d")
-    binned = wroc.audit(people, "y", score, by="g", weight="w", selected="d", **options)
+    exact = wroc.audit(people, "y", score, by="g", weight="w", selected="d", favorable="selected")
+    binned = wroc.audit(
+        people, "y", score, by="g", weight="w", selected="d", favorable="selected", **options
+    )
     rates = ["n_selected", "tpr", "fpr", "ppv", "tpr_low", "selection_rate_high"]
     assert_frame_equal(binned.segments.select(rates), exact.segments.select(rates))
     both = pl.concat(
@@ -200,20 +206,23 @@ def test_binned_audits_know_the_decisions_exactly(
 
 def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
     frame = with_gaps(people)
-    audit = wroc.audit(frame, "y", "s", by="g", selected="d")
+    audit = wroc.audit(frame, "y", "s", by="g", selected="d", favorable="selected")
     assert (audit.settings["selected"], audit.settings["threshold"]) == ("d", None)
     missing = dict(audit.missing.iter_rows())
     assert missing["d"] == frame["d"].null_count()
     assert '"selected": "d"' in audit.to_json()
     sentences = audit.findings.filter(metric="tpr")["sentence"]
-    assert sentences.str.starts_with("Of those y, the decisions select ").all()
+    assert sentences.str.starts_with("Of those actually positive, ").all()
+    assert audit.reading == "Being selected (as recorded in d) counts as good."
     audit.save(tmp_path / "audit.md")
     assert "Decisions are those recorded in d." in (tmp_path / "audit.md").read_text()
 
 
 @pytest.mark.slow
 def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
-    wroc.audit(people, "y", "s", by="g", selected="d").save(tmp_path / "report.html")
+    wroc.audit(people, "y", "s", by="g", selected="d", favorable="selected").save(
+        tmp_path / "report.html"
+    )
     page = (tmp_path / "report.html").read_text()
     assert "Decisions are measured as they were recorded in d" in page
     assert "Recorded decisions, with 95% confidence intervals" in page
@@ -221,13 +230,15 @@ def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
 
 
 def test_decisions_that_are_all_the_same_are_named(people: pl.DataFrame) -> None:
-    audit = wroc.audit(people, "y", "s", by="g", selected=pl.lit(value=True))
+    audit = wroc.audit(people, "y", "s", by="g", selected=pl.lit(value=True), favorable="selected")
     assert "The recorded decisions select every row: they are all the same." in audit._repr_html_()
 
 
 def test_an_audit_without_any_decision_is_refused(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="600 rows lack a label, score, weight or decision"):
-        wroc.audit(people, "y", "s", by="g", selected=pl.lit(None, pl.Boolean))
+        wroc.audit(
+            people, "y", "s", by="g", selected=pl.lit(None, pl.Boolean), favorable="selected"
+        )
 
 
 WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
@@ -251,3 +262,30 @@ def test_wrong_arguments_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         getattr(UNTYPED, name)(people.lazy(), "y", "s", by="g", **options)
+
+
+@pytest.mark.parametrize("way", ["planned", "compiled", "ranges", "recorded"])
+def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
+    random = np.random.default_rng(6)
+    score = np.where(random.random(400) < 0.2, np.nan, random.random(400))
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b", ""], 400),
+            "y": random.random(400) < 0.5,
+            "s": score,
+        }
+    ).with_columns(pl.col("g").replace("", None), pl.col("s").fill_nan(None))
+    call: dict[str, Any] = {"by": "g", "favorable": "selected"}
+    expected = frame.group_by("g").agg(pl.col("s").null_count()).sort("g", nulls_last=True)
+    if way == "recorded":
+        decided = frame.with_columns(d=pl.col("s") > 0.5, s=pl.col("s").fill_null(0.0))
+        audit = wroc.audit(decided, "y", "s", selected="d", **call)
+    elif way == "ranges":
+        parts = [frame.head(150), frame.tail(250)]
+        audit = wroc.audit_in_ranges(parts, "y", "s", threshold=0.5, rows_per_range=90, **call)
+    else:
+        with wroc.Config(engine="compiled" if way == "compiled" else "polars"):
+            audit = wroc.audit(frame, "y", "s", threshold=0.5, **call)
+    assert audit.impact is not None
+    assert audit.impact["n_missing"].to_list() == expected["s"].to_list()
+    assert expected["s"].min() > 10  # type: ignore[operator]

@@ -45,16 +45,15 @@ def by_definition(
 
     (w1, m1, v1, p1), (w0, m0, v0, p0), (wt, mt, vt, pt) = map(moments, (one, other, everyone))
     if denominator == "overall":
-        square, behind, parts = vt, wt, everyone * ((s - mt) ** 2 - pt)
+        square, parts = vt, everyone * ((s - mt) ** 2 - pt) / wt
     elif denominator == "pooled":
-        square, behind = (w1 * v1 + w0 * v0) / (w1 + w0), w1 + w0
-        mean = (w1 * p1 + w0 * p0) / (w1 + w0)
-        parts = one * ((s - m1) ** 2 - mean) + other * ((s - m0) ** 2 - mean)
+        square = (v1 + v0) / 2
+        parts = one * ((s - m1) ** 2 - p1) / w1 / 2 + other * ((s - m0) ** 2 - p0) / w0 / 2
     else:
-        square, behind, parts = v0, w0, other * ((s - m0) ** 2 - p0)
+        square, parts = v0, other * ((s - m0) ** 2 - p0) / w0
     smd = (m1 - m0) / np.sqrt(square)
     influence = one * (s - m1) / w1 / np.sqrt(square) - other * (s - m0) / w0 / np.sqrt(square)
-    influence -= smd * parts / (2 * square * behind)
+    influence -= smd * parts / (2 * square)
     v = w if weight_type == "frequency" else w**2
     return smd, np.sqrt(square), np.sqrt((v * influence**2).sum())
 
@@ -78,6 +77,51 @@ def test_worked_examples(options: dict[str, Any], smd: float, se: float | None) 
         assert (a["mean_score"], a["reference_mean"], a["difference"]) == (2.5, 5, -2.5)
         assert a["sd_score"] == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
         assert a["denominator_sd"] == pytest.approx(np.std(PAIR["s"].to_numpy(), ddof=1))
+
+
+@pytest.mark.parametrize("weights", ["aweights", "fweights"])
+@pytest.mark.parametrize("reference", ["rest", "b"])
+def test_denominators_are_variances_of_numpy(weights: str, reference: str) -> None:
+    s = np.array([0.1, 0.2, 0.4, 0.8, 0.9, 0.3, 0.35])
+    g = np.array(list("aabbbcc"))
+    w = np.array([1, 2, 1, 3, 1, 1, 4])
+
+    def variance(rows: Any) -> float:
+        return float(np.cov(s[rows], **{weights: w[rows]}))
+
+    one, other = g == "a", g != "a" if reference == "rest" else g == reference
+    squares = {
+        "overall": variance(g != ""),
+        # As in Austin (2009), and in the packages tableone and cobalt.
+        "pooled": (variance(one) + variance(other)) / 2,
+        "reference": variance(other),
+    }
+    difference = np.average(s[one], weights=w[one]) - np.average(s[other], weights=w[other])
+    for denominator, square in squares.items():
+        a = of(
+            UNTYPED.standardized_mean_difference(
+                pl.DataFrame({"g": g, "s": s, "w": w}), "s", by="g", weight="w",
+                denominator=denominator, reference=reference,
+                weight_type="frequency" if weights == "fweights" else "probability",
+            ),
+            "a",
+        )  # fmt: skip
+        assert a["denominator_sd"] == pytest.approx(np.sqrt(square))
+        assert a["smd"] == pytest.approx(difference / np.sqrt(square))
+
+
+def test_pooled_variances_count_alike_in_groups_of_different_sizes() -> None:
+    frame = pl.DataFrame({"g": list("aabbb"), "s": [0.1, 0.2, 0.4, 0.8, 0.9]})
+    for reference in ("rest", "b"):
+        a = of(
+            UNTYPED.standardized_mean_difference(
+                frame, "s", by="g", denominator="pooled", reference=reference
+            ),
+            "a",
+        )
+        variances = np.var([0.1, 0.2], ddof=1), np.var([0.4, 0.8, 0.9], ddof=1)
+        assert a["denominator_sd"] == pytest.approx(np.sqrt(np.mean(variances)))
+        assert a["denominator_sd"] == pytest.approx(0.1936, abs=5e-5)
 
 
 @given(
@@ -145,7 +189,7 @@ def test_attributes_crossed_unknown_and_small() -> None:
     assert table["attribute"].unique(maintain_order=True).to_list() == ["g", "h", "g × h"]  # noqa: RUF001
     by_g = table.filter(attribute="g")
     assert by_g["segment"].to_list() == ["a", "b", "c", None]
-    assert by_g["excluded"].to_list() == [None, None, "share", "unknown"]
+    assert by_g["excluded"].to_list() == [None, None, "small share", "unknown"]
     assert by_g["p_value"].is_null().to_list() == [False, False, True, True]
     assert by_g["smd_low"].is_null().to_list() == [False, False, False, True]
     assert by_g["reference"].to_list() == ["rest", "rest", "rest", None]

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.groups.impact_table import Favourable
+from polars_wroc.inputs.decisions import Favorable
 
 THRESHOLD = 0.5
 DESIGN: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
@@ -46,11 +46,11 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
     return [Row(h, c, 0, s, w) for h, c, s, w in frame.select("h", "c", "s", "w").iter_rows()]
 
 
-@pytest.mark.parametrize("favourable", ["selected", "rejected"])
-def test_against_the_definition(survey: pl.DataFrame, favourable: Favourable) -> None:
+@pytest.mark.parametrize("favorable", ["selected", "rejected"])
+def test_against_the_definition(survey: pl.DataFrame, favorable: Favorable) -> None:
     units = {row.psu for row in rows_of(survey)}
     table = wroc.impact_ratios(
-        survey, "s", by="g", threshold=THRESHOLD, favourable=favourable, **DESIGN
+        survey, "s", by="g", threshold=THRESHOLD, favorable=favorable, **DESIGN
     )
     groups = {g: rows_of(rows) for (g,), rows in survey.group_by("g")}
     own: dict[str, tuple[float, float, dict[tuple[int, int], float], int]] = {}
@@ -60,7 +60,7 @@ def test_against_the_definition(survey: pl.DataFrame, favourable: Favourable) ->
         z = totals(rows, influences)
         kish = sum(weights) ** 2 / sum(w * w for w in weights)
         size = min(kish, value * (1 - value) / covariance(z, z, units))
-        rate = value if favourable == "selected" else 1 - value
+        rate = value if favorable == "selected" else 1 - value
         own[g] = rate, size, z, degrees_of_freedom(rows, units)
     best = max(own, key=lambda g: own[g][0])
     z_joint = float(stats.studentized_range.ppf(0.95, 3, np.inf)) / math.sqrt(2)
@@ -115,7 +115,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
         weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
         design = {"weight": "w", "replicate_weights": wroc.ReplicateWeights(weights, "jk1")}
     options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "reference": "b", **design}
-    found = wroc.impact_ratios(survey, "s", **options)
+    found = wroc.impact_ratios(survey, "s", **options, favorable="selected")
     gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options)
     names = {"selection_rate_ratio": "impact_ratio", "selection_rate_gap_p_value": "p_value"}
     names |= {f"selection_rate_ratio{end}": f"impact_ratio{end}" for end in ("_low", "_high")}
@@ -133,27 +133,35 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
 
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **DESIGN}
-    both = wroc.impact_ratios(survey, "s", by=["g", "sex"], **options)
+    both = wroc.impact_ratios(survey, "s", by=["g", "sex"], **options, favorable="selected")
     for name in ("g", "sex"):
-        alone = wroc.impact_ratios(survey, "s", by=name, **options)
+        alone = wroc.impact_ratios(survey, "s", by=name, **options, favorable="selected")
         assert_frame_equal(both.filter(attribute=name), alone)
     # Rows of unknown sex are in units all the same.
     crossed = pl.when(pl.col("sex").is_not_null()).then(pl.col("g") + ", " + pl.col("sex"))
-    expected = wroc.impact_ratios(survey, "s", by=crossed.alias("crossed"), **options)
+    expected = wroc.impact_ratios(
+        survey, "s", by=crossed.alias("crossed"), **options, favorable="selected"
+    )
     found = both.filter(~pl.col("attribute").is_in(["g", "sex"]))
     assert_frame_equal(found.drop("attribute"), expected.drop("attribute"))
 
 
 def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "weight": "w"}
-    plain = wroc.impact_ratios(survey, "s", **options)
-    census = wroc.impact_ratios(survey, "s", fpc=pl.lit(0.9), strata="h", cluster="c", **options)
-    sample = wroc.impact_ratios(survey, "s", strata="h", cluster="c", **options)
+    plain = wroc.impact_ratios(survey, "s", **options, favorable="selected")
+    census = wroc.impact_ratios(
+        survey, "s", fpc=pl.lit(0.9), strata="h", cluster="c", **options, favorable="selected"
+    )
+    sample = wroc.impact_ratios(
+        survey, "s", strata="h", cluster="c", **options, favorable="selected"
+    )
     assert census["impact_ratio"].to_list() == pytest.approx(plain["impact_ratio"].to_list())
     narrower = census["impact_ratio_low"] >= sample["impact_ratio_low"]
     assert narrower.drop_nulls().to_list() == [True, True]
     lonely = survey.filter((pl.col("h") != 0) | (pl.col("c") == 0))
-    null = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", **options)
+    null = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", **options, favorable="selected")
     assert null["impact_ratio_low"].null_count() == null.height
-    known = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", lonely="adjust", **options)
+    known = wroc.impact_ratios(
+        lonely, "s", cluster="c", strata="h", lonely="adjust", **options, favorable="selected"
+    )
     assert known["impact_ratio_low"].null_count() == 1

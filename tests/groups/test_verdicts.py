@@ -180,7 +180,9 @@ def test_bins_widen_what_is_alike() -> None:
 def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     frame = people(9, 900).with_columns(h=pl.col("w") > 1)
     named: Any = {"g": "b"} if reference == "b" else reference
-    audit = wroc.audit(frame, "y", "s", by=["g", "h"], threshold=0.5, reference=named)
+    audit = wroc.audit(
+        frame, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", reference=named
+    )
     # Of two groups that are compared with each other, only the first counts.
     of_first = audit.gaps.filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
     repeats = reference in ("rest", "overall", "rest_pooled", "b")
@@ -197,7 +199,7 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
     options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": "c", "min_rows": 30}
-    found = wroc.audit(frame, "y", "s", **options).gaps.select(COLUMNS)
+    found = wroc.audit(frame, "y", "s", favorable="selected", **options).gaps.select(COLUMNS)
     assert_frame_equal(found, wroc.group_gaps(frame, "y", "s", **options).select(COLUMNS))
     assert found["auc_gap_detectable"].null_count() == 0
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import narwhals as nw
 import polars as pl
 import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
@@ -178,7 +180,7 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
     "adjusted gaps": (
         lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", adjust=None),
         ValueError,
-        r"^`adjust` must be one of 'holm', 'bh', 'none'; found None$",
+        r"^`adjust` must be one of 'holm', 'bh', 'none'; found None; did you mean 'none'\?$",
     ),
     "reference of two groups": (
         lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", reference=("a", "b")),
@@ -420,9 +422,46 @@ def test_by_named_like_a_result_column_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("frame", [{"y": [1]}, DATA["y"], None], ids=["dict", "Series", "None"])
 def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
-    message = r"^`frame` must be a Polars DataFrame or LazyFrame \(.*\); found .* of type \w+$"
-    with pytest.raises(TypeError, match=f"(?s){message}"):
+    message = r"^`frame` must be a Polars DataFrame or LazyFrame; found an object.* of type \w+"
+    with pytest.raises(TypeError, match=f"{message}(: `score_counts` takes .*)?$"):
         TABLES[name][0](frame, "y", "s")
+
+
+@pytest.mark.parametrize(
+    ("frame", "hint"),
+    [
+        (DATA.to_pandas(), "of pandas of type DataFrame: convert it with `pl.from_pandas(df)`"),
+        (DATA.to_arrow(), "of pyarrow of type Table: convert it with `pl.from_arrow(table)`"),
+        (DATA.to_numpy(), "of numpy of type ndarray: make a `pl.DataFrame` of your columns"),
+        (nw.from_native(DATA), "of narwhals of type DataFrame: `score_counts` takes frames of"),
+    ],
+)
+def test_frames_of_others_are_answered_by_how_to_convert_them(frame: object, hint: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(hint)):
+        wroc.summary(frame, "y", "s")  # type: ignore[type-var]
+
+
+def test_the_closest_name_is_suggested() -> None:
+    loans = pl.DataFrame({"approved": [1, 0], "score": [0.9, 0.1], "race": ["a", "b"]})
+    with pytest.raises(
+        ColumnNotFoundError, match=r"'aproved' among .*; did you mean 'approved'\?$"
+    ):
+        wroc.summary(loans, "aproved", "score")
+    with pytest.raises(ColumnNotFoundError, match=r"; did you mean 'race'\?$"):
+        wroc.summary(loans, "approved", "score", by="Race")
+    with pytest.raises(ColumnNotFoundError, match=r"'xyz' among \[.*\]$"):
+        wroc.summary(loans, "approved", "score", by="xyz")
+    with pytest.raises(ValueError, match=r"found 'socre'; did you mean 'score'\?$"):
+        wroc.summary(loans, "approved", "score", method="socre")  # type: ignore[arg-type]
+    audit = wroc.audit(loans, "approved", "score", by="race", min_rows=0)
+    with pytest.raises(ValueError, match=r"found 'rase'; did you mean 'race'\?$"):
+        audit.chart("rase")
+    for reference, meant in (({"rac": "a"}, "race"), ("overal", "overall")):
+        with pytest.raises(ValueError, match=f"; did you mean '{meant}'\\?$"):
+            wroc.audit(loans, "approved", "score", by="race", reference=reference)  # type: ignore[arg-type]
+    curves = wroc.roc_curve(loans, "approved", "score", by="race")
+    with pytest.raises(ValueError, match=r"found 'rase'; did you mean 'race'\?$"):
+        wroc.roc_chart(curves, color="rase")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -519,6 +558,9 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
         DATA, "y", "s", max_fpr=0.1, common=flag
     ),
+    ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
+        wroc.audit(DATA, "y", "s", by="g"), "none.json", different_rows=flag
+    ),
     ("audit", "intersections"): lambda flag: UNTYPED.audit(
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
@@ -526,7 +568,7 @@ FLAGS: dict[tuple[str, str], Call] = {
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
     ("impact_ratios", "intersections"): lambda flag: UNTYPED.impact_ratios(
-        DATA, "s", by=["g", "text"], threshold=0, intersections=flag
+        DATA, "s", by=["g", "text"], threshold=0, favorable="selected", intersections=flag
     ),
     ("standardized_mean_difference", "intersections"): lambda flag: (
         UNTYPED.standardized_mean_difference(DATA, "s", by=["g", "text"], intersections=flag)

@@ -273,7 +273,7 @@ def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
     group = np.where(rng.random(300) < 0.4, "a", "b")
     columns = {"g": group, "y": rng.random(300) < 0.4, "s": rng.random(300)}
     frame = pl.DataFrame(columns).with_columns(w=pl.when(g="a").then(1.0).otherwise(heavy))
-    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5)
+    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
     for by, attribute in ((None, "overall"), ("g", "g")):
         expected = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, by=by, weight="w")
         found = result.segments.filter(attribute=attribute)
@@ -290,6 +290,6 @@ def test_an_audit_of_the_smallest_weights(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     columns = {"g": rng.choice(["a", "b"], 80), "y": rng.random(80) < 0.4, "s": rng.random(80)}
     frame = pl.DataFrame(columns).with_columns(w=pl.Series(rng.integers(1, 9, 80) * 1e-318))
-    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5)
+    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
     assert result.segments["auc"].null_count() == 3
     result.save(tmp_path / "audit.html")

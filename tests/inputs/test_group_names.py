@@ -149,9 +149,13 @@ def test_models_compared_within_a_group_called_like_another_column() -> None:
 def test_names_that_are_patterns(name: str) -> None:
     frame = rows().collect()
     for table in (
-        wroc.impact_ratios(frame.rename({"g": name}), "s", by=name, threshold=0.0),
+        wroc.impact_ratios(
+            frame.rename({"g": name}), "s", by=name, threshold=0.0, favorable="selected"
+        ),
         wroc.standardized_mean_difference(frame.rename({"g": name}), "s", by=name),
-        wroc.audit(frame.rename({"g": name}), "y", "s", by=name, threshold=0.0).impact,
+        wroc.audit(
+            frame.rename({"g": name}), "y", "s", by=name, threshold=0.0, favorable="selected"
+        ).impact,
     ):
         assert table is not None
         assert set(table["attribute"]) == {name}

@@ -102,7 +102,9 @@ def test_pairs_of_models_keep_the_order_of_the_caller(scored: pl.DataFrame) -> N
 
 
 def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
-    audit = wroc.audit(scored, "y", MODELS, by="g", weight="w", criterion="youden")
+    audit = wroc.audit(
+        scored, "y", MODELS, by="g", weight="w", criterion="youden", favorable="selected"
+    )
     for table in (audit.segments, audit.gaps, audit.fairness, audit.curves):
         assert table is not None
         assert table["model"].unique(maintain_order=True).to_list() == MODELS

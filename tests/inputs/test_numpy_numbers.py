@@ -93,7 +93,7 @@ def test_an_audit_can_be_saved(tmp_path: Path) -> None:
     written = []
     for given in (options, {key: value.item() for key, value in options.items()}):
         path = tmp_path / "audit.json"
-        wroc.audit(DATA, "y", "s", by="g", **given).save(path)
+        wroc.audit(DATA, "y", "s", by="g", favorable="selected", **given).save(path)
         document = json.loads(path.read_text(encoding="utf-8"))
         written.append({name: value for name, value in document.items() if name != "run"})
     assert written[0] == written[1]

@@ -432,9 +432,13 @@ def test_all_replicates_share_one_scan_and_one_sort(
         (
             {"metrics": "auc"},
             ValueError,
-            r"^`metrics` must be one of 'roc_auc', 'gini', .*; found 'auc'$",
+            r"^`metrics` must be one of 'roc_auc', .*; found 'auc'; did you mean 'pr_auc'\?$",
         ),
-        ({"metrics": ["ks", "auc"]}, ValueError, r"^`metrics` must be one of .*; found 'auc'$"),
+        (
+            {"metrics": ["ks", "auc"]},
+            ValueError,
+            r"^`metrics` must be one of .*; found 'auc'; did you mean 'pr_auc'\?$",
+        ),
         (
             {"metrics": []},
             ValueError,

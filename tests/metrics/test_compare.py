@@ -247,6 +247,43 @@ def test_every_pair_of_three_scores_in_every_group(
         assert row["n"] == rows.height
 
 
+BATCHES: dict[str, dict[str, Any]] = {
+    "rows": {"by": "g"},
+    "clusters": {"weight": "w", "cluster": "house"},
+    "clusters in groups": {"cluster": "house", "by": "g"},
+    "survey": {"weight": "w", "cluster": "house", "strata": "g"},
+    "survey by score": {"cluster": "house", "by": "g", "method": "score"},
+    "replicates": {
+        "weight": "w",
+        "replicate_weights": wroc.ReplicateWeights(["w", "a", "d"], "bootstrap"),
+    },
+}
+
+
+@pytest.mark.parametrize("engine", ["polars", "compiled"])
+@pytest.mark.parametrize("name", BATCHES)
+def test_pairs_do_not_depend_on_their_batches(
+    models: pl.DataFrame,
+    name: str,
+    engine: Literal["polars", "compiled"],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = ["s0", "s1", "s2", "s3"]
+    frame = models.with_columns(
+        *((pl.col("a") * i + pl.col("b") + pl.col("c")).alias(f"s{i}") for i in range(4)),
+        a=pl.col("w") * 2,
+        d=pl.col("w") * pl.col("house"),
+    )
+    monkeypatch.setattr("polars_wroc.metrics.paired_sums._MODELS_AT_ONCE", 2)
+    with wroc.Config(engine=engine):
+        together = wroc.compare(frame, "y", scores, adjust="none", **BATCHES[name])
+        # One pair of each batch: of two models, of the other two, and of one of either.
+        for one, other in (("s0", "s1"), ("s2", "s3"), ("s1", "s3")):
+            found = together.filter(model_a=one, model_b=other)
+            alone = wroc.compare(frame, "y", [one, other], adjust="none", **BATCHES[name])
+            assert_frame_equal(found, alone, rel_tol=1e-10, abs_tol=1e-12)
+
+
 def test_types_of_the_columns(models: pl.DataFrame) -> None:
     table = wroc.compare(models, "y", ["a", "b"], by="g")
     counts, names = table.select("n", "n_missing"), table.select("g", "model_a", "model_b")

@@ -294,11 +294,11 @@ def test_default_is_delongs() -> None:
 
 def test_pairs_in_several_batches_are_those_of_two_scores_each() -> None:
     frame = models(5).with_columns(
-        (pl.col("a") * i + pl.col("b")).alias(f"s{i}") for i in range(10)
+        (pl.col("a") * i + pl.col("b")).alias(f"s{i}") for i in range(12)
     )
-    names = [f"s{i}" for i in range(10)]
+    names = [f"s{i}" for i in range(12)]
     together = wroc.compare(frame, "y", names, weight="w", method="score", adjust="none")
-    assert together.height == 45
+    assert together.height == 66
     for row in together.partition_by("model_a", "model_b")[::9]:
         pair = row.select("model_a", "model_b").row(0)
         alone = wroc.compare(frame, "y", pair, weight="w", method="score", adjust="none")

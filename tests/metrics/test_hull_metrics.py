@@ -80,7 +80,8 @@ def test_perfect_and_useless_scores(density: Density, prevalence: float) -> None
 def test_unknown_density() -> None:
     other: Any = "beta"
     with pytest.raises(
-        ValueError, match=r"^`density` must be one of 'beta22', 'hmeasure'; found 'beta'$"
+        ValueError,
+        match=r"^`density` must be one of 'beta22', .*; found 'beta'; did you mean 'beta22'\?$",
     ):
         wroc.h_measure("y", "s", density=other)
 

@@ -130,7 +130,7 @@ def test_fairness_metrics_compare_metrics_with_gaps() -> None:
 
 
 def test_the_report_says_what_its_metrics_are() -> None:
-    audit = wroc.audit(rows(), "y", "s", weight="w", by="g", threshold=0.5)
+    audit = wroc.audit(rows(), "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
     page = html.unescape(render(audit))
     terms = re.findall(r"<dt>(.*)</dt>\n<dd>(.*)</dd>", page)
     tables = set(re.findall(r'<th scope="col">(.*?)</th>', page))

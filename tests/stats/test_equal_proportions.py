@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from operator import eq, lt
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.proportion import proportions_ztest
 
 from polars_wroc.stats.equal_proportions import (
     Exact,
@@ -68,17 +70,56 @@ def in_whole_numbers(x: int, n: int, y: int, m: int) -> tuple[float, float]:
     return (less + same / 2) / sum(ways), (less + same) / sum(ways)
 
 
+def result_of(tables: list[tuple[int, int, int, int]], method: Exact) -> pl.DataFrame:
+    frame = pl.DataFrame(tables, schema=dict.fromkeys("xnym", pl.Float64), orient="row")
+    return frame.select(test=equal_proportions_test(ONE, OTHER, method)).unnest("test")
+
+
 def test_all_small_tables() -> None:
     sizes = [(n, m) for n in range(1, 7) for m in (*range(1, 8), 30)]
     small = [(x, n, y, m) for n, m in sizes for x in range(n + 1) for y in range(m + 1)]
     small = [table for table in small if 0 < table[0] + table[2] < table[1] + table[3]]
-    frame = pl.DataFrame(small, schema=dict.fromkeys("xnym", pl.Float64), orient="row")
     exact = [in_whole_numbers(*table) for table in small]
     methods: tuple[Exact, ...] = ("mid-p", "fisher")
     for place, method in enumerate(methods):
-        found = frame.select(test=equal_proportions_test(ONE, OTHER, method)).unnest("test")
+        found = result_of(small, method)
         assert found["p_value"].to_list() == pytest.approx([p[place] for p in exact], rel=1e-10)
         assert found["p_method"].unique().to_list() == [method]
+
+
+def tables_that_expect_five() -> list[tuple[int, int, int, int]]:
+    """List the tables of up to 50 rows in a group whose smallest expected cell is exactly 5."""
+    sizes = range(10, 51)
+    return [
+        (x, n, y, m)
+        for n, m in itertools.product(sizes, sizes)
+        for outcomes in range(1, n + m)
+        if min(n, m) * min(outcomes, n + m - outcomes) == 5 * (n + m)
+        for x in range(max(0, outcomes - m), min(n, outcomes) + 1)
+        for y in (outcomes - x,)
+    ]
+
+
+def test_rounding_does_not_choose_the_test() -> None:
+    at = tables_that_expect_five()
+    # With a row less of the rarer outcome, fewer than five are expected.
+    below = [
+        (x - 1, n, y, m) if 2 * (x + y) <= n + m else (x + 1, n, y, m)
+        for x, n, y, m in at
+        if 0 < x < n
+    ]
+    assert len(below) > 1000
+    methods: tuple[tuple[Exact, int], ...] = (("mid-p", 0), ("fisher", 1))
+    for method, place in methods:
+        found = result_of(at, method)
+        assert found["p_method"].unique().to_list() == ["z"]
+        z = [proportions_ztest([x, y], [n, m]) for x, n, y, m in at]
+        assert found["z"].to_list() == pytest.approx([value for value, _ in z], abs=1e-12)
+        assert found["p_value"].to_list() == pytest.approx([p for _, p in z], rel=1e-12)
+        found = result_of(below, method)
+        assert found["p_method"].unique().to_list() == [method]
+        exact = [in_whole_numbers(*table)[place] for table in below]
+        assert found["p_value"].to_list() == pytest.approx(exact, rel=1e-10)
 
 
 @pytest.mark.parametrize(

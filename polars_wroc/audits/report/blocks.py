@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.audits.matrix import Matrix, Row, summed_up
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import NOT_HERE, many
 from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
 # Most rows in the open, and most rows of a block.
 _OPEN, _MOST = 20, 60
@@ -40,14 +40,14 @@ def _block(heading: str, rows: list[Row]) -> Block:
         rows[:_OPEN],
         rows[_OPEN:_MOST],
         summed_up(more) if more else "",
-        f"{many(left_out, 'segment')} with less serious findings: see the JSON."
+        f"{many(left_out, 'more segment')} with less serious findings: {NOT_HERE}."
         if left_out > 0
         else "",
     )
 
 
 def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
-    """Name the segments that have a row."""
+    """Name the segments that have a row, and all rows together."""
     keys = segment_keys(findings)
     rows = [row for block in blocks for row in (*block.rows, *block.folded)]
     values = {
@@ -55,4 +55,5 @@ def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
         AUDIT_KEYS[1]: [row.segment for row in rows],
         MODEL: [row.model for row in rows],
     }
-    return pl.DataFrame(values, schema=dict.fromkeys(values, pl.String)).select(keys)
+    named = pl.DataFrame(values, schema=dict.fromkeys(values, pl.String)).select(keys)
+    return pl.concat([findings.filter(attribute=OVERALL).select(keys).unique(), named])

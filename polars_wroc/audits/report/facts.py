@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import DASH, many, threshold_text
 from polars_wroc.audits.remarks import empty_segments, one_class_segments, small_segments
 from polars_wroc.audits.report.headline import positive_share
-from polars_wroc.audits.report.tables import DASH, threshold_text
 from polars_wroc.audits.settings import AuditSettings
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.inputs.metric import Metric
@@ -82,10 +81,12 @@ def facts(audit: AuditTables) -> list[Fact]:
     up_to = "" if overall["n_missing"].n_unique() == 1 else "up to "
     # Rows without weight are not counted at all.
     counted = "whose weight is not 0" if settings.weight else "read"
+    if audit.left_out_of_totals:
+        counted += f" with a value of {' and '.join(audit.left_out_of_totals)}"
     left_out = (
         f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
         if missing
-        else f"all {'whose weight is not 0' if settings.weight else 'that were read'}"
+        else f"all {'' if settings.weight else 'that were '}{counted}"
     )
     share = positive_share(one) if settings.weight else None
     weighted = "" if share is None else f"; {share:.1%} of the weight"

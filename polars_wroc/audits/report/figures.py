@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
-from polars_wroc.audits.phrases import reference_of
+from polars_wroc.audits.phrases import listed
 from polars_wroc.audits.report.packing import rounded, rounded_rows
 from polars_wroc.audits.segment_keys import name_of
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.charts import auc_chart
+from polars_wroc.audits.words import reference_of
+from polars_wroc.charts import auc_chart, change_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
 from polars_wroc.charts.interval_layers import Estimate
-from polars_wroc.charts.labels import NAMES, GapMetric
+from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
 from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
 from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
 
@@ -83,26 +84,33 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
                 f"Gap in {NAMES[rate]} of each segment by {attribute} to {reference}. "
                 "The same numbers are in the table of gaps.",
             ),
-            f"How much higher or lower the {NAMES[rate]} of each segment is than that of "
-            f"{reference}; the line marks no gap. A filled point on a thick line is significant.",
+            f"How many points of 100 the {NAMES[rate]} of each segment is above or below that of "
+            f"{reference}; the line marks no gap. A filled point on a thick line is different.",
         )
         for rate, spec in gap_specs(gaps, measured, audit.parameters.level).items()
     ]
 
 
-def curves_figure(audit: AuditTables, attribute: str, place: int, *, some: bool = False) -> Figure:
-    """Draw the ROC curves of an attribute's segments, or ``some`` of them and that of all rows."""
-    level, whose = audit.parameters.level, ""
+def curves_figure(
+    audit: AuditTables,
+    attribute: str,
+    place: int,
+    reasons: Mapping[str, Sequence[str | None]] | None = None,
+) -> Figure:
+    """Draw the ROC curves of an attribute's segments.
+
+    With ``reasons`` for which they were chosen, that of all rows is drawn too.
+    """
+    level = audit.parameters.level
     if attribute == OVERALL:
         chart = segments_chart(audit.curves, audit.segments, attribute, level)
     else:
-        chart = overlaid_chart(audit.curves, audit.segments, attribute, level, with_all=some)
-        shown = audit.segments.filter(attribute=attribute)["segment"].unique(maintain_order=True)
-        if some:
-            named = " and ".join(name_of(name) for name in shown)
-            whose = (
-                f" of {named}, the segments with the least and the greatest AUC, and of all rows"
-            )
+        with_all = bool(reasons)
+        chart = overlaid_chart(audit.curves, audit.segments, attribute, level, with_all=with_all)
+    named = [
+        f"{reason} ({'; '.join(map(name_of, names))})" for reason, names in (reasons or {}).items()
+    ]
+    whose = f" of {listed(['all rows', *named])}" if named else ""
     return Figure(
         f"chart-{place}",
         _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
@@ -137,6 +145,20 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
                 )
             )
     return figures
+
+
+def change_figure(
+    changes: pl.DataFrame, metric: GapMetric, measure: ChangeMeasure, level: float
+) -> Figure:
+    """Draw the changes of a metric, or of its gaps, between two audits."""
+    chart = change_chart(changes, metric=metric, measure=measure, level=level)
+    what = f"{'gap in ' if measure == 'gap' else ''}{NAMES[metric]}"
+    return Figure(
+        f"change-{measure}-{metric}",
+        _spec(_drawn(chart), f"Change of the {what} of each segment. The tables have the numbers."),
+        f"Change of the {what} in points, after minus before; the line marks no change. A filled "
+        "diamond on a thick line is significant.",
+    )
 
 
 def _by(attribute: str) -> str:

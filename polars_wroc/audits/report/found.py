@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits.calibration_findings import TARGET
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.matrix import SYMBOLS, Outcome
 from polars_wroc.audits.phrases import many
@@ -77,8 +78,11 @@ def findings_on_page(
         "alike": f"{{}} alike within {margin}",
         "not compared": "{} that could not be made: undefined, or the reference itself",
     }
+    more = "more " if first.height else ""
     folded = [
-        FoldedFindings(heading.format(many(part.height, "more comparison")), _found(part, settings))
+        FoldedFindings(
+            heading.format(many(part.height, f"{more}comparison")), _found(part, settings)
+        )
         for verdict, heading in headings.items()
         if not (part := others.filter(verdict=verdict)).is_empty()
     ]
@@ -118,7 +122,7 @@ def _outcome(finding: Mapping[str, Any]) -> Outcome:
 
 
 def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
-    """Say whether a finding is significant, and whether it is at least the margin."""
+    """Say how sure a finding is, and whether it is at least the margin."""
     verdict, p_value = finding["verdict"], finding["p_adjusted"]
     if verdict in ("alike", "not compared"):
         return ""
@@ -126,13 +130,13 @@ def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
     p_text = "" if p_value is None else f" (p {p_value_text(p_value)})"
     if finding["metric"] == IMPACT_RATIO:
         if verdict == "different":
-            return f"Sure: even its upper limit, for all segments jointly, is below {limit}."
-        return f"Not sure: below {limit} by the estimate." if finding["material"] else ""
+            return f"Surely: even its upper limit, for all segments jointly, is below {limit}."
+        return f"Likely, but not surely, below {limit}." if finding["material"] else ""
     if verdict == "different":
         worth = "and at least" if finding["material"] else "but less than"
-        return f"Significant{p_text}, {worth} {limit}."
-    tested = f"Not significant{p_text}" if p_text else "Not tested"
-    return f"{tested}, though at least {limit}." if finding["material"] else f"{tested}."
+        return f"Different{p_text}, {worth} {limit}."
+    little = f"Too little data{p_text}"
+    return f"{little}, though at least {limit}." if finding["material"] else f"{little}."
 
 
 def _margin(finding: Mapping[str, Any], settings: AuditSettings) -> str:
@@ -141,5 +145,6 @@ def _margin(finding: Mapping[str, Any], settings: AuditSettings) -> str:
         return f"four fifths ({FOUR_FIFTHS:.2f})"
     if finding["metric"] == SLOPE:
         least, most = right_slopes(settings.margin)
-        return f"the margin of {least:.2f} to {most:.2f} around 1"
+        other = "" if finding["reference"] == TARGET else " times the other slope"
+        return f"the margin of {least:.2f} to {most:.2f}{other}"
     return f"the margin of {size(settings.margin)} points"

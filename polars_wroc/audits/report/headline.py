@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.phrases import many
-from polars_wroc.audits.report.tables import ABOVE, DASH, threshold_text
-from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.sentences import Words
+from polars_wroc.audits.segment_keys import segment_in_words
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.audits.words import Words
+from polars_wroc.inputs.names import OVERALL
 
 # Smaller shares are written with a decimal.
 _RARE = 0.05
@@ -27,7 +26,7 @@ class Link(NamedTuple):
 
 
 def title_line(audit: AuditTables) -> list[str]:
-    """Say in a line how many rows of which label were audited, and which decisions."""
+    """Say in a line how many rows of which label were audited, and if there are no decisions."""
     settings = audit.parameters
     overall = audit.segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
@@ -37,7 +36,7 @@ def title_line(audit: AuditTables) -> list[str]:
         of_weight = " of the weight" if settings.weight else ""
         percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
         parts.append(f"{percent}{of_weight} {Words.of(settings).positive}")
-    return [*parts, _decisions(audit, overall)]
+    return parts if settings.favorable else [*parts, "ranking only, no decisions"]
 
 
 def positive_share(overall: Mapping[str, Any]) -> float | None:
@@ -50,23 +49,6 @@ def positive_share(overall: Mapping[str, Any]) -> float | None:
     return positive / total if total and math.isfinite(total) else None
 
 
-def _decisions(audit: AuditTables, overall: pl.DataFrame) -> str:
-    if audit.parameters.selected is not None:
-        return f"decisions as recorded in {audit.parameters.selected}"
-    if "threshold" not in overall.columns:
-        return "ranking only, no decisions"
-    thresholds = [threshold_text(value) for value in overall["threshold"]]
-    if thresholds == [DASH]:
-        return "no decisions, as the rows are all of one class"
-    if len(set(thresholds)) == 1:
-        cut = thresholds[0]
-        if cut == ABOVE:
-            return f"no row selected: the threshold is {cut}"
-        return f"selected: a score of {cut} or more"
-    each = "; ".join(f"{m} {t}" for m, t in zip(overall[MODEL], thresholds, strict=True))
-    return f"decisions at the thresholds {each}"
-
-
 def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
     """Link what a reader should look at after the first screen."""
     told = findings.filter(~pl.col("mirror"))
@@ -74,10 +56,14 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
     links = []
     if not different.is_empty():
         first = different.row(0, named=True)
-        attribute, segment = first["attribute"], name_of(first["segment"])
+        attribute = first["attribute"]
+        segment = segment_in_words(attribute, first["segment"])
+        what, tables = f"differs in {segment}", f"by {attribute}"
+        if attribute == OVERALL:
+            what, tables = "was found of the whole score", f"of {segment}"
         links += [
-            Link(f"what was found on {attribute} {segment}", f"finding-{first['rank']}"),
-            Link(f"curves and tables by {attribute}", f"section-{places[attribute]}"),
+            Link(f"what {what}", f"finding-{first['rank']}"),
+            Link(f"curves and tables {tables}", f"section-{places[attribute]}"),
         ]
     little = told.filter(verdict="too little data").height
     if little:

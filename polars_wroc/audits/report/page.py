@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import altair as alt
 import jinja2
@@ -15,7 +16,7 @@ import jinja2
 from polars_wroc.audits.findings import comparable_gaps, findings_of
 from polars_wroc.audits.matrix import SYMBOLS, matrix_of
 from polars_wroc.audits.not_audited import not_audited, undecided
-from polars_wroc.audits.phrases import ADJUSTED, first_few, many, reference_of
+from polars_wroc.audits.phrases import ABOVE, ADJUSTED, NOT_HERE, first_few, many
 from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.facts import (
@@ -28,16 +29,18 @@ from polars_wroc.audits.report.facts import (
     methods,
     optimism,
 )
+from polars_wroc.audits.report.figures import Figure
 from polars_wroc.audits.report.found import findings_on_page
 from polars_wroc.audits.report.headline import next_steps, title_line
 from polars_wroc.audits.report.packing import packed
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.steady import steady
-from polars_wroc.audits.report.tables import ABOVE
 from polars_wroc.audits.report.unbroken import unbroken
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.words import Words, reading_of, reference_of
+from polars_wroc.charts.drawable import visible
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -56,22 +59,15 @@ def render(audit: AuditTables) -> str:
     matrix = matrix_of(audit, findings)
     sections = sections_of(audit, findings)
     figures = [sections.overview, *(figure for one in sections.parts for figure in one.figures)]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polars_wroc.audits.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["unbroken"] = unbroken
-    environment.globals["many"] = many
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks = blocks_of(matrix)
-    scripts = [in_script(text) for text in (_bundle(), _script(environment))]
-    return environment.get_template("report.html").render(
+    return page_of(
+        "report.html",
+        figures,
         settings=settings,
         facts=facts(audit),
         title_line=title_line(audit),
+        reading=reading_of(audit),
         verdict=verdict_of(findings, settings),
         next_steps=next_steps(findings, places),
         matrix_table=matrix,
@@ -79,6 +75,7 @@ def render(audit: AuditTables) -> str:
         symbols=SYMBOLS,
         references=sorted({reference_of(settings, attribute) for attribute in settings.by}),
         margin=size(settings.margin),
+        good=Words.of(settings).good,
         undecided=undecided(audit),
         not_audited=not_audited(audit)[len(undecided(audit)) :],
         gates=audit.gates,
@@ -91,7 +88,6 @@ def render(audit: AuditTables) -> str:
         today=audit.run.date.date(),
         overview=sections.overview,
         sections=sections.parts,
-        specs=packed({figure.name: figure.spec for figure in figures}),
         points=sections.points,
         moved=sections.moved if sections.moved > TOLERANCE else None,
         glossary=glossary(audit),
@@ -99,9 +95,33 @@ def render(audit: AuditTables) -> str:
         intervals=intervals(audit),
         design=design(audit),
         weights=meaning_of_weight(settings),
+    )
+
+
+def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
+    """Render a template as a self-contained page with charts."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("polars_wroc.audits.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["unbroken"] = unbroken
+    environment.globals |= {"many": many, "not_here": NOT_HERE}
+    scripts = [in_script(text) for text in (_bundle(), _script(environment))]
+    return environment.get_template(template).render(
+        specs=packed({figure.name: figure.spec for figure in figures}),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
+        **values,
     )
+
+
+def _visible(value: object) -> object:
+    """Show control characters in names; code of the page is marked as safe, and stays."""
+    return visible(value) if type(value) is str else value
 
 
 def _script(environment: jinja2.Environment) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many
+from polars_wroc.audits.phrases import NOT_HERE, listed, many
 from polars_wroc.audits.report.figures import (
     Figure,
     auc_figure,
@@ -17,6 +17,7 @@ from polars_wroc.audits.report.figures import (
 from polars_wroc.audits.report.found import Found, found_on
 from polars_wroc.audits.report.selection import (
     TABLE_SEGMENTS,
+    curves_of,
     with_curves,
     with_models,
     with_points,
@@ -31,6 +32,7 @@ from polars_wroc.stats.proportions import TOLERANCE
 
 # Most rows of the chart of all AUCs.
 _FEW_ROWS = 60
+_SAME = " The segments are those of the ROC curves above."
 # Most findings that a section repeats.
 _FINDINGS = 3
 
@@ -71,27 +73,28 @@ class Sections:
 
 def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
     """Choose the segments that tables and charts show, and lay them out."""
-    listed = with_segments(audit, TABLE_SEGMENTS, findings)
-    charted = with_models(listed)
-    chosen = with_curves(with_models(audit))
-    drawn, points = with_points(chosen)
+    tabled = with_segments(audit, TABLE_SEGMENTS, findings)
+    charted = with_models(tabled)
+    attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
+    models = with_models(audit)
+    curves = {attribute: curves_of(models, attribute, findings) for attribute in attributes}
+    drawn, points = with_points(with_curves(models, curves.values()))
     moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
     slider = _slider_caption(points, moved=moved > TOLERANCE)
-    attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
     few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
     parts = []
     for place, attribute in enumerate(attributes, 1):
-        some = _segments(drawn, attribute) < _segments(audit, attribute)
+        reasons = curves[attribute].reasons
         parts.append(
             Section(
                 attribute,
                 _outcomes(audit, findings, attribute),
                 found_on(findings, attribute, audit.parameters)[:_FINDINGS],
-                tables_of(audit, listed, attribute),
+                tables_of(audit, tabled, attribute),
                 gap_figures(charted, attribute, place),
-                curves_figure(drawn, attribute, place, some=some),
-                slider_figures(drawn, attribute, place, slider),
-                _left_out(audit, listed, attribute),
+                curves_figure(drawn, attribute, place, reasons),
+                slider_figures(drawn, attribute, place, slider + _SAME * bool(reasons)),
+                _left_out(audit, tabled, attribute),
             )
         )
     overview = auc_figure(with_segments(charted, few, findings), whole=audit)
@@ -122,8 +125,7 @@ def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str
         parts.append(f"{alike:,} alike within {size(audit.parameters.margin)} points")
     if little:
         parts.append(f"{little:,} {'has' if little == 1 else 'have'} too little data")
-    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-    return f"Of {many(total, 'comparison')} {listed}."
+    return f"Of {many(total, 'comparison')} {listed(parts)}."
 
 
 def _slider_caption(points: int, *, moved: bool) -> str:
@@ -137,15 +139,14 @@ def _slider_caption(points: int, *, moved: bool) -> str:
     )
 
 
-def _left_out(audit: AuditTables, listed: AuditTables, attribute: str) -> list[str]:
+def _left_out(audit: AuditTables, tabled: AuditTables, attribute: str) -> list[str]:
     """Describe what of a large audit is not on the page."""
     sentences = []
     segments = _segments(audit, attribute)
-    if (shown := _segments(listed, attribute)) < segments:
+    if (shown := _segments(tabled, attribute)) < segments:
         sentences.append(
             f"The tables show {shown} of {segments:,} segments, those with the most serious "
-            "findings. The audit as JSON has all tables in full, as CSV or Parquet the metrics of "
-            "all segments."
+            f"findings. The others are {NOT_HERE}."
         )
     if MODEL in audit.segments.columns:
         models = _scores(audit)

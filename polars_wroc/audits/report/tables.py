@@ -7,23 +7,19 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.phrases import capitalised, reference_of
+from polars_wroc.audits.phrases import DASH, capitalised, points, threshold_text
 from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.sentences import Words
 from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.words import Words, reference_of
 from polars_wroc.charts.labels import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.in_the_large import IN_THE_LARGE
 from polars_wroc.groups.fairness_metrics import METRICS
 from polars_wroc.inputs.margins import FOUR_FIFTHS
 from polars_wroc.metrics.registry import ROC_AUC, SUMMARY_METRICS
-from polars_wroc.stats.multiple_tests import is_significant
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
-DASH = "\N{EN DASH}"
 _LEAST_P = 0.001
-# The threshold of a curve's origin, which selects no row.
-ABOVE = "above every score"
 _MEASURES = {
     "segment": "Segment",
     "model": "Score",
@@ -84,13 +80,13 @@ _TEXTS = (
     *("below_four_fifths", "excluded"),
 )
 _WEIGHTS = ("w_pos", "w_neg", "weight")
-# Differences are written with their sign.
-_SIGNED = (IN_THE_LARGE, *(f"{rate}_gap" for rate in NAMES))
+# Gaps are in points.
+_IN_POINTS = [f"{rate}_gap" for rate in NAMES]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value, notes in smaller letters, and whether it is marked as significant."""
+    """A value, notes in smaller letters, and whether it is marked as different."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -119,11 +115,11 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
         return rows if weighted else rows.drop(_WEIGHTS, strict=False)
 
     segments = of_attribute(shown.segments)
-    title = f"Gaps to {reference_of(audit.parameters, attribute)}, with {intervals}"
-    limits = {f"{rate}_gap": f"{rate}_gap" for rate in NAMES}
-    gaps = _with_significant(of_attribute(shown.gaps), audit)
-    tables = [_table(gaps, title, _GAPS, limits)]
-    most = f"that is {audit.parameters.favourable} most often"
+    reference = reference_of(audit.parameters, attribute)
+    title = f"Gaps to {reference}, in points of 100, with {intervals}"
+    limits = {name: name for name in _IN_POINTS}
+    tables = [_table(of_attribute(shown.gaps), title, _GAPS, limits)]
+    most = f"most often {Words.of(audit.parameters).good}"
     title = f"Impact ratios to the segment {most}, with {intervals} for all pairs"
     limits = {"selection_rate": "selection_rate", "impact_ratio": "impact_ratio_joint"}
     tables.append(_table(of_attribute(shown.impact), title, _IMPACT, limits))
@@ -152,13 +148,6 @@ def _class_headings(audit: AuditTables) -> dict[str, str]:
     return counts | {f"w_{side}": f"{name}, weight" for side, name in names.items()}
 
 
-def _with_significant(gaps: pl.DataFrame, audit: AuditTables) -> pl.DataFrame:
-    tested = [f"{rate}_gap" for rate in NAMES if f"{rate}_gap" in gaps.columns]
-    level = audit.parameters.level
-    marks = {f"{gap}_marked": is_significant(pl.col(f"{gap}_p_adjusted"), level) for gap in tested}
-    return gaps.with_columns(**marks)
-
-
 def _table(
     table: pl.DataFrame,
     title: str,
@@ -184,17 +173,15 @@ def _cell(name: str, row: dict[str, Any], limits: str | None) -> Cell:
     words = _in_words(name, row)
     if words is not None:
         return Cell(words)
-    signed = name in _SIGNED
-    notes = [] if limits is None else _limits(row, limits, signed=signed)
-    p_value = row.get(f"{name}_p_adjusted")
-    if name.endswith("_gap"):
-        notes.append("not tested" if p_value is None else f"p {p_value_text(p_value)}")
-    marked = bool(row.get(f"{name}_marked"))
+    notes = [] if limits is None else _limits(row, limits)
+    verdict, p_value = row.get(f"{name}_verdict"), row.get(f"{name}_p_adjusted")
+    notes += [] if verdict is None else [verdict]
+    notes += [] if p_value is None else [f"p {p_value_text(p_value)}"]
     if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
         joint_high = row["joint_high"]
         sure = joint_high is not None and joint_high < FOUR_FIFTHS
         notes.append(f"{'surely ' if sure else ''}below four fifths")
-    return Cell(_number(name, value, signed=signed), tuple(notes), marked)
+    return Cell(_number(name, value), tuple(notes), marked=verdict == "different")
 
 
 def _in_words(name: str, row: dict[str, Any]) -> str | None:
@@ -205,7 +192,7 @@ def _in_words(name: str, row: dict[str, Any]) -> str | None:
     if name == "metric":
         return METRICS[value].label
     if name == "joint_low":
-        return _limits(row, "joint", signed=False)[0]
+        return _limits(row, "joint")[0]
     if name == "p_value":
         return p_value_text(value)
     if isinstance(value, int):
@@ -222,30 +209,23 @@ def _mark(row: dict[str, Any]) -> tuple[str, ...]:
     return ("too few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only",)
 
 
-def _limits(row: dict[str, Any], name: str, *, signed: bool) -> list[str]:
+def _limits(row: dict[str, Any], name: str) -> list[str]:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if low is None or high is None:
         return []
-    return [" to ".join(_number(name, end, signed=signed) for end in (low, high))]
+    return [" to ".join(_number(name, end) for end in (low, high))]
 
 
-def _number(name: str, value: float, *, signed: bool = False) -> str:
+def _number(name: str, value: float) -> str:
     if name == "threshold":
         return threshold_text(value)
     if name in _WEIGHTS:
         return f"{value:,.1f}"
+    if name in _IN_POINTS:
+        return points(value)
+    sign = "+" if name == IN_THE_LARGE else ""
     # Adding 0 removes the sign of zero.
-    return f"{round(value, 3) + 0.0:{'+' if signed else ''}.3f}".replace("-", MINUS)
-
-
-def threshold_text(value: float | None) -> str:
-    """Write a threshold with four digits, or all digits before the decimal point."""
-    if value is None:
-        return DASH
-    if value == float("inf"):
-        return ABOVE
-    whole = 1_000
-    return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
+    return f"{round(value, 3) + 0.0:{sign}.3f}".replace("-", MINUS)
 
 
 def p_value_text(value: float) -> str:

@@ -23,7 +23,13 @@ UNFOLD = "document.querySelectorAll('details').forEach(one => { one.open = true;
 def page(loans: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     audit = wroc.audit(
-        loans, "approved", "score", by=["race", "sex"], threshold=0.85, intersections=True
+        loans,
+        "approved",
+        "score",
+        by=["race", "sex"],
+        threshold=0.85,
+        favorable="selected",
+        intersections=True,
     )
     audit.save(path)
     return path

@@ -80,7 +80,9 @@ def people() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def audit(people: pl.DataFrame) -> wroc.Audit:
-    return wroc.audit(people, "y", ["s", "t"], by=["g", "age"], weight="w", max_fpr=0.2)
+    return wroc.audit(
+        people, "y", ["s", "t"], by=["g", "age"], weight="w", max_fpr=0.2, favorable="selected"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,7 @@ def page(audit: wroc.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_page(people: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Few charts, which are drawn sooner."""
     path = tmp_path_factory.mktemp("small_page") / "report.html"
-    wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2).save(path)
+    wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected").save(path)
     return path
 
 
@@ -172,10 +174,10 @@ def test_first_screen_says_what_was_found(
     )
     for expected in (
         "3,000",
-        "G c (model s) is worse off: 27% of those y are selected, against 77% in the rest; AUC 0.6",
-        "Model s: Of one y and one not y, the score ranks the former higher in ",
-        "fewer than 30 rows in a class, too few to test a gap in AUC: g d.",
-        "rows of one class only, so that there is no AUC: g e.",
+        "g = c (model s) is worse off: 27% of those actually positive are selected, against 77% in",
+        "Model s: Of one positive and one negative, the score ranks the former higher in ",
+        "fewer than 30 rows in a class, too few to test a gap in AUC: g = d.",
+        "rows of one class only, so that there is no AUC: g = e.",
         "false positive rate of at most 0.2",
     ):
         assert expected in first
@@ -317,7 +319,9 @@ def test_limits_of_all_pairs_sort_by_their_lower_end(
     texts = list(chromium.evaluate(f"{head}.map(cell => cell.innerText)"))
     place = next(number for number, text in enumerate(texts) if text.startswith("For all"))
     chromium.evaluate(f"{head}[{place}].querySelector('button').click()")
-    fairness = wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2).fairness
+    fairness = wroc.audit(
+        people, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected"
+    ).fairness
     assert fairness is not None
     ends = sorted(fairness.select("joint_low", "joint_high").rows())
     shown = column(chromium, table, place)
@@ -505,11 +509,13 @@ def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
     data = pl.DataFrame(
         {"zip": groups, "y": rng.random(40_000) < 0.4, "s": rng.random(40_000)}
     ).with_columns(y=pl.col("y") ^ ((pl.col("zip") == 7) & (pl.col("s") > 0.5)))
-    result = wroc.audit(data, "y", "s", by="zip", threshold=0.5)
+    result = wroc.audit(data, "y", "s", by="zip", threshold=0.5, favorable="selected")
     text = opened(result, tmp_path, chromium)
     assert "The tables show 50 of 10,000 segments, those with the most serious findings" in text
-    assert "the segments with the least and the greatest AUC, and of all rows" in text
-    assert " more comparisons on segments with less serious findings: see the JSON." in text
+    assert (
+        "ROC curves of all rows, the segment with the least AUC (2) and the segment with " in text
+    )
+    assert " on segments with less serious findings: not shown here, ask whoever made " in text
     rows = "[...document.querySelectorAll('table')].map(table => table.tBodies[0].rows.length)"
     assert chromium.evaluate(rows) == [20, 40, 1, 1, 1, 50, 50, 50, 50, 50, 9]
 
@@ -520,7 +526,11 @@ def test_more_scores_than_charts_can_tell_apart(tmp_path: Path, chromium: Chromi
     data = pl.DataFrame({"g": rng.choice(["a", "b"], 300), "y": rng.random(300) < 0.4})
     scores = [f"m{number}" for number in range(7)]
     data = data.with_columns(pl.Series(name, rng.random(300)) for name in scores)
-    text = opened(wroc.audit(data, "y", scores, by="g", threshold=0.5), tmp_path, chromium)
+    text = opened(
+        wroc.audit(data, "y", scores, by="g", threshold=0.5, favorable="selected"),
+        tmp_path,
+        chromium,
+    )
     assert "The charts show the first 5 of 7 scores" in text
     assert set(column(chromium, place_of(chromium, 2, "Ranking"), 1)) == set(scores)
 
@@ -540,11 +550,15 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
         w=pl.Series(rng.lognormal(size=9_000)),
     )
     by = data.columns[:6]
-    result = wroc.audit(data, "y", ["s", "t"], by=by, weight="w", threshold=0.5)
+    result = wroc.audit(
+        data, "y", ["s", "t"], by=by, weight="w", threshold=0.5, favorable="selected"
+    )
     text = opened(result, tmp_path, chromium)
     assert "By a \N{MULTIPLICATION SIGN} b" in text
     # The attributes and what is drawn of their intersections.
-    assert text.count("the segments with the least and the greatest AUC, and of all rows") == 3
+    assert (
+        text.count("ROC curves of all rows and the segments with the most serious findings (") == 3
+    )
     change = re.search(r"which changes no AUC by more than ([\d.e-]+);", " ".join(text.split()))
     assert change is not None
     assert float(change[1]) <= 0.005
@@ -553,7 +567,9 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
 @pytest.mark.slow
 def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
     data = pl.DataFrame({"g": list("aabb"), "y": [1] * 4, "s": [0.1, 0.2, 0.3, 0.4]})
-    text = opened(wroc.audit(data, "y", "s", by="g", threshold=0.2), tmp_path, chromium)
+    text = opened(
+        wroc.audit(data, "y", "s", by="g", threshold=0.2, favorable="selected"), tmp_path, chromium
+    )
     assert "No segment is shown to be worse off: 5 comparisons have too little data." in text
     assert "The score has no AUC: the rows are all of one class." in text
     curves = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")

@@ -113,7 +113,7 @@ def test_a_ratio_is_surely_low_by_its_limits_for_all_pairs(selected: int, note: 
         pl.DataFrame({"g": g, "y": [1, 0] * 50, "s": [i < k for i in range(100)]})
         for g, k in (("a", selected), ("b", 50), ("c", 49))
     ).with_columns(pl.col("s").cast(pl.Float64))
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5)
+    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
     assert audit.fairness is not None
     row = audit.fairness.filter(metric="demographic_parity_ratio").row(0, named=True)
     assert (row["joint_high"] < 0.8) == (selected == 20)
@@ -261,6 +261,7 @@ def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> 
         scores,
         by="sex",
         max_fpr=0.2,
+        favorable="selected",
         level=0.9,
     )
     for found, level, metrics in ((result, 0.95, rates[1:2]), (other, 0.9, rates)):

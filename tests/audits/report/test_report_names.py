@@ -40,7 +40,9 @@ def strings(value: Any) -> list[str]:
 @pytest.mark.slow
 def test_names_that_are_colours_stay_names() -> None:
     data = rows(NAMES, "white").rename({"s": "#333333", "t": "#595959"})
-    result = wroc.audit(data, "y", ["#333333", "#595959"], by="white", threshold=0.5)
+    result = wroc.audit(
+        data, "y", ["#333333", "#595959"], by="white", threshold=0.5, favorable="selected"
+    )
     figures = [
         auc_figure(result, result),
         *gap_figures(result, "white", 2),
@@ -68,7 +70,9 @@ def test_names_that_are_colours_stay_names() -> None:
 @pytest.mark.parametrize("name", sweep(["parent's", 'a"b', "a.b[c]:d", "'a.b'"]))
 def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
-    wroc.audit(rows(["a'", 'b"', "c"], name), "y", "s", by=name, threshold=0.5).save(path)
+    wroc.audit(
+        rows(["a'", 'b"', "c"], name), "y", "s", by=name, threshold=0.5, favorable="selected"
+    ).save(path)
     chromium.open(path, until=DRAWN)
     assert chromium.printed == []
     drawn = chromium.evaluate("document.querySelector('#chart-2 svg').textContent")
@@ -86,7 +90,9 @@ def test_a_page_of_names_of_javascript_is_drawn(
     names = ["__proto__", "constructor", "toString", "hasOwnProperty", "a\u2028b", "a[0].b\\"]
     data = rows(names, column).rename({"s": "toString", "t": "valueOf"})
     path = tmp_path / "report.html"
-    wroc.audit(data, "y", ["toString", "valueOf"], by=column, threshold=0.5).save(path)
+    wroc.audit(
+        data, "y", ["toString", "valueOf"], by=column, threshold=0.5, favorable="selected"
+    ).save(path)
     chromium.open(path, until=DRAWN)
     assert chromium.printed == []
     empty = "[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('svg')).length"
@@ -98,7 +104,7 @@ def test_a_page_of_names_of_javascript_is_drawn(
 @pytest.mark.slow
 def test_a_chart_that_fails_costs_no_other(tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
-    wroc.audit(rows(["a", "b"]), "y", "s", by="g", threshold=0.5).save(path)
+    wroc.audit(rows(["a", "b"]), "y", "s", by="g", threshold=0.5, favorable="selected").save(path)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('id="chart-auc"', 'id="chart-lost"'), encoding="utf-8")
     chromium.open(path, until=DRAWN)
@@ -115,7 +121,7 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
     path = tmp_path / "report.html"
     data = rows(["a", "b"]).with_columns(u=pl.col("s") * 10)
     # The row that scores best by t is a negative.
-    result = wroc.audit(data, "y", ["t", "u", "s"], by="g", max_fpr=0.0)
+    result = wroc.audit(data, "y", ["t", "u", "s"], by="g", max_fpr=0.0, favorable="selected")
     thresholds = result.segments.filter(attribute="overall")["threshold"].to_list()
     assert thresholds[0] == float("inf")
     result.save(path)
@@ -159,7 +165,15 @@ def test_page_says_what_a_weight_means(
     path = tmp_path / "report.html"
     data = rows(["a", "b", "c"]).with_columns(w=pl.int_range(pl.len()) % 3)
     result = wroc.audit(
-        data, "y", "s", by="g", weight="w", weight_type=weight_type, threshold=0, method="wald"
+        data,
+        "y",
+        "s",
+        by="g",
+        weight="w",
+        weight_type=weight_type,
+        threshold=0,
+        favorable="selected",
+        method="wald",
     )
     assert (result.settings["weight_type"], result.settings["method"]) == (weight_type, "wald")
     result.save(path)

@@ -104,10 +104,12 @@
 
   // The menu is folded where there is little room.
   const menu = document.querySelector(".contents details");
-  const fold = () => { menu.open = !small.matches; };
-  small.addEventListener("change", fold);
-  menu.addEventListener("click", ({ target }) => { if (target.closest("a") && small.matches) menu.open = false; });
-  fold();
+  if (menu) {
+    const fold = () => { menu.open = !small.matches; };
+    small.addEventListener("change", fold);
+    menu.addEventListener("click", ({ target }) => { if (target.closest("a") && small.matches) menu.open = false; });
+    fold();
+  }
 
   // What a link leads to is unfolded.
   const reveal = () => {

@@ -1,0 +1,128 @@
+"""What the sentences of an audit call classes, decisions, segments and references."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.phrases import ABOVE, DASH, threshold_text
+from polars_wroc.audits.segment_keys import segment_in_words
+from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.tables import AuditTables
+from polars_wroc.charts.drawable import visible
+from polars_wroc.inputs.names import MODEL, OVERALL
+
+REFERENCES = {
+    "rest": "the rest",
+    "rest_pooled": "the rest",
+    "overall": "all rows",
+    "overall_pooled": "all rows",
+    "best": "the best segment",
+}
+# Names of labels that say what people are, as far as an ending tells.
+_PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
+_YES = ("1", "true", "yes", "y", "t")
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a sentence calls the classes, the decisions and the references."""
+
+    positive: str
+    negative: str
+    selected: str
+    rejected: str
+    margin: float
+    # What those are who have the favorable decision; None if neither is.
+    good: str | None
+    # Attributes whose segments are compared with one of them.
+    kind: str
+    named: Mapping[str, str]
+
+    @classmethod
+    def of(cls, settings: AuditSettings) -> Words:
+        """Take the words that are given, and otherwise those of the label and of decisions."""
+        text, reference = settings.text, settings.reference
+        positive, negative = _classes(settings.label, settings.pos_label)
+        if text.positive is not None:
+            positive, negative = text.positive, f"not {text.positive}"
+        selected = text.selected or "selected"
+        rejected = text.rejected or f"not {selected}"
+        positive, negative, selected, rejected = map(
+            visible, (positive, text.negative or negative, selected, rejected)
+        )
+        good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
+        return cls(
+            positive,
+            negative,
+            selected,
+            rejected,
+            settings.margin,
+            good,
+            reference.kind,
+            dict(reference.named),
+        )
+
+    def reference(self, finding: Mapping[str, Any]) -> str:
+        """Name what a segment is compared with."""
+        attribute, reference = finding["attribute"], finding["reference"]
+        if attribute in self.named or self.kind == "best":
+            return segment_in_words(attribute, reference)
+        return REFERENCES[reference]
+
+
+def reference_of(settings: AuditSettings, attribute: str) -> str:
+    """Say what the segments of an attribute are compared with."""
+    reference = settings.reference
+    if attribute in reference.named:
+        return segment_in_words(attribute, reference.named[attribute])
+    return REFERENCES[reference.kind]
+
+
+def reading_of(audit: AuditTables) -> str:
+    """Say who is selected, and whether that counts as good; empty without decisions."""
+    settings = audit.parameters
+    if settings.favorable is None:
+        return ""
+    words = Words.of(settings)
+    counts = {
+        "selected": "counts as good.",
+        "rejected": f"counts as bad; impact ratios are of those {words.rejected}.",
+        "neither": "counts as neither good nor bad, so there are no impact ratios.",
+    }
+    return f"Being {words.selected} ({_selection(audit)}) {counts[settings.favorable]}"
+
+
+def _selection(audit: AuditTables) -> str:
+    """Say whom the threshold, or which column, selects."""
+    settings = audit.parameters
+    if settings.selected is not None:
+        return f"as recorded in {settings.selected}"
+    overall = audit.segments.filter(pl.col("attribute") == OVERALL)
+    if overall["threshold"].n_unique() == 1:
+        return _of_threshold(overall["threshold"][0])
+    each = overall.select(MODEL, "threshold").rows()
+    return "; ".join(f"{_of_threshold(threshold)} by {model}" for model, threshold in each)
+
+
+def _of_threshold(threshold: float | None) -> str:
+    text = threshold_text(threshold)
+    if text == DASH:
+        return "nobody: all rows are of one class"
+    return f"nobody: the threshold is {text}" if text == ABOVE else f"a score of {text} or more"
+
+
+def _classes(label: str | None, value: object) -> tuple[str, str]:
+    """Name both classes by the label, if it says what people are, or by its value."""
+    read = _PARTICIPLE.search(label.casefold()) if label is not None else None
+    if read and (value is None or str(value).casefold() in _YES):
+        return read[1], f"not {read[1]}"
+    if label is None or value is None:
+        return "positive", "negative"
+    if _PARTICIPLE.search(str(value).casefold()):
+        return str(value), f"not {value}"
+    return f"with {label} = {value}", f"with another {label}"

@@ -1,0 +1,46 @@
+"""Charts of rows name the function that makes their table."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+
+MAKERS = {
+    "auc_chart": "summary",
+    "calibration_chart": "calibration_curve",
+    "change_chart": "audit_changes",
+    "cost_chart": "roc_curve",
+    "decision_chart": "decision_curve",
+    "det_chart": "det_curve",
+    "distribution_chart": "score_distribution",
+    "fairness_chart": "impact_ratios`, `fairness` or `group_gaps",
+    "gain_chart": "gain_curve",
+    "gap_chart": "group_gaps` or `compare",
+    "matrix_chart": "cross_auc",
+    "pr_chart": "pr_curve",
+    "rates_chart": "threshold_metrics",
+    "roc_chart": "roc_curve",
+    "threshold_chart": "roc_curve",
+    "tradeoff_chart": "equalized_thresholds",
+}
+OPTIONS = {"cost_chart": {"cost_fn": 1.0}}
+ROWS = pl.DataFrame({"y": [1, 0], "s": [0.9, 0.1], "g": ["a", "b"]})
+
+
+def test_every_chart_is_here() -> None:
+    assert {name for name in wroc.__all__ if name.endswith("_chart")} == set(MAKERS)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_charts_of_rows(name: str) -> None:
+    for rows, error in ((ROWS, ValueError), (ROWS.lazy(), ValueError), (ROWS.rows(), TypeError)):
+        with pytest.raises(error, match=f": make it with `{MAKERS[name]}`$"):
+            getattr(wroc, name)(rows, **OPTIONS.get(name, {}))
+
+
+def test_gaps_of_rates_need_decisions() -> None:
+    gaps = wroc.group_gaps(ROWS, "y", "s", by="g")
+    with pytest.raises(ValueError, match=r"with `group_gaps`, with `threshold` or `selected`$"):
+        wroc.gap_chart(gaps, metric="tpr")

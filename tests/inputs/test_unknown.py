@@ -1,0 +1,54 @@
+"""Names of categories that may mean that a value is not known."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import polars_wroc as wroc
+from polars_wroc.audits.not_audited import not_audited
+from polars_wroc.audits.unknown_hint import seemingly_unknown
+from polars_wroc.inputs.unknown import seems_unknown
+
+UNKNOWN = [
+    *("Unknown", " UNKNOWN ", "N/A", "n/a", "NA", "(missing)", "", " ", "-", "?", "[unknown]"),
+    *("none given", "Not stated", "not_specified", "Not disclosed", "Prefer not to say"),
+    *("prefer  not-to-say", "Declined", "decline to state", "Unknown or Not Reported"),
+    *("Unknown/not stated", "null", "NaN"),
+]
+KNOWN = [
+    *("None", "none", "Other", "other/unknown race", "Nanjing", "no", "White", "Not Hispanic"),
+    *("Native American", "0", "A", "not", "Declination", "Two or more", "NA-1"),
+]
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_names_that_may_mean_unknown(name: str) -> None:
+    assert seems_unknown(name)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_names_that_do_not(name: str) -> None:
+    assert not seems_unknown(name)
+
+
+def test_audits_hint_at_them_once_for_each_attribute() -> None:
+    frame = pl.DataFrame(
+        {
+            "g": ["a", "Unknown"] * 40,
+            "h": ["", "u", "v", "u"] * 20,
+            "y": [True, True, False, False] * 20,
+            "s": [i % 7 for i in range(80)],
+        }
+    )
+    audit = wroc.audit(frame, "y", "s", by=["g", "h"], intersections=True)
+    assert seemingly_unknown(audit.segments) == [("g", "Unknown"), ("h", "")]
+    (hint,) = [text for text in not_audited(audit) if "like any other category" in text]
+    assert hint == (
+        "'Unknown' of g and '' of h are compared like any other category. If this means that the "
+        "value is not known, replace it with null."
+    )
+    assert hint in " ".join(str(audit).split())
+    cleared = frame.with_columns(pl.col("g", "h").replace(["Unknown", ""], [None, None]))
+    again = wroc.audit(cleared, "y", "s", by=["g", "h"], intersections=True)
+    assert "like any other category" not in " ".join([*not_audited(again), str(again)])
