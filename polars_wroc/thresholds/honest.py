@@ -204,7 +204,9 @@ class HonestRates:
             names = [f"{prefix}{cell}" for cell in CELLS]
             weights = class_weights(pl.col(weight))
             cells |= weights_in_cells(weights, pl.col(_SELECTED), names)
-        sums_of = {name: known.then(value.sum()) for name, value in cells.items()}
+        sums_of: dict[str, pl.Expr] = {
+            name: known.then(value.sum()) for name, value in cells.items()
+        }
         both = aggregate(decided, [self._group], sums_of)
         on_data = _rates(lambda name: pl.col(f"{_OWN}{name}"))
         return both.select(
