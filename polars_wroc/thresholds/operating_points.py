@@ -58,7 +58,9 @@ def operating_point(
         metrics are then those of that population too. None takes the prevalence of the data.
     max_fpr, min_tpr, max_selection_rate
         Instead of a criterion: the largest tpr with at most this fpr, the smallest fpr with
-        at least this tpr, or the lowest threshold with at most this selection rate.
+        at least this tpr, or the lowest threshold with at most this selection rate. Of points with
+        the same tpr the one with the smaller fpr is taken, and of those with the same fpr the one
+        with the larger tpr; of equal points that of the highest threshold.
 
     Returns
     -------

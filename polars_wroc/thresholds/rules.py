@@ -1,7 +1,8 @@
 """Rules that choose a threshold: which points they allow, and which of these is best.
 
 A rule is a formula of one point of the confusion curve, the origin included, that measures how
-good it is. Of equally good points the one with the highest threshold is chosen.
+good it is. Of equally good points the one with the highest threshold is chosen; with a limit on the
+tpr or the fpr, of two points with the same rate the one that is better in the other rate.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def choose_rule(
     if criterion != "cost":
         for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
             if value is not None:
-                msg = f"`{name}` goes with criterion='cost' only; found {value!r}"
+                msg = f"`{name}` must come with `criterion` 'cost'; found {value!r}"
                 raise ValueError(msg)
     limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
     given = arguments.given(criterion=criterion, **limits)
