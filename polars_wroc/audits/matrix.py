@@ -36,7 +36,7 @@ _METRICS = ("selection_rate", IMPACT_RATIO, "tpr", "fpr", "auc", IN_THE_LARGE)
 _FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
 # Gaps of more than so many margins have the same colour.
 _MOST = 4
-# Of two segments, what is said of the second.
+# Of two segments, one is better off because the other is worse off, which is marked once.
 _REPEATED = "the other side of the same comparison"
 # Columns of the findings that a cell is made from, by the names that they get.
 _PARTS = (
@@ -203,7 +203,7 @@ def _cell(finding: Mapping[str, Any] | None) -> Cell | None:
         itself = finding["reason"] == "the reference"
         number = "reference" if itself else DASH
         return Cell(number, "none", 0, finding["told"], reason=finding["reason"] or "")
-    if finding["mirror"]:
+    if finding["mirror"] and finding["verdict"] == "different" and finding["side"] == "better":
         return Cell(_number(finding), "none", 0, finding["told"], reason=_REPEATED)
     if (finding["reason"] or "").startswith("fewer than"):
         number = f"({finding['n_behind']:,})"

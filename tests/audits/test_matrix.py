@@ -258,3 +258,30 @@ def test_many_numbers_are_answered_by_ranges() -> None:
     assert all(hint in " ".join(repr(audit).split()) for hint in hints)
     cut = wroc.audit(some, "y", "s", by=wroc.ranges("age", [20, 40]))
     assert not [text for text in not_audited(cut) if "wroc.ranges" in text]
+
+
+def test_of_two_segments_only_the_worse_off_is_marked() -> None:
+    two = pl.DataFrame({"sex": ["f", "m"] * 300, "y": [1, 0, 0] * 200}).with_row_index("i")
+    scored = two.with_columns(s=pl.when(sex="f").then(pl.col("i") % 10).otherwise(pl.col("i") % 3))
+    audit = wroc.audit(scored, "y", "s", by="sex", threshold=2, favorable="selected")
+    matrix = matrix_of(audit, audit.findings)
+    of_sex = {
+        row.segment: dict(zip(matrix.columns, row.cells, strict=True)) for row in matrix.single
+    }
+    rate = matrix.columns[0]
+    worse, better = (of_sex[sex][rate] for sex in ("m", "f"))
+    assert worse is not None
+    assert better is not None
+    assert (worse.outcome, better.outcome) == ("worse", "none")
+    assert better.reason == "the other side of the same comparison"
+    # What is neither better nor worse is marked in both.
+    either = {
+        column.metric
+        for column in matrix.columns
+        for sex in ("f", "m")
+        if (cell := of_sex[sex][column]) and cell.outcome == "either"
+    }
+    assert either
+    for column in matrix.columns:
+        if column.metric in either:
+            assert {of_sex[sex][column].outcome for sex in ("f", "m")} == {"either"}  # type: ignore[union-attr]
