@@ -313,17 +313,21 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
     )
     # A row with a frequency weight counts that many times.
     count = "weight" if settings.weight_type == "frequency" else "n"
+    # Of crossed segments the range is mostly chance.
     enough = calibration.drop_nulls(IN_THE_LARGE).filter(
-        pl.col("attribute") != OVERALL, pl.col(count) >= settings.min_rows
+        pl.col("attribute").is_in(settings.by), pl.col(count) >= settings.min_rows
     )
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
         return [of_all]
     ordered = enough.sort(IN_THE_LARGE).to_dicts()
     low, high = (
-        f"{_difference(one)} in {one['attribute']} {sized(one)}"
+        f"{_difference(one)} in {segment_in_words(one['attribute'], one['segment'])} "
+        f"({many(one['n'], 'row')})"
         for one in (ordered[0], ordered[-1])
     )
-    return [of_all, f"Over the segments it ranges from {low}, to {high}."]
+    least = settings.min_rows
+    over = f"Over the segments with at least {least} rows it ranges from {low}, to {high}."
+    return [of_all, over]
 
 
 def _difference(one: dict[str, Any]) -> str:
