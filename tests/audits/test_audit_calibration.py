@@ -16,6 +16,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.remarks import calibration_remarks, score_remarks
+from polars_wroc.audits.segment_keys import segment_in_words
 
 LARGE = "calibration_in_the_large"
 
@@ -182,7 +183,8 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     assert f"{mean - rate:.3f} too high" in texts[0]
     of_segments = result.calibration.filter(pl.col("attribute") != "overall").sort(LARGE)
     for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):
-        assert f"{row['attribute']} = {row['segment'] or '(missing)'} ({row['n']:,} rows)" in texts[1]
+        segment = segment_in_words(row["attribute"], row["segment"])
+        assert f"{segment} ({row['n']:,} rows)" in texts[1]
     without = wroc.audit(data, "y", "rating", by="g")
     assert calibration_remarks(without.calibration, without.parameters) == []
     assert "calibration" not in json.loads(without.to_json())["tables"]
