@@ -94,8 +94,13 @@ def test_tables_from_counts_are_those_of_the_rows(
     sweep(
         [
             {},
-            {"threshold": 0.5},
-            {"criterion": "youden", "intersections": True, "reference": "best"},
+            {"threshold": 0.5, "favorable": "selected"},
+            {
+                "criterion": "youden",
+                "favorable": "rejected",
+                "intersections": True,
+                "reference": "best",
+            },
         ]
     ),
 )

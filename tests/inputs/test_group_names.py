@@ -190,6 +190,7 @@ def test_messages_have_the_names_that_were_given() -> None:
 def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
     frame = rows().collect().with_columns(h=pl.col("w") > 2)
     options: dict[str, Any] = {"threshold": 0.0, "intersections": True, "min_rows": 0}
+    options |= {"favorable": "selected"}
     expected = wroc.audit(frame, "y", ["s", "limit"], by=["g", "h"], **options)
     by = [pl.col("g").alias(first), pl.col("h").alias(second)]
     found = wroc.audit(frame, "y", ["s", "limit"], by=by, **options)
