@@ -116,16 +116,16 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
     for row in found.findings.filter(pl.col("reason") != "the reference").rows(named=True):
         assert row["reference"] == ("m" if row["attribute"] == "sex" else "rest")
-        other = "sex m" if row["attribute"] == "sex" else "the rest"
+        other = "sex = m" if row["attribute"] == "sex" else "the rest"
         assert re.search(rf" in {other}[.:]| of {other}[.:]", row["sentence"])
     assert not untested_remarks(found.segments, found.gaps, found.parameters)
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in (
-        "Gaps to m, with",
-        "Gaps to the other segments, with",
-        "by sex to m.",
-        "is than that of m;",
+        "Gaps to sex = m, with",
+        "Gaps to the rest, with",
+        "by sex to sex = m.",
+        "is than that of sex = m;",
     ):
         assert said in page
 

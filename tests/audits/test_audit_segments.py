@@ -91,6 +91,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
 @pytest.mark.slow
 def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
+    options |= {"favorable": "selected"}
     eager, lazy = (
         wroc.audit(frame, "y", ["s", "t"], **options, intersections=True)
         for frame in (rows, rows.lazy())
@@ -110,6 +111,7 @@ def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_order_of_the_rows_does_not_matter(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
+    options |= {"favorable": "selected"}
     one, other = (
         wroc.audit(frame, "y", "s", **options, intersections=True)
         for frame in (rows, rows.sample(fraction=1, shuffle=True, seed=3))

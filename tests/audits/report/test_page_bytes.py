@@ -25,7 +25,8 @@ data, seed, out, label, *scores, weight, first, second = sys.argv[1:]
 frame = pl.read_parquet(data)
 if int(seed):
     frame = frame.sample(fraction=1, shuffle=True, seed=int(seed))
-audit = wroc.audit(frame, label, scores, weight=weight, by=[first, second], max_fpr=0.2)
+decided = {"max_fpr": 0.2, "favorable": "selected"}
+audit = wroc.audit(frame, label, scores, weight=weight, by=[first, second], **decided)
 audit.save(out)
 """
 DIABETES = ["progressed", "score", "score_b", "weight", "sex", "age_band"]
