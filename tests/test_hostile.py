@@ -127,8 +127,10 @@ TABLES: dict[str, Callable[..., Any]] = {
     "score_distribution": wroc.score_distribution,
     "group_gaps": _with(wroc.group_gaps, threshold=0.5),
     "fairness": _with(wroc.fairness, threshold=0.5),
-    "impact_ratios": _without_label(wroc.impact_ratios, threshold=0.5),
-    "impact_ratios above the median": _without_label(wroc.impact_ratios, threshold="median"),
+    "impact_ratios": _without_label(wroc.impact_ratios, threshold=0.5, favorable="selected"),
+    "impact_ratios above the median": _without_label(
+        wroc.impact_ratios, threshold="median", favorable="selected"
+    ),
     "standardized_mean_difference": _without_label(wroc.standardized_mean_difference),
     "cross_auc": wroc.cross_auc,
     "subgroup_auc": wroc.subgroup_auc,

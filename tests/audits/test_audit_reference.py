@@ -122,10 +122,10 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in (
-        "Gaps to sex = m, with",
-        "Gaps to the rest, with",
-        "by sex to sex = m.",
-        "is than that of sex = m;",
+        "Gaps to sex = m, in points of 100, with",
+        "Gaps to the rest, in points of 100, with",
+        "is compared with that of sex = m.",
+        "each segment is above or below that of sex = m;",
     ):
         assert said in page
 

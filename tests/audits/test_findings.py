@@ -97,7 +97,7 @@ def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> Non
     itself = audit.findings.filter(GAPS, segment=name)
     assert itself["verdict"].unique().to_list() == ["not compared"]
     assert itself["reason"].unique().to_list() == ["the reference"]
-    assert itself["sentence"][0].endswith("is the reference of the AUC.")
+    assert itself["sentence"][0] == f"The AUC of the others is compared with that of g = {name}."
 
 
 @pytest.mark.parametrize("reference", sweep(["rest", "rest_pooled"], fast=1))

@@ -78,7 +78,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
     *_, nothing = untested_remarks(audited.segments, audited.gaps, audited.parameters)
     assert nothing == (
-        "1 segment has no row that could be measured, as each lacks a label, score or weight: g 0."
+        "1 segment has no row that could be measured, as each lacks a label, score or weight: g = 0."
     )
 
 
@@ -117,7 +117,7 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
     )
     found = untested_remarks(result.segments, result.gaps, result.parameters)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
-    assert found[0].endswith(": g b, g c." if reference == "best" else ": g = a.")
+    assert found[0].endswith(": g = b, g = c." if reference == "best" else ": g = a.")
 
 
 def test_a_class_of_one_row_has_no_variance_either() -> None:

@@ -148,7 +148,7 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
         "a row is selected, that is predicted positive, if its score is at least the threshold"
         in text
     )
-    assert "That rule is about a desirable outcome" in text
+    assert "It is about the decision that is good for a person" in text
 
 
 @pytest.mark.slow
