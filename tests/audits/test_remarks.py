@@ -78,7 +78,8 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
     *_, nothing = untested_remarks(audited.segments, audited.gaps, audited.parameters)
     assert nothing == (
-        "1 segment has no row that could be measured, as each lacks a label, score or weight: g = 0."
+        "1 segment has no row that could be measured, as each lacks a label, score or weight: "
+        "g = 0."
     )
 
 
