@@ -22,7 +22,7 @@ import speed
 from scale import sizes_of
 
 import polars_wroc as wroc
-from polars_wroc.plans.engine import Engine
+from polars_wroc.plans.config import Engine
 
 ATTRIBUTES = ["region", "band", "channel"]
 VALUES = ["first", "second", "third", "fourth", "fifth"]

@@ -19,7 +19,7 @@ import polars.testing
 import speed
 
 import polars_wroc as wroc
-from polars_wroc.plans.engine import Engine
+from polars_wroc.plans.config import Engine
 
 ROWS_PER_CLUSTER = 10
 # Of these peak memory is measured too.

@@ -22,7 +22,7 @@ import polars as pl
 from speed import Times, machine, markdown, publish, say
 
 import polars_wroc as wroc
-from polars_wroc.plans.engine import Engine
+from polars_wroc.plans.config import Engine
 
 
 class Task(NamedTuple):

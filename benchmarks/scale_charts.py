@@ -7,7 +7,7 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.style import COLOURS, DASHES, SHAPES
+from polars_wroc.charts.options import COLOURS, DASHES, SHAPES
 
 
 def save_lines(df: pl.DataFrame, x: str, kind: str, ys: tuple[str, str], path: Path) -> None:

@@ -37,7 +37,7 @@ import peers
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.plans.engine import Engine
+from polars_wroc.plans.config import Engine
 
 SEGMENTS = 20
 ROWS_PER_SMALL_GROUP = 200

@@ -7,13 +7,45 @@ threshold; `audit` compares the groups of several columns. Charts such as `roc_c
 tables. Importing the package registers the functions as ``.wroc`` on expressions and frames.
 """
 
-import lazy_loader as _lazy_loader
+from __future__ import annotations as _annotations
 
-from polars_wroc import early_interruption as _early_interruption  # noqa: F401  (comes first)
-from polars_wroc.namespaces import registered as _registered  # noqa: F401  (registers .wroc)
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from polars_wroc import early_interruption as _early_interruption  # noqa: F401
+
+# isort: split
+# What comes before is in place while Polars is imported.
+
+import lazy_loader as _lazy_loader
+import polars as _pl  # noqa: ICN001  (not a public name)
+
+if _TYPE_CHECKING:
+    from polars_wroc import namespaces as _namespaces
 
 __version__ = "0.1.0"
 
 # The public names are those of __init__.pyi. Each imports its module when it is first used:
 # importing all of them takes almost as long as importing Polars.
 __getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+
+
+# Polars calls what is registered when ``.wroc`` is first used; only then are the methods imported.
+@_pl.api.register_expr_namespace("wroc")  # type: ignore[arg-type]
+def _of_score(score: _pl.Expr) -> _namespaces.ExprNamespace:
+    from polars_wroc import namespaces  # noqa: PLC0415
+
+    return namespaces.ExprNamespace(score)
+
+
+@_pl.api.register_dataframe_namespace("wroc")  # type: ignore[arg-type]
+def _of_frame(frame: _pl.DataFrame) -> _namespaces.DataFrameNamespace:
+    from polars_wroc import namespaces  # noqa: PLC0415
+
+    return namespaces.DataFrameNamespace(frame)
+
+
+@_pl.api.register_lazyframe_namespace("wroc")  # type: ignore[arg-type]
+def _of_plan(frame: _pl.LazyFrame) -> _namespaces.LazyFrameNamespace:
+    from polars_wroc import namespaces  # noqa: PLC0415
+
+    return namespaces.LazyFrameNamespace(frame)

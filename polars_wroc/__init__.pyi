@@ -2,7 +2,7 @@
 
 from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
-from .audits.audit_in_ranges import audit_in_ranges as audit_in_ranges
+from .audits.in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
 from .audits.text import Text as Text
 from .charts.auc_chart import auc_chart as auc_chart
@@ -21,28 +21,28 @@ from .charts.rates_chart import rates_chart as rates_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.threshold_chart import threshold_chart as threshold_chart
 from .charts.tradeoff_chart import tradeoff_chart as tradeoff_chart
-from .counts.merge_counts import merge_counts as merge_counts
+from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
 from .curves.calibration_error import calibration_error as calibration_error
 from .curves.calibration_slope import calibration_slope as calibration_slope
-from .curves.confusion_curve import confusion_curve as confusion_curve
+from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve
-from .curves.dominated_models import dominated_models as dominated_models
-from .curves.pr_det_gain_curves import (
+from .curves.cost_curve import dominated_models as dominated_models
+from .curves.pr_curve import (
     det_curve as det_curve,
     gain_curve as gain_curve,
     pr_curve as pr_curve,
 )
 from .curves.roc_curve import roc_curve as roc_curve
 from .curves.score_distribution import score_distribution as score_distribution
-from .curves.tpr_at_fpr import (
+from .curves.roc_point import (
     fpr_at_tpr as fpr_at_tpr,
     tpr_at_fpr as tpr_at_fpr,
 )
 from .groups.abroca_test import abroca_test as abroca_test
-from .groups.auc_decomposition import auc_decomposition as auc_decomposition
+from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
 from .groups.fairness import fairness as fairness
@@ -53,14 +53,14 @@ from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )
 from .groups.subgroup_auc import subgroup_auc as subgroup_auc
-from .inputs.replicate_weights import ReplicateWeights as ReplicateWeights
+from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .metrics.bootstrap import (
     bootstrap as bootstrap,
     bootstrap_replicates as bootstrap_replicates,
 )
-from .metrics.brier_score import brier_score as brier_score
+from .metrics.brier_and_log_loss import brier_score as brier_score
 from .metrics.compare import compare as compare
-from .metrics.cost_partial_auc import (
+from .metrics.partial_auc import (
     CostPartialAUC as CostPartialAUC,
     cost_partial_auc as cost_partial_auc,
 )
@@ -73,27 +73,27 @@ from .metrics.curve_metrics import (
     pr_auc as pr_auc,
     roc_auc as roc_auc,
 )
-from .metrics.hull_metrics import (
+from .metrics.curve_metrics import (
     h_measure as h_measure,
     roc_hull_auc as roc_hull_auc,
 )
-from .metrics.log_loss import log_loss as log_loss
+from .metrics.brier_and_log_loss import log_loss as log_loss
 from .metrics.partial_auc import (
     PartialAUC as PartialAUC,
     partial_auc as partial_auc,
 )
-from .metrics.partial_auc_ci import partial_auc_ci as partial_auc_ci
-from .metrics.partial_aucs import partial_aucs as partial_aucs
+from .metrics.partial_auc_intervals import partial_auc_ci as partial_auc_ci
+from .metrics.partial_auc_intervals import partial_aucs as partial_aucs
 from .metrics.roc_auc_ci import roc_auc_ci as roc_auc_ci
 from .metrics.roc_auc_multiclass import roc_auc_multiclass as roc_auc_multiclass
-from .metrics.roc_influence import roc_influence as roc_influence
+from .metrics.roc_auc_ci import roc_influence as roc_influence
 from .metrics.summary import summary as summary
-from .metrics.summary_in_ranges import summary_in_ranges as summary_in_ranges
-from .namespaces.counts import (
+from .metrics.score_ranges import summary_in_ranges as summary_in_ranges
+from .namespaces import (
     Counts as Counts,
     from_counts as from_counts,
 )
-from .plans.engine import Config as Config
+from .plans.config import Config as Config
 from .thresholds.confusion_matrix import confusion_matrix as confusion_matrix
 from .thresholds.operating_points import (
     operating_point as operating_point,

@@ -18,32 +18,35 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.arguments import AuditArguments
-from polars_wroc.audits.audit_in_ranges import audit_by
-from polars_wroc.audits.references import AuditReference
+from polars_wroc.audits.audit import AuditArguments
+from polars_wroc.audits.in_ranges import audit_by
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.tables import AuditReference
 from polars_wroc.audits.text import Text
-from polars_wroc.counts.merge_counts import merge_counts
+from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import Favorable
-from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
-from polars_wroc.metrics.range_passes import RangePasses, ResultT, run
 from polars_wroc.metrics.score_ranges import (
+    ROWS_PER_RANGE,
+    RangePasses,
+    ResultT,
     ScoreRange,
     Span,
     add_bin_counts,
     count_in_bins,
+    read_parts,
+    run,
+    summarise_ranges,
     together,
 )
-from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, read_parts, summarise_ranges
-from polars_wroc.plans.collect import collect
-from polars_wroc.stats.multiple_tests import Adjust
+from polars_wroc.plans.queries import collect
+from polars_wroc.stats.difference_tests import Adjust
 from polars_wroc.thresholds.rules import Criterion
 
 try:

@@ -21,8 +21,8 @@ import queries
 
 import polars_wroc as wroc
 from polars_wroc import dask, typing
-from polars_wroc.audits.dossier import SCHEMA, SCHEMA_VERSION
-from polars_wroc.cli.parser import build_parser
+from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
+from polars_wroc.cli.main import build_parser
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
 JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-1.0.schema.json"

@@ -22,7 +22,7 @@ from site_navigation import DOCS, index_for_models
 
 import polars_wroc as wroc
 from polars_wroc import dask
-from polars_wroc.cli.parser import build_parser
+from polars_wroc.cli.main import build_parser
 
 _PROPERTIES = (property, cached_property)
 FLOORS_PICTURE = DOCS / "maintaining" / "floors.svg"

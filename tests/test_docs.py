@@ -20,7 +20,7 @@ from site_navigation import DOCS, ROOT, navigation
 
 import polars_wroc as wroc
 from polars_wroc import dask
-from polars_wroc.cli.parser import build_parser
+from polars_wroc.cli.main import build_parser
 
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

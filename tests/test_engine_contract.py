@@ -17,7 +17,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.kernels.sorting import sort_rows
 from polars_wroc.metrics.registry import MetricName
-from polars_wroc.plans.engine import Engine
+from polars_wroc.plans.config import Engine
 from polars_wroc.ranking import numbered_rows
 
 ROWS = 400

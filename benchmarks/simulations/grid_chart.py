@@ -11,7 +11,7 @@ import polars as pl
 from designs import RELATED
 from tables import COVERAGE_LEAST
 
-from polars_wroc.charts.style import COLOURS, DASHES, GREY, SHAPES
+from polars_wroc.charts.options import COLOURS, DASHES, GREY, SHAPES
 
 NAMES = {
     "score": "score, the default",

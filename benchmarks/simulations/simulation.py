@@ -16,19 +16,17 @@ import polars as pl
 from designs import Setting
 from tables import SIGNIFICANCE, Measure, share
 
-from polars_wroc.groups.auc_gaps import GapMethod
-from polars_wroc.groups.fairness_table import fairness_of
-from polars_wroc.groups.gaps import GapTests, measure_gaps
+from polars_wroc.groups.fairness import fairness_of
+from polars_wroc.groups.gaps import GapTests, Verdicts, measure_gaps
+from polars_wroc.groups.metric_gaps import GapMethod
 from polars_wroc.groups.references import REPEATED
-from polars_wroc.groups.verdicts import Verdicts
+from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.margins import MARGIN
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.collect import collect
-from polars_wroc.plans.steps import in_columns
-from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.plans.queries import collect, in_columns
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 Method: TypeAlias = Literal["score", "logit-t", "conservative", "wald"]

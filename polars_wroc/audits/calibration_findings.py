@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.audits.calibration_gaps import TARGETS
 from polars_wroc.audits.calibration_tests import (
     EXPECTED,
     LEAST_EXPECTED,
+    TARGETS,
     TEST_COLUMNS,
     slope_in_points,
 )
-from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.audits.tables import AuditTables
-from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.curves.in_the_large import IN_THE_LARGE
+from polars_wroc.audits.tables import AuditTables, segment_keys
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.names import OVERALL
 
 # What all rows are compared with.
 TARGET = "target"

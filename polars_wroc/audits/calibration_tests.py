@@ -1,34 +1,253 @@
-"""Tests that a score is calibrated in all rows, and in each segment as in its reference."""
+"""Calibration of the whole score against its target, and of segments against their reference."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
-from polars_wroc.audits.calibration_gaps import (
-    CALIBRATION_METRICS,
-    EXPECTED_ROWS,
-    GAP_COLUMNS,
-    gap_error,
-    test_error,
+from polars_wroc.curves.calibration_curve import (
+    GAP_DF,
+    GAP_VARIANCE,
+    UNIT_SUMS,
+    difference_gap_variances,
 )
-from polars_wroc.curves.calibration_design import GAP_DF
-from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.curves.in_the_large import IN_THE_LARGE
+from polars_wroc.curves.calibration_error import (
+    EFFECTIVE_ROWS,
+    IN_THE_LARGE,
+    IN_THE_LARGE_SE,
+    IN_THE_LARGE_SUMS,
+    PROMISED_SE,
+    in_the_large_steps,
+)
+from polars_wroc.curves.calibration_slope import SLOPE, SLOPE_INFORMATION, SLOPE_SE
+from polars_wroc.groups.auc_sums import ENOUGH_ROWS, both_large_enough, large_enough
 from polars_wroc.groups.gaps import GapTests, adjusted_once
-from polars_wroc.groups.min_rows import ENOUGH_ROWS, both_large_enough, large_enough
-from polars_wroc.groups.references import REPEATED, Reference
-from polars_wroc.plans.steps import as_struct
-from polars_wroc.stats.design_variance import design_df
+from polars_wroc.groups.references import REPEATED, Reference, ReferenceGroup, other_name
+from polars_wroc.groups.survey_gaps import SurveyGaps
+from polars_wroc.plans.queries import Fields, Step, as_struct, in_columns, join_on_keys, over
+from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.distributions import (
+    normal_quantile,
     student_p_value,
+    student_quantile,
     student_score,
     two_sided_p_value,
     upper_quantile,
 )
-from polars_wroc.stats.multiple_tests import is_significant
+from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
+from polars_wroc.stats.variances import DESIGN_DF, design_df
+
+CALIBRATION_METRICS = (IN_THE_LARGE, SLOPE)
+# What each metric is of a calibrated score.
+TARGETS = {IN_THE_LARGE: 0.0, SLOPE: 1.0}
+GAP_COLUMNS = tuple(
+    f"{metric}_{part}"
+    for metric in CALIBRATION_METRICS
+    for part in ("reference", "gap", "gap_low", "gap_high")
+)
+# The fewest rows of a class that are expected in a segment and in its reference.
+EXPECTED_ROWS = "__expected_rows"
+_SLOPE_SUMS = _ABOVE, _BELOW, _INFORMATION, _VARIANCES, _UNKNOWN = tuple(
+    f"__slope_{name}" for name in ("above", "below", "information", "variances", "unknown")
+)
+_SHARE = "__share_of_information"
+_ERRORS = {IN_THE_LARGE: IN_THE_LARGE_SE, SLOPE: SLOPE_SE}
+# Name the columns of a segment, and those of its reference.
+_SIDES: tuple[Callable[[str], str], ...] = (str, other_name)
+
+
+def gap_error(metric: str) -> str:
+    """Column of the standard error of a gap."""
+    return f"__{metric}_gap_se"
+
+
+def test_error(metric: str) -> str:
+    """Column of the standard error of a gap if there is none."""
+    return f"__{metric}_gap_se_without_gap"
+
+
+def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
+    """Compare all rows with a calibrated score."""
+    columns: dict[str, pl.Expr] = {}
+    for metric, target in TARGETS.items():
+        value, error = field(metric), field(_ERRORS[metric])
+        columns |= {
+            f"{metric}_reference": pl.when(value.is_not_null()).then(target),
+            f"{metric}_gap": value - target,
+            f"{metric}_gap_low": field(f"{metric}_low") - target,
+            f"{metric}_gap_high": field(f"{metric}_high") - target,
+            gap_error(metric): error,
+            test_error(metric): error,
+        }
+    if designed:
+        columns[GAP_DF] = field(DESIGN_DF)
+    else:
+        # With few positives the other error is small where there are fewer by chance.
+        columns[test_error(IN_THE_LARGE)] = pl.when(field(IN_THE_LARGE_SE).is_not_null()).then(
+            field(PROMISED_SE)
+        )
+    columns[EXPECTED_ROWS] = _expected(field, field("mean_score"))
+    return columns
+
+
+@dataclass(frozen=True)
+class CalibrationGaps:
+    """Compares segments, which have the columns of their own calibration, with a reference."""
+
+    reference: Reference
+    level: float
+    # The sampling units of a survey, and the sums of their scores.
+    survey: SurveyGaps | None = None
+    unit_scores: pl.LazyFrame | None = None
+
+    def of(self, table: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+        """Add `GAP_COLUMNS`, their standard errors, and `EXPECTED_ROWS`."""
+        if isinstance(self.reference, ReferenceGroup):
+            # The best is that with the highest AUC.
+            table = in_columns(table, self.reference.steps)
+        if self.survey is not None and self.unit_scores is not None:
+            table = join_on_keys(table, self._variances(table, self.unit_scores), keys)
+        others = [partial(_of_others, step=step) for step in in_the_large_steps(self.level)]
+        sums: list[Step] = [self._shares, self._parts, self._sums]
+        return in_columns(table, [*sums, self._slopes, *others, self._expectations, self._gaps])
+
+    @property
+    def _designed(self) -> bool:
+        return self.unit_scores is not None
+
+    def _variances(self, table: pl.LazyFrame, unit_scores: pl.LazyFrame) -> pl.LazyFrame:
+        assert self.survey is not None
+        reference, survey = self.reference, self.survey
+        weights, within = reference.row_weights(), reference.partition_keys
+        units = survey.with_reference(unit_scores, table, within, weights, UNIT_SUMS, ())
+        return difference_gap_variances(units, survey.keys, survey.design, other_name)
+
+    def _shares(self, field: Fields) -> dict[str, pl.Expr]:
+        information, within = field(SLOPE_INFORMATION), self.reference.partition_keys
+        # Divided by the largest, so that no product overflows or underflows.
+        share = (information / over(information.max(), within)).fill_nan(None)
+        return {_SHARE: pl.when(field(SLOPE).is_not_null()).then(share).fill_null(0.0)}
+
+    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
+        """Compute what each segment adds to the mean slope; without a slope that is nothing."""
+        share, slope, error = field(_SHARE), field(SLOPE), field(SLOPE_SE)
+        parts = {
+            _ABOVE: share * slope.clip(lower_bound=0.0),
+            _BELOW: share * (-slope).clip(lower_bound=0.0),
+            _INFORMATION: share,
+            _VARIANCES: (share * error) ** 2,
+            _UNKNOWN: error.is_null().cast(pl.Float64),
+        }
+        return {
+            name: pl.when(share > 0).then(value).fill_null(0.0) for name, value in parts.items()
+        }
+
+    def _sums(self, field: Fields) -> dict[str, pl.Expr]:
+        names = (*IN_THE_LARGE_SUMS, *_SLOPE_SUMS)
+        return {other_name(name): self.reference.cell(field(name)) for name in names}
+
+    def _slopes(self, field: Fields) -> dict[str, pl.Expr]:
+        above, below, information, variances, unknown = (
+            field(other_name(name)) for name in _SLOPE_SUMS
+        )
+        known = pl.when(information > 0)
+        exact = pl.when((information > 0) & (unknown == 0) & (variances > 0))
+        return {
+            other_name(SLOPE): known.then((above - below) / information),
+            other_name(SLOPE_SE): exact.then(variances.sqrt() / information),
+        }
+
+    def _expectations(self, field: Fields) -> dict[str, pl.Expr]:
+        """Expect of a segment and its reference what both together are off by."""
+        own, other = field("weight"), field(other_name("weight"))
+        both = own * field(IN_THE_LARGE) + other * field(other_name(IN_THE_LARGE))
+        off, columns, expected = both / (own + other), {}, []
+        for name in _SIDES:
+            rate = field(name("mean_score")) - off
+            expected.append(_expected(partial(_named, field, name), rate))
+            error = field(name(IN_THE_LARGE_SE))
+            columns[name(PROMISED_SE)] = _larger(error, field(name("observed_rate")), rate)
+        return {**columns, EXPECTED_ROWS: pl.min_horizontal(expected)}
+
+    def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
+        errors = {SLOPE: (SLOPE_SE, SLOPE_SE), IN_THE_LARGE: (IN_THE_LARGE_SE, PROMISED_SE)}
+        weights = {IN_THE_LARGE: "weight", SLOPE: _INFORMATION}
+        columns: dict[str, pl.Expr] = {}
+        for metric in CALIBRATION_METRICS:
+            own, other = (field(name(weights[metric])) for name in _SIDES)
+            share = self.reference.share_of_group(own, other)
+            left = pl.lit(1.0) if share is None else 1 - share
+            gap = field(metric) - field(other_name(metric))
+            estimated, tested = (
+                (field(error) ** 2 + field(other_name(error)) ** 2).sqrt()
+                for error in errors[metric]
+            )
+            limits = self._limits(metric, field)
+            if self._designed and metric == IN_THE_LARGE:
+                variance = field(GAP_VARIANCE)
+                estimated = tested = pl.when(variance > 0).then(variance.sqrt())
+                margin = student_quantile(self._tail, design_df(field, GAP_DF)) * estimated
+                limits = Limits(gap - margin, gap + margin)
+            named = {
+                f"{metric}_gap": gap,
+                f"{metric}_gap_low": limits.low,
+                f"{metric}_gap_high": limits.high,
+                gap_error(metric): estimated,
+                test_error(metric): tested,
+            }
+            columns |= {
+                name: self.reference.to_others((left * value).fill_nan(None))
+                for name, value in named.items()
+            }
+            # All rows are the mean of a segment and of the rest.
+            shrunk = field(metric) - left * gap
+            columns[f"{metric}_reference"] = (
+                field(other_name(metric)) if share is None else pl.coalesce(shrunk, field(metric))
+            )
+        return columns
+
+    @property
+    def _tail(self) -> float:
+        return (1 + self.level) / 2
+
+    def _limits(self, metric: str, field: Fields) -> Limits:
+        own = Estimate(*(field(f"{metric}{end}") for end in ("", "_low", "_high")))
+        value = field(other_name(metric))
+        if metric == SLOPE:
+            margin = normal_quantile(self._tail) * field(other_name(SLOPE_SE))
+            return difference_limits(own, Estimate(value, value - margin, value + margin))
+        ends = (field(other_name(f"{metric}_{end}")) for end in ("low", "high"))
+        return difference_limits(own, Estimate(value, *ends))
+
+
+def _named(field: Fields, name: Callable[[str], str], column: str) -> pl.Expr:
+    return field(name(column))
+
+
+def _of_others(field: Fields, step: Step) -> dict[str, pl.Expr]:
+    """Take a step with the columns of the reference."""
+    columns = step(partial(_named, field, other_name))
+    return {other_name(name): value for name, value in columns.items()}
+
+
+def _expected(field: Fields, rate: pl.Expr) -> pl.Expr:
+    """Expect so many rows of the smaller class."""
+    return field(EFFECTIVE_ROWS) * pl.min_horizontal(rate, 1 - rate)
+
+
+def _larger(error: pl.Expr, observed: pl.Expr, expected: pl.Expr) -> pl.Expr:
+    """Take the error at the expected rate where that is larger than the one of the rows.
+
+    With few positives that of the rows is small where there are fewer by chance.
+    """
+    spread, other = (rate * (1 - rate) for rate in (observed, expected))
+    factor = pl.when(spread > 0).then(pl.max_horizontal(1.0, other / spread)).otherwise(1.0)
+    return error * factor.sqrt()
+
 
 TEST_COLUMNS = (
     *GAP_COLUMNS,

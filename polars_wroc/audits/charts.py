@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_wroc.charts.drawable import UNSEEN
+from polars_wroc.charts.options import UNSEEN
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 # The curve of all rows among those of segments.
 ALL_ROWS = "all rows"

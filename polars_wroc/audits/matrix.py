@@ -9,16 +9,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.phrases import DASH, capitalised, many
-from polars_wroc.audits.segment_keys import segment_keys
 from polars_wroc.audits.sentences import IMPACT_RATIO, decimals_of
-from polars_wroc.audits.settings import AuditSettings
-from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.words import Words
-from polars_wroc.charts.labels import MINUS, NAMES
-from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.curves.in_the_large import IN_THE_LARGE
-from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_keys
+from polars_wroc.audits.words import DASH, Words, capitalised, many
+from polars_wroc.charts.options import MINUS, NAMES
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.inputs.columns import MODEL, OVERALL
 
 # What a cell says, from the verdict and the side of its finding.
 Outcome: TypeAlias = Literal["worse", "better", "either", "alike", "little", "none"]

@@ -16,37 +16,34 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.plan import AuditPlan
 from polars_wroc.audits.ranked_segments import RankedSegments, RankedSums, rank_segments
-from polars_wroc.audits.segment_fits import few_rows, fit_segments
-from polars_wroc.audits.segments import OUTSIDE_0_TO_1, Segments
-from polars_wroc.audits.tables import EnoughRows
-from polars_wroc.counts.binned_rows import pool_in_bins
-from polars_wroc.curves.calibration_design import UNIT_SUMS, unit_scores
-from polars_wroc.curves.calibration_fit import EXTREMES, extremes
-from polars_wroc.curves.in_the_large import in_the_large_sums
-from polars_wroc.groups.auc_sums import OWN_WEIGHTS
-from polars_wroc.groups.binned_gaps import with_bin_slack
+from polars_wroc.audits.segments import OUTSIDE_0_TO_1, Segments, few_rows, fit_segments
+from polars_wroc.audits.tables import AuditPlan, EnoughRows
+from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.curves.calibration_curve import UNIT_SUMS, unit_scores
+from polars_wroc.curves.calibration_error import in_the_large_sums
+from polars_wroc.curves.calibration_slope import EXTREMES, extremes
+from polars_wroc.groups.auc_sums import ENOUGH_ROWS, OWN_WEIGHTS, with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
 from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
-from polars_wroc.groups.min_rows import ENOUGH_ROWS
-from polars_wroc.groups.read_reference import read_reference
 from polars_wroc.groups.references import REPEATED, Reference
+from polars_wroc.groups.rest import read_reference
 from polars_wroc.groups.survey_gaps import SurveyGaps
-from polars_wroc.inputs.columns import SCORE
-from polars_wroc.inputs.missing import MissingRows
-from polars_wroc.inputs.names import AUDIT_KEYS
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.inputs.unknown import unknown_keys
+from polars_wroc.inputs.columns import AUDIT_KEYS, SCORE
+from polars_wroc.inputs.decisions import unknown_keys
+from polars_wroc.inputs.rows import MissingRows, Rows
 from polars_wroc.metrics.summary import summary_sums
-from polars_wroc.plans.by_keys import join_on_keys, sum_unless_null
-from polars_wroc.plans.collect import collect, collect_all
-from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
+from polars_wroc.plans.queries import (
+    collect,
+    collect_all,
+    in_columns,
+    join_on_keys,
+    sum_unless_null,
+)
 from polars_wroc.ranking.curve import CELLS, SQUARES
-from polars_wroc.stats.design_variance import unit_totals
-from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
-from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
+from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
+from polars_wroc.stats.variances import unit_totals
+from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, rate_variances, unit_cells
 
 
 class Measured(NamedTuple):

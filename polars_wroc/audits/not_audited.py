@@ -1,14 +1,36 @@
-"""Limits of an audit: decisions without a threshold, rows without values, small segments."""
+"""Limits of an audit: decisions without a threshold, rows without values, unknown categories."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from polars_wroc.audits.phrases import many, of_models, quoted
-from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.unknown_hint import unknown_hint
-from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.audits.verdict import remarks_of
+from polars_wroc.audits.words import first_few, many, of_models, quoted
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.decisions import seems_unknown
+
+
+def seemingly_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the attributes with such a category, and the category; crossed ones are not listed."""
+    attribute = pl.col("attribute")
+    alone = (attribute != OVERALL) & ~attribute.str.contains(CROSSED, literal=True)
+    listed = table.filter(alone).select(AUDIT_KEYS).drop_nulls().unique(maintain_order=True)
+    return [(name, category) for name, category in listed.rows() if seems_unknown(category)]
+
+
+def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
+    """Say that such categories are compared like others, and what to do if they are unknown."""
+    found = seemingly_unknown(table)
+    if not found:
+        return []
+    named = [f"{category!r} of {attribute}" for attribute, category in found]
+    names = first_few(named, separator=" and ")
+    are = "is" if len(found) == 1 else "are"
+    text = f"{names} {are} compared like any other category"
+    return [f"{text}. If this means that the value is not known, {remedy}."]
+
 
 # A threshold that a reader may have had in mind, where the score is a probability.
 _HALF = 0.5

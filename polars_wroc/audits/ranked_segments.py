@@ -1,44 +1,164 @@
-"""Segments whose rows are ranked, by a plan or by the compiled engine: their sums and curves."""
+"""Rows of an audit, read once and ranked by a plan or by the compiled engine: sums and curves."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.read_rows import RowReader
 from polars_wroc.audits.segments import OUTSIDE_0_TO_1
-from polars_wroc.curves.calibration_fit import EXTREMES
-from polars_wroc.curves.in_the_large import walked_in_the_large_sums
+from polars_wroc.audits.words import many, required_values
+from polars_wroc.curves.calibration_error import walked_in_the_large_sums
+from polars_wroc.curves.calibration_slope import EXTREMES
 from polars_wroc.groups.gaps import place
-from polars_wroc.groups.ranked_groups import PlannedGroups, RankedGroups, WalkedGroups
-from polars_wroc.groups.references import Reference
+from polars_wroc.groups.references import PlannedGroups, RankedGroups, Reference, WalkedGroups
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.missing import MissingRows
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_design import auc_influences
-from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.summary import (
-    walked_numbers,
-    with_own_cluster_sums,
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SCORE_HIGH,
+    SELECTED,
+    SEVERAL_SCORES,
+    STRATUM,
+    WEIGHT,
+    ZERO_LABEL,
 )
-from polars_wroc.plans.collect import collect
-from polars_wroc.plans.engine import is_compiled
-from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placed_rows import PlacedRows
-from polars_wroc.ranking.placements import RowCurve, row_curve
-from polars_wroc.ranking.thinning import parts_of_curve, thin_placements
-from polars_wroc.ranking.walk_sums import over_decisions
+from polars_wroc.inputs.designs import Design, Replicates, SurveyDesign
+from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
+from polars_wroc.metrics.auc_interval import Interval
+from polars_wroc.metrics.auc_variance import auc_influences
+from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
+from polars_wroc.plans.config import is_compiled
+from polars_wroc.plans.queries import (
+    NoBatchesError,
+    batches,
+    collect,
+    collect_all,
+    require_one_negative_label,
+    with_categories,
+)
+from polars_wroc.ranking.curve_points import parts_of_curve, thin_placements
+from polars_wroc.ranking.placements import PlacedRows, RowCurve, over_decisions, row_curve
+from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
 if TYPE_CHECKING:
-    # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import CompiledRows
+
+
+_CARRIED = (
+    CLUSTER,
+    STRATUM,
+    ROW_COUNT,
+    ROW_SQUARES,
+    ROW_CUBES,
+    SCORE_HIGH,
+    SELECTED,
+    MISSING_MARKS,
+    ZERO_LABEL,
+)
+# Rows of a batch.
+_ROWS = 1 << 18
+
+
+class RowReader:
+    """Reads the columns that an audit needs, with categories for keys and clusters that are texts.
+
+    What is counted is complete when all rows have been read.
+    """
+
+    def __init__(self, rows: Rows, scores: Sequence[str]) -> None:
+        """Read checked rows of these scores."""
+        self._rows = rows
+        self._scores = scores
+        self._group_names = {key: rows.name_of(key) for key in rows.group_keys}
+        self._missing: list[MissingRows] = []
+        self._complete = self._incomplete = 0
+        self._zeros = self._minuses = False
+        self._design: Design | None = None
+
+    def table(self) -> pl.DataFrame:
+        """Read all rows."""
+        design = self._rows.design
+        if not isinstance(design, SurveyDesign):
+            self._design = design
+            return self._seen(collect(self._columns()))
+        # Together, so that the source is read once.
+        table, strata = collect_all([self._columns(), design.strata])
+        self._design = replace(design, strata=strata.lazy())
+        return self._seen(table)
+
+    def design(self) -> Design | None:
+        """Return the design of the rows, if they have one and are in a `table`."""
+        return self._design
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Read all rows in their order, one or more batches."""
+        columns = self._columns()
+        handed = batches(columns, _ROWS)
+        try:
+            # Without rows there may be no batch.
+            first = next(handed, columns.collect_schema().to_frame())
+        except NoBatchesError:
+            first = collect(columns)
+        yield self._seen(first)
+        yield from map(self._seen, handed)
+
+    def missing(self) -> MissingRows:
+        """Return what is missing, if the rows can be audited; else raise."""
+        require_one_negative_label(zeros=self._zeros, minuses=self._minuses)
+        if not self._complete:
+            refuse_no_rows("frame", self._incomplete, recorded=self._rows.recorded)
+        return reduce(add, self._missing) if self._missing else MissingRows(groups={})
+
+    def _columns(self) -> pl.LazyFrame:
+        rows = self._rows
+        schema = rows.frame.collect_schema()
+        carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
+        if isinstance(rows.design, Replicates):
+            carried += rows.design.columns
+        if rows.binned:
+            # A bin with one score in each group may have several scores in a segment.
+            carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
+        texts = [*rows.keys, *(name for name in [CLUSTER] if name in schema)]
+        return with_categories(rows.frame, texts).select(*rows.keys, SCORE, *carried, WEIGHT)
+
+    def _seen(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Count what is missing in a batch, and drop the columns that tell."""
+        weight = pl.col(WEIGHT)
+        self._complete += batch[WEIGHT].len() - batch[WEIGHT].null_count()
+        if batch[WEIGHT].null_count():
+            self._incomplete += batch.select(self._rows.count_where(weight.is_null())).item()
+        if ZERO_LABEL in batch.columns:
+            negative, zero = weight < 0, pl.col(ZERO_LABEL)
+            zeros, minuses = batch.select(
+                zeros=(negative & zero).any(), minuses=(negative & ~zero).any()
+            ).row(0)
+            self._zeros |= zeros
+            self._minuses |= minuses
+        if MISSING_MARKS in batch.columns:
+            self._missing.append(count_missing(batch, self._group_names, self._scores))
+        return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
+
+
+def refuse_no_rows(argument: str, left_out: int, *, recorded: bool = False) -> NoReturn:
+    """Raise if there is nothing to audit, since so many rows were left out."""
+    lacking = required_values(recorded=recorded)
+    lack = "lacks" if left_out == 1 else "lack"
+    why = f": {many(left_out, 'row')} {lack} a {lacking}" if left_out else ""
+    msg = f"`{argument}` must have rows to audit; found none{why}"
+    raise ValueError(msg)
+
 
 CURVE_POINTS = 200
 # Rows that leave the sorted arrays at once.
@@ -211,7 +331,7 @@ class WalkedSegments(RankedSegments):
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
         # Needs numba, which is an extra.
-        from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
+        from polars_wroc.thresholds.compiled_confusion import walked_confusion_at  # noqa: PLC0415
 
         return collect(walked_confusion_at(self.sorted_rows, thresholds))
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.dossier import SCHEMA
+from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.segment_keys import segment_keys
-from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.audits.tables import segment_keys
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs.arguments import reject_type
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
 Auditable: TypeAlias = Audit | Mapping[str, Any] | str | Path
 

@@ -12,24 +12,21 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars import selectors
 
-from polars_wroc.audits.dossier import dossier_of
 from polars_wroc.audits.findings import findings_of, first_sentences
-from polars_wroc.audits.fitted_table import Screen
-from polars_wroc.audits.markdown import in_markdown
-from polars_wroc.audits.remarks import remarks_of
-from polars_wroc.audits.segment_keys import rows_with
-from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.terminal import SEGMENTS, in_text
-from polars_wroc.audits.verdict import verdict_of
+from polars_wroc.audits.formats import SEGMENTS, dossier_of, in_markdown, in_text
+from polars_wroc.audits.tables import AuditTables, rows_with
+from polars_wroc.audits.text_table import Screen
+from polars_wroc.audits.verdict import remarks_of, verdict_of
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import did_you_mean
-from polars_wroc.inputs.names import OVERALL
+from polars_wroc.inputs.columns import OVERALL
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES
 
 if TYPE_CHECKING:
     import altair as alt
+
 
 SUFFIXES = (".html", ".md", ".json", ".parquet", ".csv")
 # Most panels of a chart.

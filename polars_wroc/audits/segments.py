@@ -1,40 +1,155 @@
-"""Result tables of an audit, computed from the sums of each segment."""
+"""Result tables of an audit: metrics, calibration and gaps, from the sums of each segment."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.calibration_gaps import CalibrationGaps, from_target
-from polars_wroc.audits.calibration_tests import TEST_COLUMNS, judged, tested
-from polars_wroc.audits.plan import AuditPlan
-from polars_wroc.audits.segment_fits import FITTED
-from polars_wroc.curves.calibration_design import calibration_variances
-from polars_wroc.curves.calibration_fit import EXTREMES, FIT_COLUMNS, fit_steps
-from polars_wroc.curves.in_the_large import IN_THE_LARGE_COLUMNS, in_the_large_steps
-from polars_wroc.curves.observed_expected import OE_COLUMNS, observed_expected
-from polars_wroc.groups.fairness_table import FAIRNESS_COLUMNS, fairness_of
-from polars_wroc.groups.gaps import GAP_COLUMNS, Measured, adjusted_gaps, compare
-from polars_wroc.groups.min_rows import ENOUGH_ROWS, compared_metrics, large_enough
-from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
+from polars_wroc.audits.calibration_tests import (
+    TEST_COLUMNS,
+    CalibrationGaps,
+    from_target,
+    judged,
+    tested,
+)
+from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.curves.calibration_curve import calibration_variances
+from polars_wroc.curves.calibration_error import IN_THE_LARGE_COLUMNS, in_the_large_steps
+from polars_wroc.curves.calibration_slope import (
+    EXTREMES,
+    FIT_COLUMNS,
+    LOGIT,
+    MOMENTS,
+    OE_COLUMNS,
+    PART,
+    TOTAL,
+    added_logit_sums,
+    fit_steps,
+    logit,
+    logit_sums,
+    observed_expected,
+    standard_deviation,
+    standardised_rows,
+    standardised_rows_of_parts,
+    start,
+    total,
+)
+from polars_wroc.groups.auc_sums import ENOUGH_ROWS, compared_metrics, large_enough
+from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
+from polars_wroc.groups.gaps import GAP_COLUMNS, Measured, adjusted_gaps, compare, verdict_columns
+from polars_wroc.groups.metric_gaps import RATE_GAP_COLUMNS
 from polars_wroc.groups.references import REPEATED, Reference
 from polars_wroc.groups.survey_gaps import SurveyGaps
-from polars_wroc.groups.verdicts import verdict_columns
-from polars_wroc.inputs.names import OVERALL, ROC_COLUMNS
+from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, ROC_COLUMNS, WEIGHT
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_design import with_variances_of
 from polars_wroc.metrics.auc_interval import Interval
+from polars_wroc.metrics.auc_variance import with_variances_of
 from polars_wroc.metrics.summary import summary_columns, summary_of, with_cells
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.steps import in_columns
+from polars_wroc.plans.queries import aggregate, collect, in_columns, join_on_keys, over
 from polars_wroc.ranking.curve import cell
-from polars_wroc.ranking.thinning import AUC_CHANGE, with_auc_change
-from polars_wroc.stats.logistic_fit import VARIANCES
+from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
+from polars_wroc.stats.logistic_fit import (
+    COEFFICIENTS,
+    FREE,
+    GROUP,
+    SHARE,
+    SQUARES,
+    VARIANCES,
+    added_bins,
+    binned,
+    fitted_at_once,
+    prepared,
+    rows_of_bins,
+    with_variances,
+)
 from polars_wroc.thresholds.search import ROWS_SELECTED
+
+# Whether all squares of weights are the weights.
+_ALIKE = "__squares_are_weights"
+FITTED = (*MOMENTS, *COEFFICIENTS, *VARIANCES, FREE.information)
+
+
+class FewRows(NamedTuple):
+    """The smallest segments with their sums, and rows that stand for theirs."""
+
+    segments: pl.DataFrame
+    points: pl.DataFrame
+
+
+def few_rows(
+    parts: Callable[[], Iterable[Rows]], *, frequency: bool, reproducible: bool
+) -> FewRows | None:
+    """Read the rows twice, in one or more parts; None if there is no part.
+
+    ``frequency`` weights are numbers of rows, whose squares are not needed.
+    """
+
+    def run(plan: pl.LazyFrame) -> pl.DataFrame:
+        return collect(plan, reproducible=reproducible)
+
+    sums = [run(rows.aggregate(rows.frame, _sums(rows))) for rows in map(_with_logits, parts())]
+    if not sums:
+        return None
+    keys = [name for name in sums[0].columns if name not in (*logit_sums(), TOTAL, _ALIKE)]
+    added = added_logit_sums() | {TOTAL: pl.col(TOTAL).sum(), _ALIKE: pl.col(_ALIKE).all()}
+    summed = collect(aggregate(pl.concat(sums).lazy(), keys, added), reproducible=True)
+    ordered = (summed.sort(keys) if keys else summed).lazy().with_row_index(GROUP)
+    numbered = ordered.with_columns(pl.col(GROUP).cast(pl.Int64))
+    segments = collect(in_columns(numbered, [standard_deviation]))
+    alike = frequency or bool(segments[_ALIKE].all())
+    weights = (SHARE,) if alike else (SHARE, SQUARES)
+    bins = None
+    for rows in map(_with_logits, parts()):
+        # Two plans are faster than one, and the rows of a part few or all.
+        held = collect(standardised_rows(rows, segments.lazy()))
+        part = run(binned(held.lazy(), weights))
+        bins = part if bins is None else run(added_bins(pl.concat([bins, part]).lazy()))
+    assert bins is not None
+    stand = rows_of_bins(bins.lazy(), weights)
+    if alike:
+        # A weight of 1 is its square.
+        joined = stand.join(segments.lazy().select(GROUP, TOTAL), on=GROUP, maintain_order="left")
+        stand = joined.with_columns((pl.col(SHARE) / pl.col(TOTAL)).alias(SQUARES)).drop(TOTAL)
+    return FewRows(segments, run(stand))
+
+
+def _sums(rows: Rows) -> dict[str, pl.Expr]:
+    weight = pl.col(WEIGHT)
+    return logit_sums() | {
+        TOTAL: weight.abs().sum().cast(pl.Float64),
+        _ALIKE: (rows.signed_squares == weight).all(),
+    }
+
+
+def _with_logits(rows: Rows) -> Rows:
+    there = rows.frame.filter(pl.col(WEIGHT).is_not_null())
+    return replace(rows, frame=there.with_columns(logit().alias(LOGIT)))
+
+
+def fit_segments(few: FewRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan) -> pl.DataFrame:
+    """Fit the segments that have ``sums``: a row for each, with its keys and `FITTED`."""
+    keys = [*AUDIT_KEYS, *rows.model_keys]
+    numbered = sums.with_row_index(GROUP).with_columns(pl.col(GROUP).cast(pl.Int64))
+    smallest = few.segments.lazy().rename({GROUP: PART})
+    columns = dict.fromkeys([*keys, PART, TOTAL, *MOMENTS, *added_logit_sums()])
+    named = pl.concat(grouping.named(smallest).select(*columns) for grouping in plan.groupings)
+    parts = join_on_keys(named, numbered.select(*keys, GROUP), keys)
+    of_logits = parts.group_by(GROUP).agg(**added_logit_sums())
+    whole = numbered.join(of_logits, on=GROUP, how="left", maintain_order="left")
+    groups = collect(in_columns(whole, [total, standard_deviation]), reproducible=True).lazy()
+    begin = collect(in_columns(groups, [start]).select(GROUP, *COEFFICIENTS))
+    of_groups = prepared(standardised_rows_of_parts(few.points.lazy(), parts, groups), groups)
+    held = collect(of_groups, reproducible=True)
+    fit = fitted_at_once(held, begin)
+    robust = plan.tests.weight_type == "probability"
+    found = with_variances(held.lazy(), fit.lazy(), robust=robust)
+    table = groups.join(found, on=GROUP, how="left", maintain_order="left")
+    return collect(table.select(*keys, *FITTED), reproducible=True)
+
 
 _PLACE = "__place"
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"

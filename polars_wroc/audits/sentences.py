@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polars_wroc.audits.segment_keys import segment_in_words
+from polars_wroc.audits.calibration_findings import CALIBRATION, OBSERVED, PREDICTED, TARGET
+from polars_wroc.audits.calibration_tests import right_slopes
+from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
-from polars_wroc.groups.min_rows import GAP_METRICS
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.inputs.columns import MODEL
 
 # Gaps below this are written with a decimal.
 _SMALL = 0.02
@@ -150,3 +153,166 @@ def share(finding: Mapping[str, Any], column: str) -> str:
     """Write a proportion in whole percents; with a decimal where the gap is small."""
     text = f"{100 * finding[column]:.{decimals_of(finding['gap'])}f}"
     return text if finding["metric"] == _PAIRS else f"{text}%"
+
+
+def is_of_calibration(finding: Mapping[str, Any]) -> bool:
+    """Whether a finding is on calibration."""
+    return finding["metric"] in CALIBRATION
+
+
+def calibration_sentence(finding: Mapping[str, Any], words: Words) -> str:
+    """Write a finding on calibration as a sentence or two."""
+    model = f"Model {finding[MODEL]}: " if MODEL in finding else ""
+    of_slope, of_all = finding["metric"] == SLOPE, finding["reference"] == TARGET
+    segment = segment_in_words(finding["attribute"], finding["segment"])
+    if finding["verdict"] == "not compared":
+        label = CALIBRATION[finding["metric"]].label
+        undefined = f"The {label} of all rows is undefined."
+        return model + (undefined if of_all else not_compared(finding, label, segment, words))
+    if of_all:
+        text = _slope_of_all(finding, words) if of_slope else _mean_of_all(finding, words)
+        return f"{model}Overall, {text}"
+    text = _slope(finding, words) if of_slope else _mean(finding, words)
+    return f"{model}{segment}: {text}"
+
+
+def in_short(finding: Mapping[str, Any], words: Words) -> str:
+    """Say in a few words how a segment differs from its reference."""
+    of_slope = finding["metric"] == SLOPE
+    both = _both_slopes(finding, words) if of_slope else f"the score is {_both(finding, words)}"
+    return f"{both}{_in_brackets(finding)}"
+
+
+def _slope_of_all(finding: Mapping[str, Any], words: Words) -> str:
+    slope, verdict = finding["value"], finding["verdict"]
+    ends = [finding[name] for name in ("gap_low", "gap_high")]
+    limits = "" if None in ends else f" ({' to '.join(f'{1 + end:.2f}' for end in ends)})"
+    if verdict == "different":
+        signs = ("high", "low") if slope < 1 else ("low", "high")
+        return (
+            f"the score is {_confidence(slope)}: its slope is {slope:.2f}{limits}, not 1: high "
+            f"scores are too {signs[0]} and low ones too {signs[1]}."
+        )
+    both = f"the slope of the score is {slope:.2f}{limits}"
+    if verdict == "alike":
+        return f"{both}: right within {_factors(words)}."
+    return f"{both}, where 1 is right. Too little data to tell{_why(finding)}."
+
+
+def _slope(finding: Mapping[str, Any], words: Words) -> str:
+    slope, gap, verdict = (finding[name] for name in ("value", "gap", "verdict"))
+    both = _both_slopes(finding, words)
+    if verdict == "different":
+        more = "more" if (gap < 0) == (slope < 1) else "less"
+        return f"{both}, so that it is {more} {_confidence(slope)} here{_in_brackets(finding)}."
+    if verdict == "alike":
+        return f"{both}: alike within {_factors(words)}."
+    return f"{both}. Too little data to tell{_why(finding)}{_after_colon(finding)}."
+
+
+def _mean_of_all(finding: Mapping[str, Any], words: Words) -> str:
+    predicted, verdict = _predicted(finding, words), finding["verdict"]
+    if verdict == "alike":
+        return f"{predicted}: right within {_points(words.margin)}."
+    if verdict == "different":
+        return f"{predicted}: {_off(finding['value'])} ({_ends(finding)})."
+    span = _after_colon(finding)
+    return f"{predicted}. Too little data to tell if that is right{_why(finding)}{span}."
+
+
+def _mean(finding: Mapping[str, Any], words: Words) -> str:
+    verdict = finding["verdict"]
+    text = f"{_predicted(finding, words)}: {_both(finding, words)}"
+    if verdict == "alike":
+        return f"{text}: alike within {_points(words.margin)}."
+    if verdict == "different":
+        return f"{text}{_in_brackets(finding)}."
+    return f"{text}. Too little data to tell{_why(finding)}{_after_colon(finding)}."
+
+
+def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:
+    slope, other = finding["value"], finding["reference_value"]
+    return f"the slope of the score is {slope:.2f}, {other:.2f} in {words.reference(finding)}"
+
+
+def _both(finding: Mapping[str, Any], words: Words) -> str:
+    own, other = (_off(finding[name]) for name in ("value", "reference_value"))
+    return f"{own}, in {words.reference(finding)} {other}"
+
+
+def _predicted(finding: Mapping[str, Any], words: Words) -> str:
+    """Say what the score predicts, and what happened."""
+    decimals = decimals_of(finding["value"])
+    mean, rate = (f"{100 * finding[name]:.{decimals}f}%" for name in (PREDICTED, OBSERVED))
+    return f"the score predicts {mean} on average, and {rate} were {words.positive}"
+
+
+def _off(size: float) -> str:
+    """Say by how much the mean of a score is off."""
+    text = _points(size)
+    if not float(text.split()[0]):
+        return "about right"
+    return f"{text} too {'high' if size > 0 else 'low'}"
+
+
+def _confidence(slope: float) -> str:
+    return "overconfident" if slope < 1 else "underconfident"
+
+
+def _factors(words: Words) -> str:
+    least, most = right_slopes(words.margin)
+    return f"a factor of {least:.2f} to {most:.2f}"
+
+
+def _why(finding: Mapping[str, Any]) -> str:
+    if finding["reason"]:
+        return f", with {finding['reason']}"
+    alone = finding["gap_low"] * finding["gap_high"] > 0
+    several = finding["p_adjusted"] > finding["p_value"]
+    return ", as it is one of many comparisons" if alone and several else ""
+
+
+def _in_brackets(finding: Mapping[str, Any]) -> str:
+    span = _span(finding)
+    return f" ({span})" if span else ""
+
+
+def _after_colon(finding: Mapping[str, Any]) -> str:
+    span = _span(finding)
+    return f": {span}" if span else ""
+
+
+def _span(finding: Mapping[str, Any]) -> str:
+    """Say how far the interval of a gap reaches; empty without an interval."""
+    low, high = finding["gap_low"], finding["gap_high"]
+    if low is None or high is None:
+        return ""
+    below, above = (
+        ("too low", "too high") if finding["reference"] == TARGET else ("lower", "higher")
+    )
+    unit = "" if finding["metric"] == SLOPE else " points"
+    if low < 0 < high:
+        first, last = _sizes(finding)
+        one = unit.removesuffix("s") if first == "1" else unit
+        return f"from {first}{one} {below} to {last} {above}"
+    return f"{_ends(finding)}{unit} {above if low >= 0 else below}"
+
+
+def _ends(finding: Mapping[str, Any]) -> str:
+    """Write the limits of a gap in one direction, the nearer one first."""
+    low, high = _sizes(finding)
+    return f"{low} to {high}" if finding["gap"] > 0 else f"{high} to {low}"
+
+
+def _sizes(finding: Mapping[str, Any]) -> tuple[str, str]:
+    low, high = finding["gap_low"], finding["gap_high"]
+    if finding["metric"] == SLOPE:
+        return f"{abs(low):.2f}", f"{abs(high):.2f}"
+    # Limits that are close together need a decimal too.
+    decimals = decimals_of(min(max(abs(low), abs(high)), high - low))
+    return f"{abs(100 * low):.{decimals}f}", f"{abs(100 * high):.{decimals}f}"
+
+
+def _points(size: float) -> str:
+    number = f"{abs(100 * size):.{decimals_of(size)}f}"
+    return f"{number} point{'' if number == '1' else 's'}"

@@ -9,10 +9,16 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_wroc.audits.segment_keys import compared_within, name_of, rows_with, segment_keys
-from polars_wroc.audits.tables import AuditTables, EnoughRows
+from polars_wroc.audits.tables import (
+    AuditTables,
+    EnoughRows,
+    compared_within,
+    name_of,
+    rows_with,
+    segment_keys,
+)
 from polars_wroc.groups.joint_limits import JOINT_COLUMNS
-from polars_wroc.inputs.names import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.

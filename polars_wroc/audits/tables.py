@@ -1,16 +1,294 @@
-"""The tables of an audit, from which findings, gates and the report are made."""
+"""The tables and settings of an audit, from which findings, gates and the report are made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import datetime as dt
+import hashlib
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.audits.run import Run
-from polars_wroc.audits.segment_keys import compared_within, segment_keys
-from polars_wroc.audits.settings import AuditSettings
+from polars_wroc.audits.text import Text
+from polars_wroc.charts.options import visible
+from polars_wroc.counts.binning import Binning
+from polars_wroc.files import sources
+from polars_wroc.files.sources import without_credentials
+from polars_wroc.groups.categories import Grouping, named_segments
+from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.references import Reference, ReferenceGroup
+from polars_wroc.groups.rest import read_reference
+from polars_wroc.inputs.arguments import WeightType, did_you_mean
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.decisions import Favorable
+from polars_wroc.inputs.designs import Lonely, ReplicateKind
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_variance import units_of
+from polars_wroc.plans.queries import collect
+from polars_wroc.stats.difference_tests import Adjust
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
+from polars_wroc.thresholds.rules import Rule
+
+_PACKAGES = ("polars-wroc", "polars")
+
+
+def now() -> dt.datetime:
+    """Return the time in UTC, in whole seconds; the variable `SOURCE_DATE_EPOCH` sets it."""
+    name = "SOURCE_DATE_EPOCH"
+    if not (given := os.environ.get(name)):
+        return dt.datetime.now(dt.UTC).replace(microsecond=0)
+    try:
+        return dt.datetime.fromtimestamp(int(given), dt.UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        msg = f"{name} must be a number of seconds since 1970; found {given!r}"
+        raise ValueError(msg) from error
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+
+
+@dataclass(frozen=True)
+class AuditedFile:
+    """A file that was read: of a local one its size and content; its rows where it says them."""
+
+    name: str
+    bytes: int | None = None
+    sha256: str | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run of an audit; the command line knows its command and files."""
+
+    date: dt.datetime = field(default_factory=now)
+    command: str | None = None
+    files: Sequence[AuditedFile] = ()
+    versions: dict[str, str] = field(default_factory=_versions)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the run as values for JSON."""
+        files = [asdict(file) for file in self.files]
+        return {
+            "date": self.date.isoformat(),
+            "command": self.command,
+            "versions": self.versions,
+            "files": files,
+        }
+
+
+def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
+    """Describe the files that were read, without their folders.
+
+    Their ``contents`` are read once more, for what only some outputs show.
+    """
+    files = sources.each_file(names)
+    return [_described(file, contents=contents) for file in files]
+
+
+def _described(file: str, *, contents: bool) -> AuditedFile:
+    if sources.is_address(file):
+        return AuditedFile(without_credentials(file))
+    path = Path(file)
+    if not contents:
+        return AuditedFile(path.name)
+    rows = None
+    if sources.store_row_counts([file]):
+        rows = int(collect(sources.scan([file]).select(pl.len())).item())
+    with path.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    return AuditedFile(path.name, path.stat().st_size, digest, rows)
+
+
+ReferenceKind: TypeAlias = Literal["rest", "overall", "best", "rest_pooled", "overall_pooled"]
+AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class AuditReferences:
+    """A kind of reference, and the reference segments named for some attributes."""
+
+    kind: ReferenceKind = "rest"
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> str | dict[str, str]:
+        """The argument, with the names of segments."""
+        return dict(self.named) if self.named else self.kind
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether each of two segments is the reference of the other, unless one is named."""
+        return self.kind in ("rest", "overall", "rest_pooled")
+
+    def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
+        """Drop the reference segments, which have no gap to themselves."""
+        if self.kind == "best":
+            gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
+        for attribute, segment in self.named.items():
+            itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
+            gaps = gaps.filter(~itself)
+        return gaps
+
+    def check(self, segments: pl.DataFrame) -> None:
+        """Check that the named segments have rows."""
+        for attribute, segment in self.named.items():
+            known = segments.filter(attribute=attribute)["segment"].unique(maintain_order=True)
+            if segment not in known:
+                msg = (
+                    f"`reference` must name a segment by {attribute!r}, one of "
+                    f"{known.drop_nulls().to_list()}; found {segment!r}"
+                    f"{did_you_mean(segment, known.drop_nulls())}"
+                )
+                raise ValueError(msg)
+
+    def of(
+        self, segments: Rows, weight_type: WeightType, min_rows: int
+    ) -> list[tuple[pl.Expr, Reference]]:
+        """Pair each reference with the condition on the segments that it applies to."""
+        kind = read_reference(self.kind, segments, weight_type, min_rows)
+        if not self.named:
+            return [(pl.lit(value=True), kind)]
+        attribute, segment = (pl.col(name).cast(pl.String) for name in ("attribute", "segment"))
+        is_named = attribute.is_in(list(self.named))
+        is_reference = (segment == attribute.replace_strict(self.named, default=None)).fill_null(
+            value=False
+        )
+        units = units_of(weight_type)
+        return [
+            (is_named, ReferenceGroup(segments.model_keys, units, lambda _: is_reference)),
+            (~is_named, kind),
+        ]
+
+
+def read_references(
+    reference: object, groupings: Sequence[Grouping], schema: pl.Schema
+) -> AuditReferences:
+    """Read a kind of reference, or a segment for each of some attributes."""
+    if not isinstance(reference, Mapping):
+        kinds: dict[object, ReferenceKind] = {kind: kind for kind in get_args(ReferenceKind)}
+        if not isinstance(reference, str) or reference not in kinds:
+            hint = did_you_mean(reference, get_args(ReferenceKind))
+            msg = (
+                f"`reference` must be one of {', '.join(repr(kind) for kind in kinds)} or map "
+                f"attributes to segments; found {reference!r}{hint}"
+            )
+            raise ValueError(msg)
+        return AuditReferences(kinds[reference])
+    return AuditReferences(named=named_segments(reference, groupings, schema))
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """The arguments of an audit, columns by their names; in the order in which they are shown."""
+
+    # None for counts, which do not have the name of their label.
+    label: str | None
+    pos_label: object
+    score: list[str]
+    weight: str | None
+    by: list[str]
+    intersections: bool
+    threshold: float | None
+    rule: dict[str, Any] | None
+    # Decisions that were recorded.
+    selected: str | None
+    cluster: str | None
+    strata: str | None
+    fpc: str | None
+    lonely: Lonely
+    # Their kind.
+    replicate_weights: ReplicateKind | None
+    reference: AuditReferences
+    level: float
+    adjust: Adjust
+    method: Method
+    weight_type: WeightType
+    min_rows: int
+    margin: float
+    favorable: Favorable | None
+    text: Text
+    min_cell: int | None
+    bins: int | None
+    tolerance: float | None
+    polars_wroc: str
+
+    @property
+    def by_design(self) -> bool:
+        """Whether gaps and rates have the variances of the design of a survey."""
+        return self.cluster is not None or self.more_than_clusters
+
+    @property
+    def more_than_clusters(self) -> bool:
+        """Whether the AUCs of segments have these variances too, not those of clusters."""
+        return any(value is not None for value in (self.strata, self.fpc, self.replicate_weights))
+
+    @property
+    def needs_variance(self) -> bool:
+        """Whether an AUC without a variance leaves its gaps without a test."""
+        return self.by_design or self.method != "score"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as users and files see them."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"reference": self.reference.settings, "text": self.text.as_dict()}
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """What to measure, and how."""
+
+    groupings: Sequence[Grouping]
+    references: AuditReferences
+    choice: float | Rule | None
+    interval: IntervalOptions
+    metrics: ThresholdMetrics
+    tests: GapTests
+    favorable: Favorable | None
+    binning: Binning
+    # Names under which missing scores are counted.
+    scores: Sequence[str]
+
+
+# What all rows are called in words.
+ALL_ROWS = "all rows"
+
+
+def segment_keys(table: pl.DataFrame) -> list[str]:
+    """List the columns of an audit's table that identify segment and model."""
+    return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
+
+
+def compared_within(table: pl.DataFrame) -> list[str]:
+    """List the columns within which segments are compared."""
+    return [name for name in segment_keys(table) if name != "segment"]
+
+
+def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """Keep the rows of a table with these keys; null equals null."""
+    return table.join(kept, on=kept.columns, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def name_of(segment: str | None) -> str:
+    """Name a segment, also that of null."""
+    return MISSING if segment is None else segment
+
+
+def segment_in_words(attribute: str, segment: str | None) -> str:
+    """Name a segment in a sentence: ``race = black``, or ``Region 12`` of the attribute region."""
+    name, attribute = visible(name_of(segment)), visible(attribute)
+    if attribute == OVERALL:
+        return ALL_ROWS
+    rest = name.casefold().removeprefix(attribute.casefold())
+    doubled = len(rest) < len(name) and not rest[:1].isalnum()
+    return name if doubled else f"{attribute} = {name}"
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,37 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.calibration_findings import CALIBRATION, TARGET
-from polars_wroc.audits.calibration_sentences import in_short, is_of_calibration
-from polars_wroc.audits.phrases import capitalised, first_few, many
-from polars_wroc.audits.segment_keys import segment_in_words, segment_keys
-from polars_wroc.audits.sentences import IMPACT_RATIO, share, size, span_of
-from polars_wroc.audits.settings import AuditSettings
-from polars_wroc.audits.words import Words
-from polars_wroc.groups.min_rows import GAP_METRICS
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.audits.sentences import (
+    IMPACT_RATIO,
+    in_short,
+    is_of_calibration,
+    share,
+    size,
+    span_of,
+)
+from polars_wroc.audits.tables import (
+    AuditSettings,
+    AuditTables,
+    name_of,
+    rows_with,
+    segment_in_words,
+    segment_keys,
+)
+from polars_wroc.audits.words import (
+    Words,
+    capitalised,
+    first_few,
+    many,
+    of_models,
+    quoted,
+    required_values,
+    sized,
+)
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.stats.proportions import TOLERANCE
 
 # Most metrics of the segment that is named first.
 _METRICS = 3
@@ -136,3 +158,331 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
         least, most = sorted((abs(low), abs(high)))
         return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
     return f"{both} ({span_of(low, high, finding)})"
+
+
+# Of more attributes than this only the widest range of AUCs is described.
+_RANGES = 3
+# From more numbers than this ranges are suggested.
+_NUMBERS = 50
+_NO_VARIANCE = (
+    "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
+    "a class has one row"
+)
+_NO_VARIANCE_BY_DESIGN = (
+    "{} {} an untested gap in AUC, as one of its AUCs has rows in a stratum with a single sampling "
+    "unit, whose variance is unknown"
+)
+_BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
+_ANY = pl.max_horizontal("n_pos", "n_neg") > 0
+
+
+class Remarks(NamedTuple):
+    """Sentences about what was not tested, and about the scores and their rows."""
+
+    untested: list[str]
+    scores: list[str]
+
+
+def remarks_of(audit: AuditTables) -> Remarks:
+    """Write what should be known beside the findings."""
+    segments, settings = audit.segments, audit.parameters
+    missing = missing_remark(audit.missing)
+    decided = decision_remarks(segments, recorded=settings.selected is not None)
+    return Remarks(
+        [
+            *decided,
+            *number_remarks(segments),
+            *untested_remarks(segments, audit.gaps, settings),
+            *left_out_remarks(audit),
+        ],
+        [
+            *score_remarks(audit),
+            *calibration_remarks(audit.calibration, settings),
+            *([] if missing is None else [missing]),
+        ],
+    )
+
+
+def decision_remarks(segments: pl.DataFrame, *, recorded: bool = False) -> list[str]:
+    """Name the thresholds, or the recorded decisions, that select no row or every row."""
+    if "selection_rate" not in segments.columns:
+        return []
+    sentences = []
+    for overall in segments.filter(attribute=OVERALL).iter_rows(named=True):
+        share = overall["selection_rate"]
+        if share is None or TOLERANCE < share < 1 - TOLERANCE:
+            continue
+        selected = "no row" if share <= TOLERANCE else "every row"
+        if recorded:
+            sentences.append(f"The recorded decisions select {selected}: they are all the same.")
+            continue
+        score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
+        sentences.append(
+            f"The threshold{score} selects {selected}, so that all decisions there are the same."
+        )
+    return sentences
+
+
+def number_remarks(segments: pl.DataFrame) -> list[str]:
+    """Suggest ranges for attributes of many numbers, each of which is a segment."""
+    of_attributes = segments.drop_nulls("segment").group_by("attribute", maintain_order=True)
+    read = pl.col("segment").cast(pl.Float64, strict=False)
+    many_numbers = of_attributes.agg(
+        n=pl.col("segment").n_unique(), numeric=read.is_not_null().all()
+    ).filter("numeric", pl.col("n") > _NUMBERS)
+    return [
+        f"Each of the {n:,} numbers in {attribute} is a segment. To compare larger groups, cut it "
+        f"into ranges: by=wroc.ranges({attribute!r}, [...]) in Python, --by '{attribute}:...' on "
+        "the command line, with the numbers at which ranges begin."
+        for attribute, n in many_numbers.select("attribute", "n").rows()
+    ]
+
+
+def untested_remarks(
+    segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
+) -> list[str]:
+    """Name the segments that were measured but not tested, and the attributes without a test."""
+    least = settings.min_rows
+    lacking = required_values(recorded=settings.selected is not None)
+    said = [
+        (
+            small_segments(segments),
+            f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
+        ),
+        (
+            without_variance(segments, gaps, settings),
+            _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE,
+        ),
+        (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
+        (
+            empty_segments(segments),
+            f"{{}} {{}} no row that could be measured, as each lacks a {lacking}",
+        ),
+    ]
+    sentences = [
+        f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
+        f"{_listed(one)}"
+        for one, text in said
+        if not one.is_empty()
+    ]
+    if untested := _untested_attributes(gaps):
+        sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
+    return sentences
+
+
+def left_out_remarks(audit: AuditTables) -> list[str]:
+    """Name the segments that are not shown, and the rows that are not in the totals either."""
+    least = audit.parameters.min_cell
+    missing = dict(audit.missing.rows())
+    sentences = []
+    for name in audit.left_out_of_totals:
+        rows = missing[name]
+        which = "Rows" if rows is None else many(rows, "row")
+        sentences.append(
+            f"{which} without a value of {name} are left out of all numbers, totals included: too "
+            f"few to show, with fewer than {least} of a class or decision."
+        )
+    without = {f"{name} {name_of(None)}" for name in audit.left_out_of_totals}
+    if names := [name for name in audit.left_out if name not in without]:
+        why = (
+            f"of fewer than {least} rows of a class or decision, or from which such could be "
+            "computed"
+        )
+        listed = first_few(names, separator="; ")
+        sentences.append(f"{many(len(names), 'segment')} not shown, {why}: {listed}.")
+    return sentences
+
+
+def score_remarks(audit: AuditTables) -> list[str]:
+    """Describe the overall AUC of each score, and the range of its AUCs over segments.
+
+    The ranges of crossed segments, which are many and small, are left out, as they are mostly due
+    to chance.
+    """
+    sentences, settings, words = [], audit.parameters, Words.of(audit.parameters)
+    for of_model in of_models(audit.segments):
+        overall = of_model.row(0, named=True)
+        name = f"The score{quoted(overall.get(MODEL))}"
+        if overall["auc"] is None:
+            sentences.append(f"{name} has no AUC: {_why_no_auc(overall, audit.parameters)}.")
+            continue
+        share = f"{overall['auc']:.1%}{' of the weight' * (audit.parameters.weight is not None)}"
+        sentences.append(
+            f"{name} has an overall AUC of {_auc(overall)}: of one {words.positive} and one "
+            f"{words.negative} it ranks the former higher in {share} of the pairs, where "
+            "a tie counts half."
+        )
+        if overall["inverted"]:
+            sentences.append(
+                f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
+            )
+        ranges = [
+            one
+            for attribute in settings.by
+            if (one := _range(of_model.filter(attribute=attribute), settings))
+        ]
+        if len(ranges) > _RANGES:
+            ranges = [max(ranges, key=lambda one: one.width)]
+        sentences += [one.text for one in ranges]
+    return sentences
+
+
+def _why_no_auc(overall: dict[str, Any], settings: AuditSettings) -> str:
+    if not overall["n"]:
+        lacking = required_values(recorded=settings.selected is not None)
+        return f"no row could be measured, as each lacks a {lacking}"
+    if overall["n_pos"] and overall["n_neg"]:
+        return "the sums of weights overflow or underflow"
+    return "the rows are all of one class"
+
+
+def missing_remark(missing: pl.DataFrame) -> str | None:
+    """Name the columns with missing values, and the number of rows."""
+    some = missing.filter(pl.col("n_missing") > 0)
+    if some.is_empty():
+        return None
+    listed = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
+    return f"Values are missing: {', '.join(listed)}."
+
+
+def _untested_attributes(gaps: pl.DataFrame) -> list[str]:
+    """List the attributes without any test, unless no attribute has one."""
+    tested = pl.any_horizontal(pl.col("^.*_gap_p_value$").is_not_null()).any()
+    of_attributes = gaps.group_by("attribute", maintain_order=True).agg(tested=tested)
+    untested: list[str] = of_attributes.filter(~pl.col("tested"))["attribute"].to_list()
+    return untested if len(untested) < of_attributes.height else []
+
+
+def small_segments(segments: pl.DataFrame) -> pl.DataFrame:
+    """Segments with both classes, but too few rows in one of them, for some score."""
+    return _distinct(segments.filter(pl.col("small"), _BOTH))
+
+
+def one_class_segments(segments: pl.DataFrame) -> pl.DataFrame:
+    """Segments with rows of one class only, for some score."""
+    return _distinct(segments.filter(_ANY, ~_BOTH))
+
+
+def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
+    """Segments without a row that could be measured, for some score."""
+    return _distinct(segments.filter(~_ANY))
+
+
+def without_variance(
+    segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
+) -> pl.DataFrame:
+    """Segments with enough rows whose gap in AUC has no variance to test it by."""
+    if not settings.needs_variance:
+        return _distinct(segments.clear())
+    known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
+    enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
+    unknown = enough.filter(known, pl.col("auc_gap_low").is_null())
+    unknown = settings.reference.without_references(unknown)
+    return _distinct(unknown)
+
+
+def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
+    others = segments.filter(pl.col("attribute") != OVERALL)
+    return others.select(AUDIT_KEYS).unique(maintain_order=True)
+
+
+def _listed(segments: pl.DataFrame) -> str:
+    names = [segment_in_words(attribute, segment) for attribute, segment in segments.rows()]
+    return f"{first_few(names)}."
+
+
+class _Range(NamedTuple):
+    text: str
+    width: float
+
+
+def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
+    """Name the ends of the AUCs of the segments with enough rows, and small ones beyond them."""
+    known = segments.drop_nulls("auc").sort("auc")
+    large = known.filter(~pl.col("small")).to_dicts()
+    if len(large) < 2:  # noqa: PLR2004  (a range needs two)
+        return None
+    low, high = large[0], large[-1]
+    farthest = pl.max_horizontal(low["auc"] - pl.col("auc"), pl.col("auc") - high["auc"])
+    beyond = known.filter(farthest > 0).sort(farthest, descending=True).to_dicts()
+    text = f"its AUC runs from {_auc(low)} in {sized(low)}, to {_auc(high)} in {sized(high)}"
+    if beyond:
+        words, by_weight = Words.of(settings), settings.weight_type == "frequency"
+        names = [
+            f"{name_of(one['segment'])} ({_smaller_class(one, words, by_weight=by_weight)}) has "
+            f"{one['auc']:.3f}"
+            for one in beyond
+        ]
+        least = f"at least {settings.min_rows} rows of each class"
+        text = f"{text}, of the segments with {least}; {first_few(names)}"
+    return _Range(f"By {low['attribute']}, {text}.", high["auc"] - low["auc"])
+
+
+def _smaller_class(segment: dict[str, Any], words: Words, *, by_weight: bool) -> str:
+    """Count the rows of the smaller class, as many as their frequency weights say."""
+    kind = "w" if by_weight else "n"
+    classes = {words.positive: segment[f"{kind}_pos"], words.negative: segment[f"{kind}_neg"]}
+    name = min(classes, key=lambda name: classes[name])
+    return f"{classes[name]:,.0f} {name}"
+
+
+def _auc(segment: dict[str, Any]) -> str:
+    low, high = segment["ci_low"], segment["ci_high"]
+    limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
+    return f"{segment['auc']:.3f}{limits}"
+
+
+def calibration_remarks(calibration: pl.DataFrame | None, settings: AuditSettings) -> list[str]:
+    """Compare the mean of each score with the proportion of positives, overall and by segment.
+
+    The range over segments leaves out those with too few rows.
+    """
+    if calibration is None:
+        return []
+    return [
+        sentence
+        for of_model in of_models(calibration)
+        for sentence in _of_score(of_model, settings)
+    ]
+
+
+def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
+    overall = calibration.row(0, named=True)
+    if overall[IN_THE_LARGE] is None:
+        return []
+    share = "share" if settings.weight is None else "weighted share"
+    of_all = (
+        f"Read as a probability, the score{quoted(overall.get(MODEL))} is "
+        f"{overall['mean_score']:.3f} on average, and the {share} of those "
+        f"{Words.of(settings).positive} is {overall['observed_rate']:.3f}: {_difference(overall)}."
+    )
+    # A row with a frequency weight counts that many times.
+    count = "weight" if settings.weight_type == "frequency" else "n"
+    # Of crossed segments the range is mostly chance.
+    enough = calibration.drop_nulls(IN_THE_LARGE).filter(
+        pl.col("attribute").is_in(settings.by), pl.col(count) >= settings.min_rows
+    )
+    if enough.height < 2:  # noqa: PLR2004  (a range needs two)
+        return [of_all]
+    ordered = enough.sort(IN_THE_LARGE).to_dicts()
+    low, high = (
+        f"{_difference(one)} in {segment_in_words(one['attribute'], one['segment'])} "
+        f"({many(one['n'], 'row')})"
+        for one in (ordered[0], ordered[-1])
+    )
+    least = settings.min_rows
+    over = f"Over the segments with at least {least} rows it ranges from {low}, to {high}."
+    return [of_all, over]
+
+
+def _difference(one: dict[str, Any]) -> str:
+    low, high = (one[f"{IN_THE_LARGE}_{end}"] for end in ("low", "high"))
+    limits = "" if low is None else f" ({_off(low)} to {_off(high)})"
+    return f"{_off(one[IN_THE_LARGE])}{limits}"
+
+
+def _off(difference: float) -> str:
+    size = f"{abs(difference):.3f}"
+    if not float(size):
+        return "about right"
+    return f"{size} too {'high' if difference > 0 else 'low'}"

@@ -29,14 +29,13 @@ from polars_wroc.charts.interval_layers import (
     with_level,
     with_texts,
 )
-from polars_wroc.charts.options import Options, Sort
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.style import GREY
+from polars_wroc.charts.options import GREY, Options, Ranked, Sort
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.inputs.columns import MODEL, OVERALL
 
 if TYPE_CHECKING:
     import altair as alt
+
 
 _COLUMNS = ("n", "n_pos", "n_neg", "auc", "ci_low", "ci_high")
 # Column that is added to the drawn rows.

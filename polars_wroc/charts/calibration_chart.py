@@ -17,20 +17,35 @@ from polars_wroc.charts.channels import (
     slot_of,
     tooltips_of,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, numbered, styles
+from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
+    POINT,
+    arrange,
+    labels_of,
+    longest_of,
+    numbered,
+    styles,
+    with_labels,
+)
 from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
-from polars_wroc.charts.labels import MINUS, interval_name
-from polars_wroc.charts.line_labels import labels_of, longest_of
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.stacked_labels import LABEL, LABEL_Y, with_labels
-from polars_wroc.charts.style import PALE, PANEL
+from polars_wroc.charts.options import (
+    MINUS,
+    PALE,
+    PANEL,
+    Options,
+    Ranked,
+    Sort,
+    interval_name,
+    sentences,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.by_keys import over
+from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import ratio
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 _RATE, _DIFFERENCE = "observed_rate", "difference"
 _LIMITS = (f"{_RATE}_low", f"{_RATE}_high")

@@ -9,7 +9,9 @@ import polars as pl
 from polars_wroc.charts.channels import Channel, read_groups, with_values
 from polars_wroc.charts.interval_layers import (
     LIMITS,
+    P_ADJUSTED,
     ROW,
+    VERDICT,
     Estimate,
     are_of_audit,
     as_panel,
@@ -17,28 +19,23 @@ from polars_wroc.charts.interval_layers import (
     domain_of,
     groups_in,
     layers_of,
+    marks_by_verdict,
     panels_of,
+    remark_column,
     rows_of,
     segment_of,
+    verdict,
     with_level,
     with_texts,
-)
-from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
-from polars_wroc.charts.options import Options, Sort
-from polars_wroc.charts.style import COLOURS, GREY
-from polars_wroc.charts.tested_layers import (
-    P_ADJUSTED,
-    VERDICT,
-    marks_by_verdict,
-    remark_column,
-    verdict,
     zero_line,
 )
+from polars_wroc.charts.options import COLOURS, GREY, NAMES, ChangeMeasure, GapMetric, Options, Sort
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.names import AUDIT_KEYS
+from polars_wroc.inputs.columns import AUDIT_KEYS
 
 if TYPE_CHECKING:
     import altair as alt
+
 
 _COLUMNS = (
     *("metric", "measure", "before", "after", "change", "change_low", "change_high"),

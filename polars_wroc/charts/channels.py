@@ -8,13 +8,22 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.charts.drawable import UNSEEN, drawable, visible
-from polars_wroc.charts.options import PLAIN, Options, Sort
-from polars_wroc.charts.order import Ranked, extremes, numbers_of, ordered
-from polars_wroc.charts.style import COLOURS
+from polars_wroc.charts.options import (
+    COLOURS,
+    PLAIN,
+    UNSEEN,
+    Options,
+    Ranked,
+    Sort,
+    drawable,
+    extremes,
+    numbers_of,
+    ordered,
+    visible,
+)
 from polars_wroc.inputs.arguments import did_you_mean
-from polars_wroc.inputs.names import MISSING
-from polars_wroc.plans.collect import collect
+from polars_wroc.inputs.columns import MISSING
+from polars_wroc.plans.queries import collect
 
 # Most letters of a name in the label of a curve.
 _LONGEST = 20

@@ -1,23 +1,36 @@
-"""Shared parts of charts of curves: thinning, line styles, axes, panels and captions."""
+"""Shared parts of charts of curves: points, line styles, labels, axes, panels and captions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, tooltips_of
-from polars_wroc.charts.labels import heading
-from polars_wroc.charts.options import PLAIN, Options, captioned
-from polars_wroc.charts.style import COLOURS, DASHES, FAINT, MAX_ROWS, PALE, PANEL, SHAPES
+from polars_wroc.charts.channels import Channel, Keys, name_in_label, slot_of, tooltips_of
+from polars_wroc.charts.options import (
+    COLOURS,
+    DASHES,
+    FAINT,
+    MAX_ROWS,
+    PALE,
+    PANEL,
+    PLAIN,
+    SHAPES,
+    Options,
+    captioned,
+    haloed,
+    heading,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.ranking.curve import CELLS
-from polars_wroc.ranking.thinning import thin
+from polars_wroc.ranking.curve import CELLS, is_origin
+from polars_wroc.ranking.curve_points import thin
 from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 # Number of a point in the table: the order in which a line is drawn.
 POINT = "__point"
@@ -197,3 +210,168 @@ def arrange(
     panel = alt.Facet(f"{facet.column}:N", header=header, sort=order)
     panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
     return panels
+
+
+Height = TypeVar("Height", float, pl.Expr)
+# Pixels from one label to the next, and from the edge of the panel to the nearest label.
+_STEP, _EDGE = 18.2, 5.2
+# Pixels of a sample, and from there to its text.
+_SAMPLE, _BETWEEN_LABELS = 20, 5
+# Width of a letter in pixels.
+_LETTER = 5.5
+# Letters of a name: the most where there is room, and the fewest where there is none.
+_LONGEST, _SHORTEST = 20, 8
+
+
+def place_of_label(place: Height, options: Options) -> Height:
+    """Height of a label in units of the axis, above ``place`` other labels."""
+    return (_EDGE + _STEP * place) / (options.height or PANEL)
+
+
+def room_for_labels(lines: int, options: Options) -> float:
+    """Height of so many labels and of the space around them, in units of the axis."""
+    return (2 * _EDGE + _STEP * lines) / (options.height or PANEL)
+
+
+def longest_of(points: pl.DataFrame, label: str) -> int:
+    """Letters of the longest label."""
+    return max((len(text) for text in points[label].drop_nulls()), default=0)
+
+
+def room_for_name(options: Options, letters: int) -> int:
+    """Letters of a name that fit beside so many others."""
+    room = (options.width or PANEL) - 2 * _EDGE - _SAMPLE - _BETWEEN_LABELS
+    return max(min(int(room / _LETTER) - letters, _LONGEST), _SHORTEST)
+
+
+def labels_of(
+    base: Any,
+    color: Channel | None,
+    text: str,
+    y: str,
+    *,
+    longest: int,
+    options: Options,
+    right: bool = True,
+    sample: bool = True,
+) -> list[Any]:
+    """Write the label of each curve, left or right in its panel, after a sample of its line."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+    width = options.width or PANEL
+    labelled = base.transform_filter(f"isValid(datum.{text})")
+    place = {"y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")}
+    if color is None:
+        x = alt.XValue(width - _EDGE if right else _EDGE)  # type: ignore[no-untyped-call]
+        align = "right" if right else "left"
+        return haloed(labelled, place | {"x": x}, align=align, baseline="bottom")
+    start = width - _EDGE - _LETTER * longest if right else _EDGE + _SAMPLE + _BETWEEN_LABELS
+    start = max(start, _EDGE + _SAMPLE + _BETWEEN_LABELS)
+    first = start - _SAMPLE - _BETWEEN_LABELS
+    # A text without a sample begins where samples do.
+    x = alt.XValue(start if sample else first)  # type: ignore[no-untyped-call]
+    texts = haloed(labelled, place | {"x": x}, align="left", baseline="bottom")
+    if not sample:
+        return texts
+    ends = {
+        "x": alt.XValue(first),  # type: ignore[no-untyped-call]
+        "x2": alt.X2Value(start - _BETWEEN_LABELS),  # type: ignore[no-untyped-call]
+        "y": place["y"],
+    }
+    # At half the height of a letter.
+    halo = labelled.mark_rule(strokeWidth=8, yOffset=-6, color="white", aria=False).encode(**ends)
+    line = labelled.mark_rule(yOffset=-6, aria=False).encode(**ends, **styles(color))
+    return [halo, line, *texts]
+
+
+LABEL, LABEL_Y = "__label", "__label_y"
+
+
+def with_labels(
+    rows: pl.DataFrame,
+    color: Channel | None,
+    texts: Sequence[str],
+    first: pl.Expr,
+    options: Options,
+    *,
+    top: bool = False,
+    domain: tuple[float, float] = (0.0, 1.0),
+) -> pl.DataFrame:
+    """Add the label of each curve, a name and one of ``texts``, to its ``first`` row.
+
+    They begin at the bottom of a panel, or end at its ``top``; their heights are in units of an
+    axis with this ``domain``. Grey curves have no label.
+    """
+    slot = slot_of(color)
+    lines = 1 if color is None else len(color.shown)
+    letters = max(len(text) for text in texts) + len(": ")
+    name = name_in_label(color, room_for_name(options, letters))
+    part = place_of_label(lines - 1 - slot, options)
+    if top:
+        part += 1 - room_for_labels(lines, options)
+    low, high = domain
+    return rows.with_columns(
+        pl.when(first & slot.is_not_null()).then(value).alias(column)
+        for column, value in (
+            (LABEL, pl.format("{}{}", name, pl.lit(pl.Series(texts)))),
+            (LABEL_Y, low + (high - low) * part),
+        )
+    )
+
+
+_STOP = "__stop"
+# How far along a piece points are added: close to its ends, where a rate may be near 0 or 1. The
+# last of them that fit into the chart are taken.
+_STOPS: tuple[tuple[float, ...], ...] = (
+    (),
+    (0.01, 0.5, 0.99),
+    (1e-4, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 0.9999),
+    (
+        *(1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03),
+        *(tenth / 10 for tenth in range(1, 10)),
+        *(0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 0.99999),
+    ),
+)
+
+
+def with_rates(table: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+    """Add metrics of the confusion matrix at each point."""
+    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
+    at = Confusion(pl.col("threshold"), tp, fp, fn, tn, positives=tp + fn, negatives=fp + tn)
+    return table.with_columns(**{name: THRESHOLD_METRICS[name].formula(at) for name in metrics})
+
+
+def with_bends(
+    table: pl.DataFrame, is_long: pl.Expr, columns: Sequence[str] = CELLS
+) -> pl.DataFrame:
+    """Add points to the pieces that are long, along which rows are selected at random.
+
+    The added points have groups and ``columns``; the others are for the caller to compute, or to
+    remove with `only_at_points`.
+    """
+    cut_here = ~is_origin() & is_long
+    pieces = int(table.select(cut_here.sum()).item())
+    fitting = [stops for stops in _STOPS if table.height + pieces * len(stops) <= MAX_ROWS]
+    stops = [*fitting[-1], 1.0]
+    cut = table.with_columns(
+        pl.when(cut_here)
+        .then(pl.lit(pl.Series([stops]), pl.List(pl.Float64)))
+        .otherwise(pl.lit(pl.Series([[1.0]]), pl.List(pl.Float64)))
+        .alias(_STOP),
+        *(pl.col(name).shift(1).alias(f"__{name}") for name in columns),
+    ).explode(_STOP)
+    stop = pl.col(_STOP)
+    moved = (
+        pl.when(stop < 1)
+        .then((1 - stop) * pl.col(f"__{name}") + stop * pl.col(name))
+        .otherwise(name)
+        .alias(name)
+        for name in columns
+    )
+    return cut.with_columns(*moved).drop(f"__{name}" for name in columns)
+
+
+def only_at_points(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Remove the values of added points."""
+    kept = (pl.when(pl.col(_STOP) == 1).then(name) for name in columns)
+    return table.with_columns(*kept).drop(_STOP)

@@ -16,20 +16,36 @@ from polars_wroc.charts.channels import (
     slot_of,
     tooltips_of,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, count_curves, drawn_of, numbered, styles
+from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
+    POINT,
+    arrange,
+    count_curves,
+    drawn_of,
+    labels_of,
+    longest_of,
+    numbered,
+    styles,
+    with_labels,
+)
 from polars_wroc.charts.interval_layers import NOT_DEFINED
-from polars_wroc.charts.labels import interval_name
-from polars_wroc.charts.line_labels import labels_of, longest_of
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.stacked_labels import LABEL, LABEL_Y, with_labels
-from polars_wroc.charts.style import MAX_ROWS, PALE
+from polars_wroc.charts.options import (
+    MAX_ROWS,
+    PALE,
+    Options,
+    Ranked,
+    Sort,
+    interval_name,
+    sentences,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.by_keys import over
+from polars_wroc.plans.queries import over
 from polars_wroc.stats.proportions import TOLERANCE
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _COLUMNS = (

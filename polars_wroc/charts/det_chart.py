@@ -9,33 +9,47 @@ import polars as pl
 
 from polars_wroc.charts.channels import channels_of_curves, in_drawn_order, read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
     POINT,
     arrange,
     count_curves,
     drawn_of,
+    labels_of,
+    longest_of,
     numbered,
+    only_at_points,
     styles,
     thinned,
     tooltip,
+    with_bends,
+    with_labels,
+    with_rates,
 )
-from polars_wroc.charts.curve_points import only_at_points, with_bends, with_rates
-from polars_wroc.charts.labels import BAND, interval_name
-from polars_wroc.charts.line_labels import labels_of, longest_of
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.stacked_labels import LABEL, LABEL_Y, with_labels
-from polars_wroc.charts.style import MAX_ROWS, NO_ROWS, ONE_CLASS, PALE, PANEL
+from polars_wroc.charts.options import (
+    BAND,
+    MAX_ROWS,
+    NO_ROWS,
+    ONE_CLASS,
+    PALE,
+    PANEL,
+    Options,
+    Ranked,
+    Sort,
+    interval_name,
+    sentences,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.names import BAND_COLUMNS
-from polars_wroc.metrics.formulas import equal_error_rate
-from polars_wroc.metrics.registry import CURVE_METRICS
-from polars_wroc.plans.by_keys import over
+from polars_wroc.inputs.columns import BAND_COLUMNS
+from polars_wroc.metrics.registry import CURVE_METRICS, equal_error_rate
+from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin, table_curve
 from polars_wroc.stats.distributions import normal_quantile, upper_quantile
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 # Columns that are added to the drawn rows: normal deviates of rates, and the equal error rate.
 _X, _Y, _LOW, _HIGH = "__x", "__y", "__low", "__high"

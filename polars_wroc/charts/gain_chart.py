@@ -16,30 +16,44 @@ from polars_wroc.charts.channels import (
     slot_of,
 )
 from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
     POINT,
     arrange,
     chance,
     count_curves,
     drawn_of,
+    labels_of,
+    longest_of,
     numbered,
+    only_at_points,
+    room_for_labels,
     styles,
     thinned,
     tooltip,
+    with_bends,
+    with_labels,
+    with_rates,
 )
-from polars_wroc.charts.curve_points import only_at_points, with_bends, with_rates
-from polars_wroc.charts.line_labels import labels_of, longest_of, room_for_labels
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.stacked_labels import LABEL, LABEL_Y, with_labels
-from polars_wroc.charts.style import MAX_ROWS, NO_ROWS, ONE_CLASS, PALE
+from polars_wroc.charts.options import (
+    MAX_ROWS,
+    NO_ROWS,
+    ONE_CLASS,
+    PALE,
+    Options,
+    Ranked,
+    Sort,
+    sentences,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.metrics.formulas import gini_of
-from polars_wroc.plans.by_keys import over
+from polars_wroc.metrics.registry import gini_of
+from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin
-from polars_wroc.ranking.thinning import with_auc
+from polars_wroc.ranking.curve_points import with_auc
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 Kind: TypeAlias = Literal["gain", "lift", "cap"]
 # Columns that are added to the drawn rows.

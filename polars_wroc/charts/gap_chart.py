@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel
-from polars_wroc.charts.gap_tables import GAP, HIGH, LOW, read_gaps
+from polars_wroc.charts.channels import Channel, Keys, read_groups
 from polars_wroc.charts.interval_layers import (
+    DIFFERENT,
     LIMITS,
     LINE,
+    P_ADJUSTED,
     ROW,
+    TOO_LITTLE,
+    VERDICT,
     Estimate,
     as_panel,
     channels_of_segments,
@@ -21,29 +24,101 @@ from polars_wroc.charts.interval_layers import (
     domain_of,
     groups_in,
     layers_of,
+    marks_by_verdict,
     panels_of,
+    remark_column,
     rows_of,
     segment_of,
     with_level,
     with_texts,
-)
-from polars_wroc.charts.labels import POINTS, GapMetric, in_points
-from polars_wroc.charts.options import PLAIN, Options, Sort
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.tested_layers import (
-    DIFFERENT,
-    P_ADJUSTED,
-    TOO_LITTLE,
-    VERDICT,
-    marks_by_verdict,
-    remark_column,
     zero_line,
 )
+from polars_wroc.charts.options import (
+    MINUS,
+    NAMES,
+    PLAIN,
+    POINTS,
+    UNSEEN,
+    GapMetric,
+    Options,
+    Ranked,
+    Sort,
+    in_points,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.stats.multiple_tests import is_significant
+from polars_wroc.stats.difference_tests import is_significant
 
 if TYPE_CHECKING:
     import altair as alt
+
+
+# Columns of the drawn rows, in points, whatever the gap is of: charts of two metrics differ in
+# titles only.
+GAP, LOW, HIGH = "__gap", "__low", "__high"
+_PARTS = (GAP, LOW, HIGH, P_ADJUSTED)
+_MODELS = ("model_a", "model_b")
+
+
+@dataclass(frozen=True)
+class GapTable:
+    """Rows with a gap each, their group columns, and what is counted and called what."""
+
+    rows: pl.DataFrame
+    keys: Keys
+    counts: tuple[str, ...]
+    title: str
+    description: str
+    # Column whose values get a panel each unless the caller says otherwise.
+    facet: str | None = None
+
+
+def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compare`") -> GapTable:
+    """Read the table of `group_gaps`, or of `compare`; ``maker`` is what messages name."""
+    if isinstance(gaps, pl.DataFrame | pl.LazyFrame):
+        columns = gaps.collect_schema().names()
+        if {*_MODELS, "difference"} <= set(columns) and "auc_gap" not in columns:
+            return _differences(gaps, metric)
+    gap, counts, name = f"{metric}_gap", ("n_pos", "n_neg"), NAMES[metric]
+    parts = (gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted", f"{gap}_verdict")
+    named = dict(zip(parts, (*_PARTS, VERDICT), strict=True))
+    description = f"Gap in {name} of each segment with its confidence interval and a line at no gap"
+    if metric != "auc":
+        maker = "`group_gaps`, with `threshold` or `selected`"
+    return _read(gaps, named, counts, f"Gap in {name}", description, maker)
+
+
+def _differences(compared: pl.DataFrame | pl.LazyFrame, metric: GapMetric) -> GapTable:
+    """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
+    if metric != "auc":
+        msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
+        raise ValueError(msg)
+    names = compared.collect_schema().names()
+    groups = names[: names.index(_MODELS[0])]
+    pair = "comparison"
+    while pair in names:
+        pair += UNSEEN
+    first, second = (pl.col(name) for name in _MODELS)
+    named = dict(zip(("difference", "ci_low", "ci_high", "p_adjusted"), _PARTS, strict=True))
+    table = compared.select(
+        *groups, pl.format(f"{{}} {MINUS} {{}}", first, second).alias(pair), "n", *named
+    )
+    what = "Difference in AUC"
+    description = f"{what} of each pair of scores with its confidence interval, and a line at none"
+    return _read(table, named, ("n",), what, description, "`compare`", pair if groups else None)
+
+
+def _read(
+    table: Any,
+    named: Mapping[str, str],
+    counts: tuple[str, ...],
+    title: str,
+    description: str,
+    maker: str,
+    facet: str | None = None,
+) -> GapTable:
+    rows, keys = read_groups("gaps", table, (*counts, *named), maker)
+    rows = rows.rename(named).with_columns(pl.col(GAP, LOW, HIGH) * 100)
+    return GapTable(rows, keys, counts, title, description, facet)
 
 
 def gap_chart(

@@ -19,15 +19,13 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import POINT, arrange
 from polars_wroc.charts.interval_layers import check_rows
-from polars_wroc.charts.labels import interval_name
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import ordered
-from polars_wroc.charts.style import INK
+from polars_wroc.charts.options import INK, Options, Sort, interval_name, ordered, sentences
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.columns import MODEL
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 _COLUMNS = ("xauc", "se", "ci_low", "ci_high", "ci_method", "pair_weight")
 # Columns of the drawn rows: labels of the two groups.

@@ -20,30 +20,26 @@ from polars_wroc.charts.curve_layers import (
     arrange,
     count_curves,
     drawn_of,
+    labels_of,
+    longest_of,
     moved_by,
     numbered,
+    place_of_label,
+    room_for_labels,
+    room_for_name,
     styles,
     thinned,
     tooltip,
 )
-from polars_wroc.charts.line_labels import (
-    labels_of,
-    longest_of,
-    place_of_label,
-    room_for_labels,
-    room_for_name,
-)
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.style import MAX_ROWS, ONE_CLASS, PALE
-from polars_wroc.metrics.formulas import average_precision
-from polars_wroc.metrics.registry import CURVE_METRICS
-from polars_wroc.plans.by_keys import over
+from polars_wroc.charts.options import MAX_ROWS, ONE_CLASS, PALE, Options, Ranked, Sort, sentences
+from polars_wroc.metrics.registry import CURVE_METRICS, average_precision
+from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, is_origin, table_curve
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
 
 _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns that are added to the drawn rows.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -29,25 +32,209 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
     tpr_axis,
 )
-from polars_wroc.charts.options import Options, Sort, sentences
-from polars_wroc.charts.order import Ranked
-from polars_wroc.charts.slider import Slider, chosen, slider_of
-from polars_wroc.charts.slider_numbers import (
-    NAME,
-    SLOT,
-    Place,
-    are_whole,
-    count_format,
-    headings,
-    numbers,
+from polars_wroc.charts.options import (
+    INK,
+    MAX_ROWS,
+    NAMES,
+    NO_ROWS,
+    ONE_CLASS,
+    PANEL,
+    Options,
+    Ranked,
+    Sort,
+    sentences,
 )
-from polars_wroc.charts.style import MAX_ROWS, PANEL
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.names import ROC_COLUMNS
-from polars_wroc.ranking.thinning import with_auc
+from polars_wroc.inputs.columns import ROC_COLUMNS
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.ranking.curve_points import with_auc
 
 if TYPE_CHECKING:
-    from polars_wroc.charts.style import Chart
+    from polars_wroc.charts.options import Chart
+
+
+# About this many steps, of 1, 2 or 5 times a power of ten.
+_STEPS = 200
+_ROW = "__row"
+
+
+@dataclass(frozen=True)
+class Slider:
+    """Thresholds from ``low`` to ``high`` at equal steps, and the initial one."""
+
+    low: float
+    high: float
+    step: float
+    start: float
+
+    @property
+    def values(self) -> list[float]:
+        """All thresholds of the slider."""
+        steps = round((self.high - self.low) / self.step)
+        return sorted({self.start, *(self.at(step) for step in range(steps + 1))})
+
+    def at(self, step: int) -> float:
+        """Threshold after ``step`` steps, without rounding errors in the last digits."""
+        return _rounded(self.low + step * self.step, self.step)
+
+
+def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
+    """Return a slider over the finite thresholds; it starts at ``start`` or their median."""
+    finite = thresholds.filter(thresholds.is_finite()).to_list()
+    if not finite:
+        msg = "`curves` must hold a finite threshold; found none"
+        raise ValueError(msg)
+    lowest, highest, middle = min(finite), max(finite), median(finite)
+    step = _step(highest - lowest, max(abs(lowest), abs(highest)))
+    low, high = (_rounded(round(end / step) * step, step) for end in (lowest, highest))
+    if low > lowest:
+        low = _rounded(low - step, step)
+    if high < highest or high == low:
+        high = _rounded(high + step, step)
+    if start is None:
+        nearest = _rounded(round(middle / step) * step, step)
+        return Slider(low, high, step, nearest)
+    return Slider(low, high, step, arguments.number("threshold", start, low=low, high=high))
+
+
+def chosen(table: pl.DataFrame, keys: list[str], values: list[float]) -> pl.DataFrame:
+    """Keep the points of each curve that one of the values selects.
+
+    A value selects the point with the smallest threshold that is not below it.
+    """
+    steps = pl.DataFrame({"threshold": values})
+    numbered = table.with_row_index(_ROW)
+    points = numbered.filter(pl.col("threshold").is_finite())
+    if keys:
+        steps = table.select(keys).unique(maintain_order=True).join(steps, how="cross")
+    rows = steps.sort("threshold").join_asof(
+        points.select(*keys, "threshold", _ROW).sort("threshold"),
+        on="threshold",
+        by=keys or None,
+        strategy="forward",
+        check_sortedness=False,
+    )
+    return numbered.join(rows.select(_ROW).unique(), on=_ROW, how="semi").drop(_ROW)
+
+
+def _step(span: float, largest: float) -> float:
+    """Find a round step; for equal thresholds a small one, relative to their size."""
+    wanted = max(span / _STEPS, largest * 1e-12) or 1.0 / _STEPS
+    power = math.floor(math.log10(wanted))
+    choices = [_rounded(factor * 10.0**power, 10.0**power) for factor in (1, 2, 5, 10)]
+    return min(choices, key=lambda step: abs(math.log(step / wanted)))
+
+
+def _rounded(value: float, step: float) -> float:
+    """Remove rounding errors from a multiple of a step."""
+    return round(value, -math.floor(math.log10(step * 1.0000001))) + 0.0
+
+
+# Columns of the drawn rows: the place of a curve among those of its panel, and its name.
+SLOT, NAME = "__slot", "__name"
+_KEY, _VALUE, _PLACE = "__key", "__value", "__place"
+
+# Numbers under each curve: two columns of four.
+_NUMBERS = {
+    "tp": "true positives",
+    "fp": "false positives",
+    "fn": "false negatives",
+    "tn": "true negatives",
+    "tpr": NAMES["tpr"],
+    "fpr": NAMES["fpr"],
+    "__ppv": f"{NAMES['ppv']} (ppv)",
+    "__selection_rate": NAMES["selection_rate"],
+}
+# The same for weighted rows.
+_WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
+_IN_COLUMN = 4
+# From these on counts are written without fractions, and in millions.
+_UNITS, _MILLIONS = 100_000, 10_000_000
+# Pixels from the panel to the first line, and from one to the next.
+_TOP, _LINE, _GAP = 58, 15, 8
+# Total weight of a curve.
+_TOTAL = " + ".join(f"datum.{name}" for name in CELLS)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where numbers are, under a panel of this height in pixels."""
+
+    height: int
+
+    def of_line(self, line: str) -> str:
+        """Height of a line of text in units of the axis."""
+        lines = (_IN_COLUMN + 1) * _LINE + _GAP
+        return f"-({_TOP} + {lines} * datum.{SLOT} + {_LINE} * ({line})) / {self.height}"
+
+
+def headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], place: Place) -> list[Any]:
+    """Write a heading above the numbers of each curve: its name and the selected scores."""
+    import altair as alt  # noqa: PLC0415
+
+    placed = at.transform_calculate(
+        **{
+            _PLACE: place.of_line("0"),
+            _KEY: f"datum.{NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
+            "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
+            f"' or more' : ({_TOTAL} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
+        }
+    )
+    y = alt.Y(f"{_PLACE}:Q")
+    return [
+        placed.mark_rule(aria=False).encode(alt.XDatum(0), y, x2=alt.X2Datum(0.1), **lines),
+        placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
+            alt.XDatum(0.05), y, **shapes
+        ),
+        placed.mark_text(
+            align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK
+        ).encode(alt.XDatum(0.13), y, text=alt.Text(f"{_KEY}:N")),
+    ]
+
+
+def are_whole(points: pl.DataFrame) -> bool:
+    """Whether all counts are whole numbers."""
+    return bool(points.select(pl.all_horizontal(pl.col(CELLS) % 1 == 0).all()).item())
+
+
+def count_format(points: pl.DataFrame, *, whole: bool) -> str:
+    """Number format of counts that fits: with fractions, without, or in millions."""
+    largest = points.select(pl.max_horizontal(pl.col(CELLS).max())).item()
+    if largest >= _MILLIONS:
+        return ".5~s"
+    return ",.0f" if whole or largest >= _UNITS else ",.1f"
+
+
+def numbers(at: Any, place: Place, count: str, *, weighted: bool) -> list[Any]:
+    """Write counts or weights, and rates, under each curve."""
+    import altair as alt  # noqa: PLC0415
+
+    names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
+    number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
+    rows = (
+        at.transform_calculate(
+            __ppv="datum.tp + datum.fp > 0 ? datum.tp / (datum.tp + datum.fp) : null",
+            __selection_rate=f"(datum.tp + datum.fp) / ({_TOTAL})",
+        )
+        .transform_fold(names, as_=[_KEY, _VALUE])
+        .transform_calculate(**{_PLACE: number})
+        .transform_calculate(
+            __y=place.of_line(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
+            __left=f"{column} ? 0.525 : 0",
+            __right=f"{column} ? 1 : 0.485",
+            __text=f"{labels}[datum.{_PLACE}]",
+            __shown=f"!isValid(datum.{_VALUE}) ? '\N{EN DASH}' : "
+            f"format(datum.{_VALUE}, {column} ? '.3f' : '{count}')",
+        )
+    )
+    mark = {"baseline": "middle", "fontSize": 11, "color": INK}
+    return [
+        rows.mark_text(align=align, **mark).encode(
+            alt.X(f"{x}:Q"), alt.Y("__y:Q"), text=alt.Text(f"{text}:N")
+        )
+        for align, x, text in (("left", "__left", "__text"), ("right", "__right", "__shown"))
+    ]
+
 
 # Columns that are added to the drawn rows.
 _FROM, _LAST = "__from", "__last"

@@ -9,7 +9,6 @@ import polars as pl
 
 from polars_wroc.charts.channels import Channel, Keys, read_groups, tooltip_of, with_values
 from polars_wroc.charts.curve_layers import styles
-from polars_wroc.charts.drawable import drawable
 from polars_wroc.charts.interval_layers import (
     LIMITS_AT,
     NOT_DEFINED,
@@ -24,12 +23,12 @@ from polars_wroc.charts.interval_layers import (
     segments_in_order,
     text_column,
 )
-from polars_wroc.charts.options import Options, Sort
-from polars_wroc.charts.style import GREY
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.charts.options import GREY, Options, Sort, drawable
+from polars_wroc.inputs.columns import MODEL
 
 if TYPE_CHECKING:
     import altair as alt
+
 
 # Columns with the cost of a rule, and what the rule is called.
 _RULES = {

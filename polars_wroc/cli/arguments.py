@@ -11,11 +11,32 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.audits.text import Text
-from polars_wroc.cli.cut_groups import groups_of
-from polars_wroc.cli.usage import UsageError
+from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
-from polars_wroc.inputs import values
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
+from polars_wroc.groups.ranges import ranges
+from polars_wroc.inputs import columns
+from polars_wroc.inputs.designs import ReplicateWeights
+
+
+def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl.Expr] | None:
+    """Return the group columns, some of them cut into ranges; None without --by."""
+    return [_group(text, frame.collect_schema()) for text in options.by] or None
+
+
+def _group(text: str, schema: pl.Schema) -> str | pl.Expr:
+    """Read a name, or a name and where its ranges begin, as in age:18,30,50."""
+    name, colon, listed = text.rpartition(":")
+    if text in schema or not colon or name not in schema:
+        return text
+    if not schema[name].is_numeric():
+        msg = f"--by {text} must name a numeric column; found column {name!r} of {schema[name]}"
+        raise ValueError(msg)
+    try:
+        return ranges(name, [float(part) for part in listed.split(",")])
+    except ValueError:
+        msg = f"--by must be such as {name}:18,30,50 with increasing numbers; found {text!r}"
+        raise ValueError(msg) from None
+
 
 # Options about columns of rows.
 _UNITS = ("cluster", "strata", "fpc", "lonely")
@@ -185,7 +206,7 @@ def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[o
     types = group_types(options, frame).values()
     listed = list[object]()
     for text in given:
-        read = [values.from_text(text, dtype) for dtype in types]
+        read = [columns.from_text(text, dtype) for dtype in types]
         listed += [value for value in read if value is not None] or [text]
     return listed
 
@@ -214,15 +235,15 @@ def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
         raise ValueError(msg)
     if text in schema or name not in schema:
         return name if name != text and text not in schema else text
-    read = values.from_text(value, schema[name])
-    held = None if read is None else values.exact(read, schema[name])
+    read = columns.from_text(value, schema[name])
+    held = None if read is None else columns.exact(read, schema[name])
     if held is None:
         msg = (
             f"--selected must be such as {name}=yes, with a value of the column; found {value!r} "
             f"for type {schema[name]}"
         )
         raise ValueError(msg)
-    return (cs.by_name(name).as_expr() == values.literal(held)).alias(text)
+    return (cs.by_name(name).as_expr() == columns.literal(held)).alias(text)
 
 
 def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
@@ -235,7 +256,7 @@ def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> obje
     dtype = frame.collect_schema().get(label)
     if text is None or dtype is None:
         return text
-    value = values.from_text(text, dtype)
+    value = columns.from_text(text, dtype)
     if value is None:
         msg = f"`pos_label` must be a value of the label; found {text!r} for type {dtype}"
         raise ValueError(msg)

@@ -1,25 +1,43 @@
-"""The commands that measure rows or counts, run with parsed options."""
+"""The commands, run with parsed options."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any, get_args
 
 import polars as pl
 
-from polars_wroc.audits.audit_gates import read_gate
-from polars_wroc.audits.gates import judged
+from polars_wroc.audits.audit_changes import Changes, changes_between, changes_in_text
+from polars_wroc.audits.formats import SEGMENTS, in_text
+from polars_wroc.audits.gates import (
+    judged,
+    read_change_gate,
+    read_comparison_gate,
+    read_gate,
+    read_impact_gate,
+)
+from polars_wroc.audits.not_audited import seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import SUFFIXES, Audit
-from polars_wroc.audits.run import audited_files
-from polars_wroc.audits.terminal import SEGMENTS, in_text
-from polars_wroc.cli import arguments, sources
-from polars_wroc.cli.curve_kinds import CURVES
-from polars_wroc.cli.drawing import TABLE_OR_CHART
-from polars_wroc.cli.layouts import aucs_in_text
+from polars_wroc.audits.tables import ReferenceKind, audited_files
+from polars_wroc.charts.options import GapMetric
+from polars_wroc.cli import arguments, process, results, sources
+from polars_wroc.cli.arguments import groups_of
+from polars_wroc.cli.command_options import CURVES
+from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.cli.results import (
+    TABLE_OR_CHART,
+    aucs_in_text,
+    calibration_in_text,
     check_output,
+    decisions_in_text,
+    gaps_in_text,
+    impact_in_text,
     is_chart,
+    pairs_in_text,
     present,
     print_json,
     say,
@@ -27,12 +45,13 @@ from polars_wroc.cli.results import (
     show_table,
     write_table,
 )
-from polars_wroc.cli.screen import screen_of
-from polars_wroc.cli.usage import UsageError
 from polars_wroc.files import outputs
-from polars_wroc.inputs.columns import check_positives
-from polars_wroc.plans.collect import collect, collect_all
-from polars_wroc.plans.engine import at_once
+from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.inputs import columns
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.namespaces import Counts
+from polars_wroc.plans.config import MOST_ROWS, at_once, budget_is_set
+from polars_wroc.plans.queries import collect, collect_all
 from polars_wroc.thresholds.rules import RULE_ARGUMENTS
 
 _THRESHOLD = ("threshold", *RULE_ARGUMENTS)
@@ -67,7 +86,7 @@ def run_audit(options: argparse.Namespace) -> None:
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result)
     result = replace(result, run=run, gates=judgement.gates)
-    present(judgement, lambda: _show(result, options))
+    present(judgement, lambda: _show_audit(result, options))
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -96,7 +115,7 @@ def run_curve(options: argparse.Namespace) -> None:
     known = chosen | {"facet": next(iter(source.groups), None)}
     if options.kind != "roc" or not is_chart(options):
         table = collect(curves)
-        check_positives(options.pos_label, found=_has_positives(table))
+        check_positives(options.pos_label, found=_curves_have_positives(table))
         write_table(options.kind, table, options, **known)
         return
     summary = source.function("summary")(**arguments.uncertainty_of(options))
@@ -121,7 +140,7 @@ def _check_kind(options: argparse.Namespace) -> None:
         raise UsageError(msg)
 
 
-def _has_positives(curves: pl.DataFrame) -> bool:
+def _curves_have_positives(curves: pl.DataFrame) -> bool:
     known = pl.col("prevalence") if "prevalence" in curves.columns else pl.col("tp") + pl.col("fn")
     return bool(curves.select(known.sum()).item())
 
@@ -146,7 +165,7 @@ def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
         say_written(options)
 
 
-def _show(result: Audit, options: argparse.Namespace) -> None:
+def _show_audit(result: Audit, options: argparse.Namespace) -> None:
     if options.output == "-":
         say(result.to_json(), options, json=True)
         return
@@ -156,3 +175,273 @@ def _show(result: Audit, options: argparse.Namespace) -> None:
     say(f"{text}\n", options)
     if options.output:
         say_written(options)
+
+
+def run_diff(options: argparse.Namespace) -> None:
+    """Print or write the changes, or draw those of a metric; raise if a gate fails."""
+    check_output(options, TABLE_OR_CHART)
+    drawn = {name: getattr(options, name) for name in ("metric", "measure")}
+    given = [name for name, value in drawn.items() if value is not None]
+    if given and not is_chart(options):
+        msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
+        raise UsageError(msg)
+    gates = [read_change_gate(text) for text in options.fail_if]
+    before, after = options.files
+    changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
+    present(judged(gates, changes), partial(_show_changes, changes, options))
+
+
+def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
+    """Print or write the changes: as a table, a chart or a page."""
+    if (options.output or "").lower().endswith(".html"):
+        from polars_wroc.audits.report.changes import render_changes  # noqa: PLC0415
+
+        before, after = (Path(name).name for name in options.files)
+        page = render_changes(changes, (before, after), options.metric, options.measure)
+        outputs.write(options.output, lambda part: part.write_text(page, encoding="utf-8"))
+        say_written(options)
+        return
+    metric, measure = changes.most_changed(options.metric, options.measure)[0]
+    text = partial(changes_in_text, changes)
+    drawn = {"level": changes.level, "metric": metric, "measure": measure}
+    show_table("diff", changes.table, options, text, **drawn)
+
+
+_NAMED = ("threshold", "favorable", "min_share", "intersections", "exact", "adjust")
+
+
+def run_impact(options: argparse.Namespace) -> None:
+    """Print or write impact ratios; raise if a gate fails."""
+    check_output(options, TABLE_OR_CHART)
+    _check(options)
+    gates = [read_impact_gate(text) for text in options.fail_if]
+    reference = _reference_of_impact(options)
+    rows = sources.known_rows(options)
+    if options.threshold == "median" and budget_is_set() and rows > MOST_ROWS:
+        sources.refuse_spilling(rows, "give a number as --threshold")
+    given: dict[str, Any] = {name: getattr(options, name) for name in _NAMED}
+    given |= arguments.uncertainty_of(options) | {"reference": reference}
+    with at_once(rows):
+        table = collect(_ratios(options, given))
+    arguments.check_selected(options, table["n_selected"].sum())
+    keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
+
+    notes = _notes(table, options)
+    in_text = partial(impact_in_text, table, keys, notes)
+
+    def show() -> None:
+        show_table("impact", _written(table, options), options, in_text, level=options.level)
+        if options.output:
+            for note in notes:
+                process.complain(note)
+
+    present(judged(gates, table), show)
+
+
+def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
+    """Compare the categories of rows, or of counts by score."""
+    if options.counts:
+        counts = sources.merged(options)
+        given["unknown"] = arguments.unknown_of(options, counts.groups)
+        given["by"] = groups_of(options, counts.groups)
+        ratios: pl.LazyFrame = Counts(counts, eager=False).impact_ratios(**given)
+        return ratios
+    frame = sources.watched(options.files, options.progress)
+    given["unknown"] = arguments.unknown_of(options, frame)
+    return impact_ratios(frame, **given, **arguments.decisions_of(options, frame))
+
+
+def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
+    """Name the unknown category where it would be an empty cell."""
+    if not (options.output or "").lower().endswith(".csv"):
+        return table
+    return table.with_columns(pl.col(AUDIT_KEYS[1]).fill_null(UNKNOWN_CATEGORY))
+
+
+def _notes(table: pl.DataFrame, options: argparse.Namespace) -> list[str]:
+    """Say what a reader of the ratios should know about the rows and their categories."""
+    what = "label, score or weight" if options.counts else "decision"
+    if options.weight:
+        what += " or weight"
+    notes = [results.of_missing(table, what)]
+    if options.threshold == "median":
+        notes.append(results.of_median(table))
+    if options.unknown != ["keep"]:
+        given = {category: None for _, category in seemingly_unknown(table)}
+        flags = " ".join(f"--unknown {shlex.quote(category)}" for category in given)
+        notes += unknown_hint(table, f"give {flags}")
+    return [note for note in notes if note]
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Check that decisions are given in one way."""
+    ways = ("selected", "score", "threshold")
+    given = [f"--{name}" for name in ways if getattr(options, name) is not None]
+    if options.counts and given != ["--threshold"]:
+        msg = "impact needs --threshold with --counts"
+        raise UsageError(msg)
+    if not options.counts and given not in (["--selected"], ["--score", "--threshold"]):
+        found = " and ".join(given) or "none of them"
+        msg = f"impact needs --selected, or --score and --threshold; found {found}"
+        raise UsageError(msg)
+    arguments.check_favorable(options, ("selected", "threshold"))
+
+
+def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
+    reference = arguments.reference_of(options, "highest")
+    if isinstance(reference, str) and reference != "highest" and len(options.by) > 1:
+        msg = (
+            "--reference must be highest or such as sex=m where there are several attributes; "
+            f"found {reference}"
+        )
+        raise UsageError(msg)
+    return reference
+
+
+_IN_WORDS: dict[str, str] = {
+    "rest": "the rest",
+    "rest_pooled": "the rest",
+    "overall": "all rows",
+    "overall_pooled": "all rows",
+    "best": "the best group",
+}
+
+
+def run_compare(options: argparse.Namespace) -> None:
+    """Test the differences between the AUCs of scores."""
+    check_output(options, TABLE_OR_CHART)
+    gates = [read_comparison_gate(text) for text in options.fail_if]
+    source = sources.source_of(options)
+    compare = source.function("compare")
+    chosen = {"method": options.method, "adjust": options.adjust}
+    with at_once(sources.known_rows(options)):
+        table = collect(compare(**chosen, **arguments.uncertainty_of(options)))
+    check_positives(options.pos_label, found=_table_has_positives(table["auc_a"], source))
+    text = partial(pairs_in_text, table, options.level)
+    show = partial(show_table, "compare", table, options, text, level=options.level)
+    present(judged(gates, table), show)
+
+
+def run_gaps(options: argparse.Namespace) -> None:
+    """Test the gaps between groups and their reference."""
+    check_output(options, TABLE_OR_CHART)
+    metric: GapMetric = options.metric or "auc"
+    if options.metric and options.output and not is_chart(options):
+        msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
+        raise UsageError(msg)
+    if metric != "auc" and options.threshold is None and options.selected is None:
+        msg = f"--metric {metric} needs --threshold or --selected; found none of them"
+        raise UsageError(msg)
+    source = sources.source_of(options)
+    named = ("threshold", "within", "margin", "min_rows", "adjust")
+    chosen = {name: getattr(options, name) for name in named}
+    chosen["reference"] = _reference_of_gaps(options, source.groups)
+    with at_once(sources.known_rows(options)):
+        gaps = source.function("group_gaps")
+        table = collect(gaps(**chosen, **arguments.uncertainty_of(options)))
+    check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
+    if options.selected is not None:
+        arguments.check_selected(options, table["selection_rate"].sum())
+    text = partial(gaps_in_text, table, metric, _in_words(options.reference), options.margin)
+    show_table("gaps", table, options, text, metric=metric, level=options.level)
+
+
+def run_thresholds(options: argparse.Namespace) -> None:
+    """Measure decisions at thresholds, or at one that a rule chooses."""
+    check_output(options, TABLE_OR_CHART)
+    source = sources.source_of(options)
+    with at_once(sources.known_rows(options)):
+        table = collect(_decisions(options, source))
+    check_positives(options.pos_label, found=_table_has_positives(table["tpr"], source))
+    if not is_chart(options):
+        show_table("thresholds", table, options, partial(decisions_in_text, table))
+        return
+    # The chart has a slider along the curve.
+    curves = collect(source.function("roc_curve")())
+    text = partial(decisions_in_text, table)
+    known = {"facet": next(iter(source.groups), None), "threshold": _start(table, curves)}
+    show_table("thresholds", curves, options, text, **known)
+
+
+def run_calibrate(options: argparse.Namespace) -> None:
+    """Compare scores with the observed rates."""
+    check_output(options, TABLE_OR_CHART)
+    source = sources.source_of(options)
+    bins = {"bins": options.curve_bins, "strategy": options.strategy}
+    curve = source.function("calibration_curve")(**bins, level=options.level)
+    if options.output:
+        table = collect(curve)
+        known = table.select((pl.col("observed_rate") > 0).any()).item()
+        check_positives(options.pos_label, found=bool(known))
+        known = {"facet": next(iter(source.groups), None), "level": options.level}
+        show_table("calibration", table, options, str, **known)
+        return
+    level = {"level": options.level, "weight_type": options.weight_type}
+    slope = source.function("calibration_slope")(**level)
+    table, slopes = collect_all([curve, slope])
+    check_positives(options.pos_label, found=bool(slopes["n_pos"].sum()))
+    show_table("calibration", table, options, partial(calibration_in_text, table, slopes))
+
+
+def _table_has_positives(known: pl.Series, source: sources.Source) -> bool:
+    """Whether there are positives, without which nothing is ``known``."""
+    return bool(known.count()) or bool(collect(source.function("summary")())["n_pos"].sum())
+
+
+def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFrame:
+    """Plan the rates at given thresholds, or at those that a rule chooses."""
+    rule = {name: value for name in RULE_ARGUMENTS if (value := getattr(options, name)) is not None}
+    level: dict[str, Any] = {"level": options.level, "weight_type": options.weight_type}
+    table: pl.LazyFrame
+    if options.thresholds is None:
+        if not rule:
+            msg = "thresholds needs --threshold, or a rule such as --criterion youden; found none"
+            raise UsageError(msg)
+        table = source.function("operating_points")(**rule, **level, common=options.common)
+        return table
+    prevalence = rule.pop("prevalence", None)
+    if rule or options.common:
+        flag = options.flags[next(iter(rule), "common")]
+        msg = f"--threshold must not come with a rule that chooses one; found {flag}"
+        raise UsageError(msg)
+    metrics = source.function("threshold_metrics")
+    table = metrics(thresholds=options.thresholds, prevalence=prevalence, **level)
+    return table
+
+
+def _start(table: pl.DataFrame, curves: pl.DataFrame) -> float | None:
+    """Return the threshold at which the slider of a chart begins, if it is one and on it."""
+    drawn = pl.col("threshold").filter(pl.col("threshold").is_finite())
+    low, high = curves.select(drawn.min(), drawn.max().alias("high")).row(0)
+    chosen = table["threshold"].drop_nulls().unique().to_list()
+    inside = len(chosen) == 1 and low is not None and low <= chosen[0] <= high
+    return chosen[0] if inside else None
+
+
+def _in_words(references: list[str]) -> str:
+    """Name the reference as in the middle of a sentence."""
+    return " and ".join(_IN_WORDS.get(text, text) for text in references or ["rest"])
+
+
+def _reference_of_gaps(options: argparse.Namespace, groups: dict[str, pl.DataType]) -> object:
+    """Read --reference: one kind, or a group by the values of its columns."""
+    given, kinds = options.reference or ["rest"], get_args(ReferenceKind)
+    if given[0] in kinds and len(given) == 1:
+        return given[0]
+    if len(groups) == 1 and len(given) == 1 and "=" not in given[0]:
+        given = [f"{next(iter(groups))}={given[0]}"]
+    named = arguments.reference_of(argparse.Namespace(reference=given), "rest")
+    if isinstance(named, str) or named.keys() != groups.keys():
+        whole = " and ".join(f"{name}=VALUE" for name in groups)
+        found = " and ".join(given)
+        msg = f"--reference must be one of {', '.join(kinds)}, or {whole}; found {found}"
+        raise UsageError(msg)
+    read = {name: columns.from_text(named[name], dtype) for name, dtype in groups.items()}
+    for name, value in read.items():
+        if value is None:
+            found = f"{named[name]!r} for type {groups[name]}"
+            msg = f"--reference must have a value of {name!r}; found {found}"
+            raise ValueError(msg)
+    group = tuple(read.values())
+    # A group may have the name of a kind.
+    return group[0] if len(group) == 1 and group[0] not in kinds else group

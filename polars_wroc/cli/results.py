@@ -1,19 +1,63 @@
-"""Results of commands: gates first, then what is printed and written."""
+"""Results of commands: gates first, then what is printed, written and drawn."""
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.fitted_table import Screen
 from polars_wroc.audits.gates import Judgement
-from polars_wroc.cli import streams
-from polars_wroc.cli.drawing import draw
-from polars_wroc.cli.screen import check_printed, screen_of
+from polars_wroc.audits.text_table import Screen, fitted_table, limits_in_text, points_in_text
+from polars_wroc.audits.words import capitalised, first_few, many, points
+from polars_wroc.charts.options import NAMES, GapMetric
+from polars_wroc.cli import process
+from polars_wroc.cli.process import check_printed, screen_of
 from polars_wroc.files import outputs
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.groups.impact_table import BELOW, LIKELY, SURELY, judgement
+from polars_wroc.inputs.columns import MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.plans.queries import over
+from polars_wroc.stats.difference_tests import is_significant
+
+
+class ChartKind(NamedTuple):
+    """A function of `polars_wroc.charts`, and the arguments of it that the command knows."""
+
+    function: str
+    arguments: tuple[str, ...] = ()
+
+
+# Suffixes of files that tables of these kinds are written to, as tables or charts.
+TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
+# The charts of kinds of tables.
+_CHARTS = {
+    "auc": ChartKind("auc_chart", ("level",)),
+    "gaps": ChartKind("gap_chart", ("metric", "level")),
+    "compare": ChartKind("gap_chart", ("level",)),
+    "impact": ChartKind("fairness_chart", ("level",)),
+    "diff": ChartKind("change_chart", ("metric", "measure", "level")),
+    "roc": ChartKind("roc_chart", ("facet", "summary", "level")),
+    "pr": ChartKind("pr_chart", ("facet",)),
+    "det": ChartKind("det_chart", ("facet",)),
+    "gain": ChartKind("gain_chart", ("facet",)),
+    "decision": ChartKind("decision_chart", ("facet", "level")),
+    "calibration": ChartKind("calibration_chart", ("facet", "level")),
+    "cost": ChartKind("cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
+    "thresholds": ChartKind("threshold_chart", ("facet", "threshold")),
+}
+
+
+def draw(kind: str, table: pl.DataFrame, path: str, **known: Any) -> None:
+    """Write the chart of a table to a file, with what is ``known`` of the function's arguments."""
+    # Only a chart should cost the import of Altair.
+    from polars_wroc import charts  # noqa: PLC0415
+
+    function, names = _CHARTS[kind]
+    given = {name: known[name] for name in names if known.get(name) is not None}
+    charts.save_chart(getattr(charts, function)(table, **given), path)
 
 
 class GateError(Exception):
@@ -33,7 +77,7 @@ def present(judgement: Judgement, show: Callable[[], None]) -> None:
     finally:
         for gate in judgement.gates:
             if gate.not_judged:
-                streams.complain(f"{gate.condition} is not judged in {'; '.join(gate.not_judged)}")
+                process.complain(f"{gate.condition} is not judged in {'; '.join(gate.not_judged)}")
     if problem:
         raise problem
 
@@ -103,4 +147,275 @@ def say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
     """Print on standard output, after removing the progress line."""
     if options.progress:
         options.progress.stop()
-    streams.say(text, json=json)
+    process.say(text, json=json)
+
+
+_SEPARATOR = "; "
+# A share above the median that needs an explanation, which is ties.
+_FEW_ABOVE_MEDIAN = 0.45
+
+
+def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
+    """Say which pairs of scores have different AUCs."""
+    significant = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
+    tested = table.drop_nulls("p_adjusted").height
+    found = table.filter(significant).sort(pl.col("difference").abs(), descending=True)
+    if found.is_empty():
+        return f"No score is shown to have a higher AUC than another ({many(tested, 'test')})."
+    groups = [key for key in keys if key not in ("model_a", "model_b")]
+    names = [f"{_place(row, groups)}{_order(row)}" for row in found.iter_rows(named=True)]
+    are = "differs" if found.height == 1 else "differ"
+    counts = f"{found.height:,} of {many(tested, 'pair')} of AUCs {are}"
+    return f"{counts}: {first_few(names, _SEPARATOR)}."
+
+
+def of_gaps(
+    table: pl.DataFrame, keys: Sequence[str], metric: GapMetric, reference: str, margin: float
+) -> str:
+    """Say which groups differ from their reference."""
+    gap, verdict = f"{metric}_gap", pl.col(f"{metric}_gap_verdict")
+    found = table.filter(verdict == "different").sort(pl.col(gap).abs(), descending=True)
+    names = [f"{_place(row, keys, '')} ({points(row[gap])})" for row in found.iter_rows(named=True)]
+    what = f"from {reference} in {NAMES[metric]}"
+    first = f"No group is shown to differ {what}."
+    if names:
+        first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
+    alike = table.filter(verdict == "alike").height
+    unclear = table.filter(verdict == "too little data").height
+    counts = [
+        *([f"alike within {100 * margin:g} points: {many(alike, 'group')}"] if alike else []),
+        *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
+    ]
+    rest = f" {'; '.join(counts)}." if counts else ""
+    return first + rest[:1] + rest[1:2].upper() + rest[2:] + _adjusted(table)
+
+
+def _adjusted(table: pl.DataFrame) -> str:
+    """Say for how many tests the verdicts are adjusted, if they are."""
+    adjusted = table.select(pl.col(r"^.*_p_adjusted$").name.replace("adjusted$", "value"))
+    if table.select(adjusted.columns).equals(adjusted):
+        return ""
+    tests = sum(column.count() for column in adjusted)
+    return f" Verdicts are adjusted for {tests:,} tests, intervals are not."
+
+
+def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
+    """Say where a rule can choose no threshold."""
+    found = table.filter(pl.col("threshold").is_null())
+    if found.is_empty():
+        return None
+    names = [_place(row, keys, "") for row in found.iter_rows(named=True)]
+    groups = f" in {first_few(names, _SEPARATOR)}" if keys else ""
+    return f"No threshold can be chosen{groups}: a class that the rule needs is missing."
+
+
+def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
+    """Say which scores are too high or too low, and of which the slope is not 1."""
+    low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
+    said = {
+        "Scores are too high on average": pl.col("oe_high") < 1,
+        "Scores are too low on average": pl.col("oe_low") > 1,
+        "Differences between scores are too large (slope below 1)": high < 1,
+        "Differences between scores are too small (slope above 1)": low > 1,
+    }
+    sentences = []
+    for text, condition in said.items():
+        found = slopes.filter(condition)
+        names = [_place(row, keys, "") for row in found.iter_rows(named=True)]
+        if names:
+            listed = f": {first_few(names, _SEPARATOR)}" if keys else ""
+            sentences.append(f"{text}{listed}.")
+    if not sentences:
+        return "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
+    adjusted = " Limits are not adjusted for the number of groups." if keys else ""
+    return f"{' '.join(sentences)}{adjusted}"
+
+
+def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
+    """Say which categories are below four fifths."""
+    below = pl.col(BELOW)
+    judged = table.filter(pl.col("excluded").is_null(), below.is_not_null())
+    if judged.is_empty():
+        return "Nothing could be compared."
+    # Crossed groups come after those of one attribute.
+    crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
+    listed = {}
+    for verdict in (SURELY, LIKELY):
+        found = judged.filter(below == verdict).sort(crossed, "impact_ratio")
+        listed[verdict] = [
+            f"{_place(row, keys, '')} ({row['impact_ratio']:.2f})"
+            for row in found.iter_rows(named=True)
+        ]
+    sentences = [
+        f"{start}: {first_few(names, _SEPARATOR)}."
+        for start, names in (
+            ("Surely below four fifths", listed[SURELY]),
+            ("Likely below", listed[LIKELY]),
+        )
+        if names
+    ]
+    if not listed[SURELY]:
+        sentences.insert(0, "No category is surely below four fifths.")
+    return " ".join(sentences)
+
+
+def of_missing(table: pl.DataFrame, what: str) -> str:
+    """Say how many rows lack one of these, if any do."""
+    of_one, models = _of_one_attribute(table)
+    found = of_one.select(over(pl.col("n_missing").sum(), models)).to_series()
+    most = max(found.to_list(), default=0)
+    if not most:
+        return ""
+    up_to = "" if found.n_unique() == 1 else "up to "
+    have, were = ("has", "was") if most == 1 else ("have", "were")
+    return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
+
+
+def of_median(table: pl.DataFrame) -> str:
+    """Say that far fewer than half of the rows score above the median, if so."""
+    of_one, models = _of_one_attribute(table)
+    above = (pl.col("selection_rate") * pl.col("weight")).sum() / pl.col("weight").sum()
+    least = of_one.select(over(above, models)).to_series().min()
+    if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
+        return ""
+    return f"Only {least:.0%} score above the median, since many scores are equal to it."
+
+
+def _of_one_attribute(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return the categories of one attribute, which have all rows, and the key of the model."""
+    of_one = table.filter(attribute=table["attribute"][0]) if table.height else table
+    return of_one, [MODEL] if MODEL in table.columns else []
+
+
+def _order(row: dict[str, Any]) -> str:
+    """Name two scores, the one with the higher AUC first."""
+    higher, lower = row["model_a"], row["model_b"]
+    if row["difference"] < 0:
+        higher, lower = lower, higher
+    return f"{higher} is above {lower} by {abs(row['difference']):.3f}"
+
+
+def _place(row: dict[str, Any], keys: Sequence[str], end: str = ": ") -> str:
+    """Name a group, as in sex f, race a."""
+    names = [MISSING if row[key] is None else str(row[key]) for key in keys]
+    return f"{' '.join(names)}{end}" if names else ""
+
+
+_Columns: TypeAlias = list[str | pl.Expr | pl.Series]
+
+_OF_AUCS = ("n_pos", "ks", "average_precision", "gini", "se", "n_missing", "ci_note")
+_OF_DECISIONS = (
+    *("threshold", "selection_rate", "tpr", "fpr", "ppv", "npv"),
+    *("accuracy", "f1", "tp", "fp", "fn", "tn"),
+)
+
+
+def aucs_in_text(table: pl.DataFrame, screen: Screen) -> str:
+    """Write the AUC of each group."""
+    bounds = [name for name in ("auc_low", "auc_high") if name in table.columns]
+    limits = _limits(table, "ci_low", "ci_high", "interval")
+    columns: _Columns = ["n", "auc", limits, *bounds, *_OF_AUCS]
+    return _written(table, columns, screen, _before(table, "n"), 3)
+
+
+def pairs_in_text(table: pl.DataFrame, level: float, screen: Screen) -> str:
+    """Write which AUCs of pairs of scores differ."""
+    keys = _before(table, "auc_a")
+    limits = _limits(table, "ci_low", "ci_high", "interval")
+    columns: _Columns = ["difference", limits, "p_adjusted", "auc_a", "auc_b", "n"]
+    return _written(table, columns, screen, keys, 3, of_pairs(table, keys, level))
+
+
+def gaps_in_text(
+    table: pl.DataFrame, metric: GapMetric, reference: str, margin: float, screen: Screen
+) -> str:
+    """Write the gaps of a metric, in points."""
+    gap, keys = f"{metric}_gap", _before(table, "n_pos")
+    sizes = table.select(
+        pl.col(gap).alias("gap, points"), pl.col(f"{gap}_detectable").alias("detectable")
+    )
+    columns: _Columns = [
+        pl.sum_horizontal("n_pos", "n_neg").alias("n"),
+        metric,
+        points_in_text(sizes, "gap, points"),
+        points_in_text(table, f"{gap}_low", f"{gap}_high").alias("interval"),
+        pl.col(f"{gap}_verdict").alias("verdict"),
+        pl.col(f"{metric}_reference").alias("reference"),
+        pl.col(f"{gap}_p_adjusted").alias("p_adjusted"),
+        # A size has no sign.
+        points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
+    ]
+    verdict = of_gaps(table, keys, metric, reference, margin)
+    return _written(table, columns, screen, keys, 5, verdict)
+
+
+def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:
+    """Write the rates at thresholds."""
+    keys = _before(table, "threshold")
+    return _written(table, [*_OF_DECISIONS], screen, keys, 4, of_decisions(table, keys))
+
+
+def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Screen) -> str:
+    """Write the calibration of each group, then the curves."""
+    keys = _before(slopes, "n")
+    columns: _Columns = [
+        "n",
+        *(pl.col("oe_ratio").alias("O:E"), _limits(slopes, "oe_low", "oe_high", "interval")),
+        pl.col("calibration_slope").alias("slope"),
+        _limits(slopes, "calibration_slope_low", "calibration_slope_high", "interval of slope"),
+        *("mean_score", "observed_rate"),
+        pl.col("calibration_intercept").alias("intercept"),
+    ]
+    # The columns that are asked for are those of the curve.
+    plain = Screen(screen.width, screen.rows, more_rows=screen.more_rows)
+    first = _written(slopes, columns, plain, keys, 5, of_calibration(slopes, keys))
+    columns = [
+        _limits(curve, "score_min", "score_max", "scores"),
+        *("n", "mean_score", "observed_rate"),
+        _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
+        "difference",
+    ]
+    return f"{first}\n\n{_written(curve, columns, screen, [*keys, 'bin'], 4)}"
+
+
+def impact_in_text(
+    table: pl.DataFrame, keys: Sequence[str], notes: Sequence[str], screen: Screen
+) -> str:
+    """Write the impact ratio of each category, after a verdict and notes."""
+    verdict = " ".join([of_impact(table, keys), *notes])
+    named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
+    columns: _Columns = [
+        "n",
+        pl.col("selection_rate").alias("rate"),
+        pl.col("impact_ratio").alias("ratio"),
+        _limits(table, "impact_ratio_joint_low", "impact_ratio_joint_high", "joint limits"),
+        judgement(pl.col("impact_ratio"), pl.col(BELOW)).alias("below 4/5"),
+        "reference",
+        "p_adjusted",
+        "shortfall",
+    ]
+    return _written(named, columns, screen, keys, 5, verdict)
+
+
+def _written(
+    table: pl.DataFrame,
+    columns: _Columns,
+    screen: Screen,
+    keys: Sequence[str],
+    least: int,
+    verdict: str | None = None,
+) -> str:
+    """Write the verdict, and the ``least`` of the columns with others that fit."""
+    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
+    short = table.select(*texts, *columns)
+    text = fitted_table(table.with_columns(texts), short, screen, keys, least)
+    return f"{textwrap.fill(verdict, screen.width)}\n\n{text}" if verdict else text
+
+
+def _before(table: pl.DataFrame, first: str) -> list[str]:
+    """List the groups, which come before the columns of the table."""
+    return table.columns[: table.columns.index(first)]
+
+
+def _limits(table: pl.DataFrame, low: str, high: str, name: str) -> pl.Series:
+    return limits_in_text(table, low, high).alias(name)

@@ -13,36 +13,35 @@ import polars as pl
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.cli import arguments
-from polars_wroc.cli.cut_groups import groups_of
-from polars_wroc.cli.progress import Progress
+from polars_wroc.cli.arguments import groups_of
+from polars_wroc.cli.process import Progress
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.pr_det_gain_curves import det_curve, gain_curve, pr_curve
+from polars_wroc.curves.pr_curve import det_curve, gain_curve, pr_curve
 from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import sources
-from polars_wroc.files.messages import first_line, without_credentials
+from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import read_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.score_ranges import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.metrics.summary import summary
-from polars_wroc.metrics.summary_in_ranges import ROWS_PER_RANGE, summary_in_ranges
-from polars_wroc.namespaces.counts import Counts
-from polars_wroc.plans.checks import message_of
-from polars_wroc.plans.collect import collect
-from polars_wroc.plans.spill_guard import (
+from polars_wroc.namespaces import Counts
+from polars_wroc.plans.config import (
     BUDGET,
     MOST_ROWS,
     SpillWarning,
     budget_is_set,
     rows_within_budget,
 )
+from polars_wroc.plans.queries import collect, message_of
 from polars_wroc.thresholds.operating_points import operating_points
 from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 

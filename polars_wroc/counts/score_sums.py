@@ -23,8 +23,7 @@ from polars_wroc.inputs.columns import (
     ZERO_LABEL,
 )
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.checks import unless_mixed
+from polars_wroc.plans.queries import over, unless_mixed
 
 # The lowest and the highest score of a bin; one score is both.
 LOW, HIGH = "score_low", "score_high"
@@ -121,7 +120,7 @@ def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
     pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
     if rows.compiled and _can_be_compiled(rows):
         # Needs numba, which is an extra.
-        from polars_wroc.counts.pooled_batches import pool_batches  # noqa: PLC0415
+        from polars_wroc.counts.compiled_counts import pool_batches  # noqa: PLC0415
 
         pooled = replace(
             pooled, frame=pool_batches(rows, rows.compiled, binning.cutting(parts), pooled.frame)

@@ -2,35 +2,134 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.curves.calibration_design import OBSERVED_VARIANCE
-from polars_wroc.curves.uniform_bins import bin_number
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
-from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.plans.steps import Fields, Step, in_columns
-from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.plans.queries import (
+    Fields,
+    FrameT,
+    Step,
+    in_columns,
+    join_on_keys,
+    like_input,
+    over,
+)
 from polars_wroc.ranking.curve import cell, is_divisor
-from polars_wroc.ranking.placed_rows import PlacedRows
+from polars_wroc.ranking.placements import PlacedRows, over_decisions
 from polars_wroc.ranking.reduce_placed import reduce_placed
-from polars_wroc.ranking.walk_sums import over_decisions
-from polars_wroc.stats.design_variance import design_df
-from polars_wroc.stats.differences import Estimate
+from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.stats.proportions import (
     TOLERANCE,
+    Estimate,
     Proportions,
     RatesByDesign,
     WeightedCount,
     proportion,
 )
+from polars_wroc.stats.variances import (
+    PRESENT,
+    design_df,
+    linear_variances,
+    ratio_influence,
+    smaller_df,
+    unit_sums,
+)
+
+OBSERVED_VARIANCE = "__design_variance_observed"
+DIFFERENCE_VARIANCE = "__design_variance_difference"
+# Of the observed rate divided by the mean score.
+RATIO_VARIANCE = "__design_variance_ratio"
+# Of the difference of a group less that of its reference, and its degrees of freedom.
+GAP_VARIANCE, GAP_DF = "__design_variance_of_gap", "__design_df_of_gap"
+
+# Of a sampling unit: the weight of its positives and of all its rows, and the sum of its scores.
+UNIT_SUMS = _POSITIVES, _WEIGHT, _SCORES = ("__unit_positives", "__unit_weight", "__unit_scores")
+_OBSERVED, _DIFFERENCE, _RATIO = (
+    f"__influence_{name}" for name in ("observed", "difference", "ratio")
+)
+
+
+def unit_scores(rows: Rows) -> pl.LazyFrame:
+    """Sum the scores and weights of the rows of each group and sampling unit."""
+    assert rows.design is not None
+
+    def sums(weight: pl.Expr) -> dict[str, pl.Expr]:
+        positive, negative = class_weights(weight)
+        either = positive + negative
+        values = positive, either, pl.col(SCORE).cast(pl.Float64) * either
+        return {name: of_row.sum() for name, of_row in zip(UNIT_SUMS, values, strict=True)}
+
+    return unit_sums(rows.inside(rows.frame), rows.keys, sums, rows.design)
+
+
+def calibration_variances(units: pl.LazyFrame, keys: Sequence[str], design: Design) -> pl.LazyFrame:
+    """Compute `OBSERVED_VARIANCE` and the others, and degrees of freedom, of each group."""
+    positives, weight, scores = (pl.col(name) for name in UNIT_SUMS)
+    observed, mean = (ratio_influence(part, weight, keys, design) for part in (positives, scores))
+    influences = units.with_columns(
+        observed.alias(_OBSERVED),
+        (mean - observed).alias(_DIFFERENCE),
+        ratio_influence(positives, scores, keys, design).alias(_RATIO),
+    )
+    products = {
+        OBSERVED_VARIANCE: (_OBSERVED, _OBSERVED),
+        DIFFERENCE_VARIANCE: (_DIFFERENCE, _DIFFERENCE),
+        RATIO_VARIANCE: (_RATIO, _RATIO),
+    }
+    return linear_variances(influences, keys, design, products)
+
+
+def difference_gap_variances(
+    units: pl.LazyFrame, keys: Sequence[str], design: Design, reference: Callable[[str], str]
+) -> pl.LazyFrame:
+    """Compute `GAP_VARIANCE` and `GAP_DF` of each group.
+
+    ``units`` has `UNIT_SUMS` and `PRESENT` of the group and, under names of the ``reference``,
+    those of its reference.
+    """
+
+    def difference(name: Callable[[str], str]) -> pl.Expr:
+        positives, weight, scores = (pl.col(name(part)) for part in UNIT_SUMS)
+        observed, mean = (
+            ratio_influence(part, weight, keys, design) for part in (positives, scores)
+        )
+        return mean - observed
+
+    influences = units.with_columns((difference(str) - difference(reference)).alias(_DIFFERENCE))
+    variances = linear_variances(
+        influences, keys, design, {GAP_VARIANCE: (_DIFFERENCE, _DIFFERENCE)}
+    )
+    df = smaller_df(units, keys, design, [PRESENT, reference(PRESENT)], GAP_DF)
+    return join_on_keys(variances.select(*keys, GAP_VARIANCE), df, keys)
+
+
+def bin_edge(number: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
+    """Return the upper end of a bin between ``low`` and ``high``; that of number 0 is ``low``."""
+    number = number.cast(pl.Float64)
+    # By a column, since the engine multiplies by the inverse of a constant: 3 / 5 would not be 0.6.
+    share = number / (number * 0 + bins)
+    # Not a width times a number, which may overflow and may miss the upper end.
+    return low * (1 - share) + high * share
+
+
+def bin_number(score: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
+    """Number the bin of a score between ``low`` and ``high``, from 1."""
+    # Halves, since the range of all floats overflows.
+    near = ((score / 2 - low / 2) / (high / 2 - low / 2) * bins).ceil()
+    # Rounding may have moved it past an end.
+    above = (score > bin_edge(near, bins, low, high)).cast(pl.Float64)
+    below = (score <= bin_edge(near - 1, bins, low, high)).cast(pl.Float64)
+    return (near + above - below).clip(1, bins).cast(pl.Int64)
+
 
 _RATE = "observed_rate"
 _EXPECTED = "__expected"

@@ -2,28 +2,127 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from polars_wroc.curves.calibration_curve import (
+    CALIBRATION_SUMS,
     DIFFERENCE,
+    DIFFERENCE_VARIANCE,
     Strategy,
+    calibration_columns,
     calibration_steps,
+    calibration_sums,
     check_bin_options,
     sums_in_bins,
+    walked_calibration_sums,
 )
-from polars_wroc.curves.in_the_large import (
-    IN_THE_LARGE_COLUMNS,
-    IN_THE_LARGE_SUMS,
-    in_the_large_steps,
-    in_the_large_sums,
-)
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import join_on_keys, sum_unless_null
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.plans.steps import in_columns
-from polars_wroc.ranking.curve import is_divisor
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
+from polars_wroc.plans.queries import (
+    Fields,
+    FrameT,
+    Step,
+    in_columns,
+    join_on_keys,
+    like_input,
+    sum_unless_null,
+)
+from polars_wroc.ranking.curve import are_both_classes, is_divisor
+from polars_wroc.ranking.placements import over_decisions
+from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact
+from polars_wroc.stats.variances import design_df
+
+IN_THE_LARGE = "calibration_in_the_large"
+IN_THE_LARGE_COLUMNS = calibration_columns(IN_THE_LARGE)
+# Null where the limits are those of the observed rate.
+IN_THE_LARGE_SE = "__in_the_large_se"
+# The same if each score is the probability of its row; and the effective number of rows.
+PROMISED_SE, EFFECTIVE_ROWS = "__promised_se", "__effective_rows"
+
+_POSITIVES, POSITIVES_SQUARES, _NEGATIVES, NEGATIVES_SQUARES = CALIBRATION_SUMS[:4]
+# Sums of squared weights: times the score in each class, times its square in both.
+_OF_SCORES = SQUARES_OF_POSITIVES, _SQUARES_OF_NEGATIVES, SQUARES_OF_SCORES = (
+    "__squares_of_positive_scores",
+    "__squares_of_negative_scores",
+    "__squares_of_squared_scores",
+)
+IN_THE_LARGE_SUMS: Sequence[str] = (*CALIBRATION_SUMS, *_OF_SCORES)
+
+
+def in_the_large_sums(rows: Rows, weight_type: WeightType) -> dict[str, pl.Expr]:
+    """Sums over rows that `in_the_large_steps` needs."""
+    signed = pl.col(WEIGHT) if weight_type == "frequency" else rows.signed_squares
+    positive, negative = class_weights(signed)
+    score = pl.col(SCORE).cast(pl.Float64)
+    values = positive * score, negative * score, (positive + negative) * score**2
+    of_scores = {name: value.sum() for name, value in zip(_OF_SCORES, values, strict=True)}
+    return calibration_sums(rows, weight_type) | of_scores
+
+
+def walked_in_the_large_sums(weight_type: WeightType) -> dict[str, pl.Expr]:
+    """Name the sums of the compiled engine over all rows as `in_the_large_sums` does."""
+    power = "" if weight_type == "frequency" else "_squares"
+    names = [*(f"scores{power}_{side}" for side in CLASSES), f"second_scores{power}"]
+    of_scores = dict(zip(_OF_SCORES, map(over_decisions, names), strict=True))
+    return walked_calibration_sums(weight_type) | of_scores
+
+
+def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
+    """Steps from these sums to the columns of `calibration_steps`, with limits of the difference.
+
+    ``designed`` with the columns of `calibration_variances`. Where a class has no rows, or no row
+    differs from the mean difference, only the observed rate is uncertain.
+    """
+
+    def error(field: Fields) -> dict[str, pl.Expr]:
+        variance = field(DIFFERENCE_VARIANCE) if designed else _variance(field)
+        total = field(_POSITIVES) + field(_NEGATIVES)
+        of_labels = field(POSITIVES_SQUARES) + field(NEGATIVES_SQUARES)
+        promised = field(SQUARES_OF_POSITIVES) + field(_SQUARES_OF_NEGATIVES)
+        # Of scores of 0 and 1 nothing is left, and rounding must not be a variance.
+        left = promised - field(SQUARES_OF_SCORES)
+        promised = pl.when(is_exact(of_labels) & (left > ROUNDING * promised)).then(left)
+        return {
+            IN_THE_LARGE_SE: pl.when(variance > 0).then(variance.sqrt()),
+            PROMISED_SE: pl.when(promised > 0).then(promised.sqrt() / total),
+            EFFECTIVE_ROWS: effective_sample_size(total, of_labels),
+        }
+
+    def limits(field: Fields) -> dict[str, pl.Expr]:
+        tail = (1 + level) / 2
+        quantile = student_quantile(tail, design_df(field)) if designed else normal_quantile(tail)
+        margin, columns = quantile * field(IN_THE_LARGE_SE), {}
+        for end, limit in (
+            ("low", field(IN_THE_LARGE) - margin),
+            ("high", field(IN_THE_LARGE) + margin),
+        ):
+            name = f"{IN_THE_LARGE}_{end}"
+            columns[name] = pl.coalesce(limit, field(name))
+            if designed:
+                known = pl.when(field(DIFFERENCE_VARIANCE).is_not_null())
+                columns[name] = known.then(columns[name])
+        return columns
+
+    return [*calibration_steps(IN_THE_LARGE, level, designed=designed), error, limits]
+
+
+def _variance(field: Fields) -> pl.Expr:
+    """Variance of a weighted mean of independent rows; null where it says nothing."""
+    difference = field(IN_THE_LARGE)
+    positives, negatives = field(_POSITIVES), field(_NEGATIVES)
+    of_positives, of_labels = field(SQUARES_OF_POSITIVES), field(POSITIVES_SQUARES)
+    of_both = of_labels + field(NEGATIVES_SQUARES)
+    terms = field(SQUARES_OF_SCORES) + of_labels + difference**2 * of_both
+    mixed = of_positives + difference * (of_positives + field(_SQUARES_OF_NEGATIVES) - of_labels)
+    squares, total = terms - 2 * mixed, positives + negatives
+    known = are_both_classes(positives, negatives) & is_exact(of_both)
+    return pl.when(known & (squares > ROUNDING * terms)).then(squares / total / total)
+
 
 _COLUMNS = (
     *IN_THE_LARGE_COLUMNS,

@@ -12,13 +12,12 @@ from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.plans.steps import Fields, Step, in_columns
-from polars_wroc.ranking.cumulative_sums import NEGATIVES, POSITIVES
+from polars_wroc.plans.queries import Fields, FrameT, Step, in_columns, like_input
 from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
+from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.proportions import ROUNDING, is_exact
-from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _AVOIDED = "interventions_avoided"

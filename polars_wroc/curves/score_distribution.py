@@ -6,14 +6,19 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.curves.uniform_bins import bin_edge, bin_number
+from polars_wroc.curves.calibration_curve import bin_edge, bin_number
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
-from polars_wroc.plans.checks import require_at_collect
-from polars_wroc.plans.collect import FrameT, like_input
+from polars_wroc.plans.queries import (
+    FrameT,
+    aggregate,
+    join_on_keys,
+    like_input,
+    over,
+    require_at_collect,
+)
 from polars_wroc.ranking.curve import ratio
 
 _COLUMNS = (

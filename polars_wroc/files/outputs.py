@@ -2,23 +2,171 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import errno
+import hashlib
 import json
 import math
 import os
+import platform
 import re
-from collections.abc import Callable, Sequence
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import polars as pl
+from polars import selectors
 
-from polars_wroc.files.messages import first_line
-from polars_wroc.files.ownership import new_name, remove_abandoned, temporary
-from polars_wroc.files.sources import reads
-from polars_wroc.files.spreadsheets import not_run
+from polars_wroc.files.sources import first_line, reads
 from polars_wroc.inputs.arguments import check_text, reject_type
+
+if sys.platform != "win32":
+    import fcntl
+
+
+_NAME = re.compile(r"\.polars-wroc-([0-9a-f]{12})-[0-9a-f]{32}(\.\w+)?")
+# The same in all containers of a system, which see the same locks.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_MONTH = 30 * 24 * 3600
+_ATTEMPTS = 100
+
+
+def new_name(suffix: str) -> str:
+    """Make a unique name; all have the same length."""
+    return f".polars-wroc-{_boot()}-{uuid4().hex}{suffix}"
+
+
+@contextmanager
+def temporary(parent: Path, suffix: str = "", *, folder: bool = False) -> Iterator[Path]:
+    """Make an empty file or folder and hold its lock; the caller removes it."""
+    for _ in range(_ATTEMPTS):
+        path = parent / new_name(suffix)
+        if folder:
+            path.mkdir(mode=0o700)
+        else:
+            path.touch(exist_ok=False)
+        with _held(path, or_free=True) as mine:
+            # Before it was locked, another process may have removed it as abandoned.
+            if mine:
+                yield path
+                return
+    msg = f"`path` must be in a folder that can be written; found {str(parent)!r}"
+    raise OSError(msg)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove what dead processes of this user left in a folder; nothing without file locks."""
+    if sys.platform == "win32":
+        return
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            name = _NAME.fullmatch(entry.name)
+            if name:
+                with contextlib.suppress(OSError):
+                    _remove_unless_held(Path(entry.path), same_boot=name[1] == _boot())
+
+
+def _remove_unless_held(path: Path, *, same_boot: bool) -> None:
+    found = path.lstat()
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if not (is_folder or stat.S_ISREG(found.st_mode)) or found.st_uid != os.getuid():
+        return
+    if not same_boot and time.time() - found.st_mtime < _MONTH:
+        return
+    with _held(path, or_free=False) as mine:
+        if mine and is_folder:
+            shutil.rmtree(path)
+        elif mine:
+            path.unlink()
+
+
+@contextmanager
+def _held(path: Path, *, or_free: bool) -> Iterator[bool]:
+    """Lock a path, if no other process does and it still exists; yield whether it is locked.
+
+    Without file locks it yields ``or_free``.
+    """
+    if sys.platform == "win32":
+        yield or_free
+        return
+    try:
+        number = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield _lock(number, or_free=or_free) and _is(path, number)
+    finally:
+        os.close(number)
+
+
+def _lock(number: int, *, or_free: bool) -> bool:
+    assert sys.platform != "win32"
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks, on which nothing is removed as abandoned either.
+        return or_free
+    return True
+
+
+def _is(path: Path, number: int) -> bool:
+    """Whether a path still names the open file."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(number))
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def _boot() -> str:
+    """Name this start of the system, or this computer if that is unknown."""
+    try:
+        start = _BOOT.read_text()
+    except OSError:
+        start = platform.node()
+    return hashlib.sha256(start.encode()).hexdigest()[:12]
+
+
+# The first characters of formulas, as listed by OWASP; numbers are no formulas.
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001  (of full width)
+_NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
+_QUOTE = "'"
+
+
+def not_run(table: pl.DataFrame) -> pl.DataFrame:
+    """Put a quote before texts and column names that a spreadsheet would run."""
+    texts = selectors.string() | selectors.categorical() | selectors.enum()
+    shown = table.with_columns(_quoted(texts.cast(pl.String)))
+    return shown.rename(_headers(table.columns))
+
+
+def _headers(names: list[str]) -> dict[str, str]:
+    """Quote the names of columns, and keep them unique."""
+    quoted = pl.DataFrame({"name": names}, {"name": pl.String}).select(_quoted(pl.col("name")))
+    headers: dict[str, str] = {}
+    for name, header in zip(names, quoted["name"], strict=True):
+        taken = {*headers.values(), *names} - {name}
+        headers[name] = header
+        while headers[name] in taken:
+            headers[name] = _QUOTE + headers[name]
+    return headers
+
+
+def _quoted(text: pl.Expr) -> pl.Expr:
+    runs = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
+    return pl.when(runs).then(_QUOTE + text).otherwise(text).name.keep()
+
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".json")
 CHART_SUFFIXES = (".html", ".png", ".svg")

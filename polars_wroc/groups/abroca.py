@@ -11,16 +11,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
-from polars_wroc.inputs.numbered_groups import GROUP, numbered_groups, with_numbers
-from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.steps import Fields, as_struct
-from polars_wroc.ranking.cumulative_sums import (
-    ENDS_TIE,
-    by_descending_score,
-    window_sums,
-    with_window_sums,
-)
+from polars_wroc.inputs.rows import GROUP, Rows, class_weights, numbered_groups, with_numbers
+from polars_wroc.plans.queries import Fields, as_struct
 from polars_wroc.ranking.curve import if_both_classes
+from polars_wroc.ranking.sorting import ENDS_TIE, by_descending_score, window_sums, with_window_sums
 
 # Number of the group that is compared with its complement.
 MEASURED = "__measured"

@@ -9,17 +9,15 @@ import polars as pl
 
 from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_groups, with_names
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.limits import Limit
-from polars_wroc.inputs.numbered_groups import GROUP
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.collect import FrameT, collect, like_input
-from polars_wroc.plans.engine import compiled_when
-from polars_wroc.ranking.cumulative_sums import ENDS_TIE
+from polars_wroc.inputs.rows import GROUP, IntoColumns, Rows
+from polars_wroc.plans.config import compiled_when
+from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
+from polars_wroc.ranking.sorting import ENDS_TIE
 from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.stats.resampling import in_batches, seeds
+from polars_wroc.stats.variances import in_batches, seeds
 
 ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
 _PERMUTATION, _PLACE, _DEALT = "__permutation", "__place", "__dealt"
@@ -145,7 +143,7 @@ def _tested(
     when = compiled_when(frame, permutations)
     if when:
         # Needs numba, which is an extra.
-        from polars_wroc.groups.compiled_distances import permuted_distances  # noqa: PLC0415
+        from polars_wroc.groups.compiled_abroca import permuted_distances  # noqa: PLC0415
 
         stacked = permuted_distances(ordered, models, when, drawn, _PERMUTATION)
     else:
@@ -222,3 +220,22 @@ def _permuted(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.
         numbers.alias(_PERMUTATION),
     )
     return lists.explode(GROUP, _PERMUTATION)
+
+
+_REST_PERMUTATION = "__permutation"
+
+
+def distances_to_rest(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
+    """Compute the ``abroca`` of each group and model; no rows for those where it is null."""
+    ordered, names = number_groups(rows, within_limit)
+    models = rows.model_keys
+    if rows.compiled:
+        # Needs numba, which is an extra.
+        from polars_wroc.groups.compiled_abroca import permuted_distances  # noqa: PLC0415
+
+        # Only as the rows are.
+        measured = permuted_distances(ordered, models, rows.compiled, [], _REST_PERMUTATION)
+        measured = measured.drop(_REST_PERMUTATION)
+    else:
+        measured = distances(ordered, models)
+    return with_names(measured.drop_nulls("abroca"), names, rows)

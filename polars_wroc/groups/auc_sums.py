@@ -1,19 +1,26 @@
-"""Sums over a set of rows from which its AUC and DeLong variance are computed."""
+"""Sums over sets of rows from which their AUCs, variances and gaps are computed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.rows import CLASSES, class_weights
-from polars_wroc.metrics.auc_variance import Units, Variance
-from polars_wroc.plans.steps import Fields, Step
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT
+from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.metrics.auc_variance import Moments, Units, Variance
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.score_interval import ScoreInterval
+from polars_wroc.plans.queries import Fields, Step, aggregate, join_on_keys, over
 from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.placements import RowCurve
-from polars_wroc.ranking.walk_sums import walked_one_minus_auc
+from polars_wroc.ranking.placements import RowCurve, walked_one_minus_auc
+from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import ROUNDING, is_exact
+from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
 OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
 # Sums of the weights, of their squares and of their cubes.
@@ -145,3 +152,248 @@ OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
 def weights_by_class() -> dict[str, pl.Expr]:
     """Weight of a row in each class."""
     return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))
+
+
+# Parts of an AUC. In a weighted mean of AUCs of different rows, the first are means too, and the
+# others sums with squared weights. ``slack`` is half the change that ties in score bins can make.
+_MEANS = ("one_minus_auc", "slack")
+_SQUARES = ("variance", *(f"{name}_{side}" for side in CLASSES for name in Moments._fields))
+PARTS = ("auc", *_MEANS, *_SQUARES, "df")
+# The pairs of a positive and a negative row of a group, and those of all other groups; relative.
+PAIRS, OTHER_PAIRS = "__pairs", "__other_pairs"
+
+
+@dataclass(frozen=True)
+class ComparedAuc:
+    """The columns of one of two AUCs that are compared."""
+
+    name: str
+
+    def columns(self, parts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
+        """Name the parts of an AUC."""
+        return {self.column(part): value for part, value in parts.items()}
+
+    def parts(self, field: Fields) -> dict[str, pl.Expr]:
+        """Refer to all parts."""
+        return {part: field(self.column(part)) for part in PARTS}
+
+    def parts_with_variances(self, field: Fields) -> dict[str, pl.Expr]:
+        """Refer to all parts; the variance of each class is known."""
+        parts = self.parts(field)
+        # One row in a class has no variance, but not more than that of a proportion.
+        for side in CLASSES:
+            most = parts["auc"] * parts["one_minus_auc"] * parts[f"h2_{side}"]
+            parts[f"variance_{side}"] = parts[f"variance_{side}"].fill_null(most)
+        return parts
+
+    def mean_over(self, share: pl.Expr, field: Fields) -> dict[str, pl.Expr]:
+        """Aggregate rows with an AUC each, of different rows of data, to their mean.
+
+        The ``share`` of each in the mean is 0, or null, where its AUC may be null. Without degrees
+        of freedom.
+        """
+        used = share > 0
+        parts: dict[str, pl.Expr] = {}
+        for power, names in ((1, _MEANS), (2, _SQUARES)):
+            for name, value in self.parts_with_variances(field).items():
+                if name in names:
+                    terms = (share**power * value).filter(used)
+                    known = used.any() & (terms.null_count() == 0)
+                    parts[name] = pl.when(known).then(terms.sum())
+        parts |= {"auc": 1 - parts["one_minus_auc"], "df": pl.lit(None, pl.Float64)}
+        return self.columns(parts)
+
+    def estimate(self, field: Fields) -> AucEstimate:
+        """Refer to the AUC, its variance and their degrees of freedom."""
+        return AucEstimate(*(field(self.column(part)) for part in AucEstimate._fields))
+
+    @property
+    def interval(self) -> ScoreInterval:
+        """Say how to compute the score-type interval."""
+        moments = {
+            side: Moments(*(self.column(f"{name}_{side}") for name in Moments._fields))
+            for side in CLASSES
+        }
+        auc, complement = self.column("auc"), self.column("one_minus_auc")
+        return ScoreInterval(auc, complement, moments, name=f"_{self.name}")
+
+    @property
+    def interval_by_design(self) -> ScoreInterval:
+        """Say how to compute the score-type interval with the design effect of a survey."""
+        return replace(self.interval, design_effect=self.column("design_effect"))
+
+    def column(self, part: str) -> str:
+        """Column of a part."""
+        return f"__compared_{part}_{self.name}"
+
+
+def relative_pairs(weights: Iterable[pl.Expr], keys: Sequence[str]) -> pl.Expr:
+    """Multiply the weights of both classes, up to a factor that the rows of the keys share."""
+    pairs: pl.Expr = pl.lit(1.0)
+    for weight in weights:
+        # Divided by the largest, so that no product overflows or underflows.
+        pairs = pairs * weight / over(weight.max(), keys)
+    return pairs
+
+
+# The AUC of a group, and of the other rows that it is compared with.
+OF_GROUP, OF_REFERENCE = ComparedAuc("own"), ComparedAuc("other")
+
+
+@dataclass(frozen=True)
+class PairWeightedMean:
+    """For each group the mean of the other groups' `OWN` AUCs, weighted by their pairs: `OTHER`.
+
+    Pairs of rows of different groups do not count.
+    """
+
+    weights: Mapping[str, str]
+    partition_keys: Sequence[str]
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the columns of the mean, and to `PAIRS`."""
+        return [self._pairs, self._other_pairs, self._mean]
+
+    def _pairs(self, field: Fields) -> dict[str, pl.Expr]:
+        weights = [field(weight) for weight in self.weights.values()]
+        pairs = relative_pairs(weights, self.partition_keys)
+        known = field(OF_GROUP.column("auc")).is_not_null()
+        return {PAIRS: pl.when(known).then(pairs).otherwise(0.0)}
+
+    def _other_pairs(self, field: Fields) -> dict[str, pl.Expr]:
+        return {OTHER_PAIRS: self._of_others(field(PAIRS))}
+
+    def _mean(self, field: Fields) -> dict[str, pl.Expr]:
+        pairs, others = field(PAIRS), pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        own = OF_GROUP.parts_with_variances(field)
+        parts = {name: self._sum(pairs, own[name]) / others for name in _MEANS}
+        parts |= {name: self._sum(pairs**2, own[name]) / others**2 for name in _SQUARES}
+        has_df = pl.when(own["variance"] > 0)
+        of_df = has_df.then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
+        of_variance = self._sum(pairs**4, of_df) / others**4
+        parts |= {"auc": 1 - parts["one_minus_auc"], "df": parts["variance"] ** 2 / of_variance}
+        return OF_REFERENCE.columns(parts)
+
+    def _sum(self, weight: pl.Expr, value: pl.Expr) -> pl.Expr:
+        """Add up over the other groups with weight; null where one of them has no value."""
+        terms = pl.when(weight > 0).then(weight * value).otherwise(0.0)
+        known = self._of_others(terms.is_null().cast(pl.Int64)) == 0
+        return pl.when(known).then(self._of_others(terms.fill_null(0.0)))
+
+    def _of_others(self, terms: pl.Expr) -> pl.Expr:
+        """Add up the terms of the other groups, without rounding them away by a large own term."""
+        largest = terms == terms.max()
+        first = largest & (largest.cum_sum() == 1)
+        # Another term is at most half of all, so that the difference keeps its digits.
+        others = pl.when(first).then(terms.filter(~first).sum()).otherwise(terms.sum() - terms)
+        return over(others, self.partition_keys)
+
+
+# Columns of the largest change of the AUC of a group, of its complement and of all rows.
+OWN_SLACK, REST_SLACK, OVERALL_SLACK = "__slack_own", "__slack_rest", "__slack_overall"
+
+_HAS_SEVERAL_SCORES = "__has_several_scores"
+
+
+def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]) -> pl.LazyFrame:
+    """Add the largest changes of AUCs that ties within score bins can make; 0 without bins."""
+    if not rows.binned:
+        none = dict.fromkeys((OWN_SLACK, REST_SLACK, OVERALL_SLACK), pl.lit(0.0))
+        return sums.with_columns(**none)
+    pos, neg = class_weights(pl.col(WEIGHT).fill_null(0.0))
+    several = (pl.col(SCORE) < pl.col(SCORE_HIGH)).any()
+    sides = {"__pos": pos.sum(), "__neg": neg.sum()}
+    bins = rows.frame.group_by(*rows.keys, SCORE).agg(several.alias(_HAS_SEVERAL_SCORES), **sides)
+    overall = {f"{name}_all": pl.col(name).sum() for name in sides}
+    bins = join_on_keys(
+        bins, bins.group_by(*partition_keys, SCORE).agg(**overall), [*partition_keys, SCORE]
+    )
+    own_pos, own_neg, all_pos, all_neg = (pl.col(name) for name in (*sides, *overall))
+    tied = pl.when(_HAS_SEVERAL_SCORES).then(1.0).otherwise(0.0)
+    mixed = all_pos * own_neg + own_pos * all_neg - own_pos * own_neg
+    of_group = aggregate(
+        bins,
+        rows.keys,
+        {
+            "__own": (own_pos * own_neg * tied).sum(),
+            "__mixed": (mixed * tied).sum(),
+            **{name: pl.col(name).sum() for name in sides},
+        },
+    )
+    pairs = all_pos * all_neg * tied
+    of_all = aggregate(
+        bins.unique([*partition_keys, SCORE]),
+        partition_keys,
+        {"__whole": pairs.sum(), **{name: pl.col(name).sum() for name in overall}},
+    )
+    table = join_on_keys(of_group, of_all, partition_keys)
+    own = pl.col("__own") / (own_pos * own_neg)
+    whole = pl.col("__whole") / (all_pos * all_neg)
+    rest = (pl.col("__whole") - pl.col("__mixed")) / ((all_pos - own_pos) * (all_neg - own_neg))
+    changes = {OWN_SLACK: own, REST_SLACK: rest, OVERALL_SLACK: whole}
+    columns = {name: (change / 2).fill_nan(None) for name, change in changes.items()}
+    return join_on_keys(sums, table.select(*rows.keys, **columns), rows.keys)
+
+
+def widened_by_bins(gaps: pl.LazyFrame, slack: str) -> pl.LazyFrame:
+    """Widen intervals by the slack, and test only gaps larger than it, whose sign is certain."""
+    certain = (pl.col(slack) == 0) | (pl.col("auc_gap").abs() > pl.col(slack))
+    return gaps.with_columns(
+        (pl.col("auc_gap_low") - pl.col(slack)).clip(-1.0, 1.0),
+        (pl.col("auc_gap_high") + pl.col(slack)).clip(-1.0, 1.0),
+        pl.when(certain).then("auc_gap_p_value").alias("auc_gap_p_value"),
+    )
+
+
+# A struct of booleans: for each metric, whether the group has enough rows for it and, with the
+# suffix ``_gap``, for its test.
+ENOUGH_ROWS = "__enough_rows"
+# Metrics whose gaps between groups are measured.
+GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
+
+
+def compared_metrics(*, rates: bool) -> tuple[str, ...]:
+    """Name the metrics whose gaps are measured: the AUC and, with a threshold, the rates."""
+    return tuple(GAP_METRICS) if rates else (ROC_AUC.column,)
+
+
+def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
+    """Count the rows that a rate is based on, or the rows of each class for an AUC.
+
+    A row with a frequency weight counts that many times.
+    """
+    columns = ["n_pos", "n_neg", ROWS_SELECTED, ROWS_REJECTED]
+    positives, negatives, selected, rejected = (pl.col(name) for name in columns)
+    if weight_type == "frequency":
+        positives, negatives = (pl.col(name) for name in OWN_WEIGHTS)
+        selected, rejected = pl.col("tp") + pl.col("fp"), pl.col("fn") + pl.col("tn")
+    counts: dict[SampleSize, pl.Expr] = {
+        "positives": positives,
+        "negatives": negatives,
+        "rows": positives + negatives,
+        "selected": selected,
+        "rejected": rejected,
+    }
+    return [counts[size] for size in GAP_METRICS[metric].sample_sizes]
+
+
+def outside(partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
+    """Count the rows of the other groups with the same partition keys."""
+    return lambda count: over(count.sum(), partition_keys) - count
+
+
+def both_large_enough(
+    metric: str,
+    weight_type: WeightType,
+    least: int,
+    in_reference: Callable[[pl.Expr], pl.Expr],
+) -> pl.Expr:
+    """Whether a group and its reference have enough rows for a test."""
+    counts = sample_sizes(metric, weight_type)
+    return pl.all_horizontal(count >= least for own in counts for count in (own, in_reference(own)))
+
+
+def large_enough(metric: str, weight_type: WeightType, least: int) -> pl.Expr:
+    """Whether a group has enough rows for an AUC or a rate."""
+    return pl.all_horizontal(count >= least for count in sample_sizes(metric, weight_type))

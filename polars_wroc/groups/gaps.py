@@ -1,45 +1,191 @@
-"""Gaps of groups, in two phases: sum over each group, compare the sums.
-
-The first ranks the rows, overall and in their groups, and reduces each group to a row of sums, in
-a plan or by walks of the compiled engine. The second, `compare`, turns these, and the cells of a
-confusion matrix where there is a threshold, into gaps with intervals and tests. What depends on
-the kind of `Reference` is in its class.
-"""
+"""Gaps of groups, in two phases: sum over each group, compare the sums; and their verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.groups.auc_gaps import GapMethod, with_auc_gaps
-from polars_wroc.groups.binned_gaps import widened_by_bins, with_bin_slack
-from polars_wroc.groups.min_rows import (
+from polars_wroc.groups.auc_sums import (
     ENOUGH_ROWS,
     both_large_enough,
     compared_metrics,
     large_enough,
+    widened_by_bins,
+    with_bin_slack,
 )
-from polars_wroc.groups.ranked_groups import PlannedGroups, WalkedGroups
-from polars_wroc.groups.rate_gaps import RateGaps
-from polars_wroc.groups.read_reference import read_reference
-from polars_wroc.groups.references import DIFFERENCE, REPEATED, Reference
-from polars_wroc.groups.survey_gaps import SurveyGaps, survey_gaps
-from polars_wroc.groups.verdicts import Verdicts
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.margins import MARGIN
+from polars_wroc.groups.metric_gaps import (
+    GapMethod,
+    RateGaps,
+    auc_comparison,
+    auc_gap_limits,
+    auc_limits,
+    others_share,
+    rate_comparison,
+    rate_gap_limits,
+    rate_limits,
+    with_auc_gaps,
+)
+from polars_wroc.groups.references import (
+    DIFFERENCE,
+    REPEATED,
+    PlannedGroups,
+    Reference,
+    WalkedGroups,
+)
+from polars_wroc.groups.rest import read_reference
+from polars_wroc.groups.survey_gaps import AUC_DF, SurveyGaps, survey_gaps
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.collect import collect
-from polars_wroc.plans.engine import run
-from polars_wroc.plans.steps import as_struct, in_columns
-from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import add_placements, row_curve, with_rank_weights
-from polars_wroc.ranking.walk_sums import walked_class_counts
-from polars_wroc.stats.multiple_tests import Adjust, adjusted_together, number_of_tests
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.plans.config import run
+from polars_wroc.plans.queries import (
+    Fields,
+    Step,
+    as_struct,
+    collect,
+    in_columns,
+    join_on_keys,
+    over,
+)
+from polars_wroc.ranking.placements import (
+    add_placements,
+    row_curve,
+    walked_class_counts,
+    with_rank_weights,
+)
+from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.stats.difference_tests import (
+    Adjust,
+    Comparison,
+    Detectable,
+    adjusted_together,
+    is_significant,
+    number_of_tests,
+)
+from polars_wroc.stats.distributions import student_score, upper_quantile
+from polars_wroc.stats.proportions import Limits
+from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.search import confusion_at
+
+_AUC = ROC_AUC.column
+# Quantiles of one test, two-sided and one-sided, at its share of the error of all tests.
+_QUANTILE, _ONE_SIDED = "__quantile_of_test", "__one_sided_quantile"
+_SIDES = ("own", "other")
+
+
+def verdict_columns(*, rates: bool) -> list[str]:
+    """Name the columns of the AUC and, with a threshold, of the rates."""
+    metrics, parts = compared_metrics(rates=rates), ("detectable", "verdict")
+    return [f"{metric}_gap_{part}" for metric in metrics for part in parts]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Verdicts on the gaps of some metrics; ``tests`` is the number that share the error.
+
+    A gap is alike within the ``margin`` if two one-sided tests at the level of one test say that
+    it is neither as large nor as small as that.
+    """
+
+    metrics: Sequence[str]
+    tests: pl.Expr
+    level: float
+    margin: float
+    # With the columns of `SurveyGaps`.
+    designed: bool
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps from adjusted gaps to the columns of the verdicts."""
+        limits = [self._limits, self._gap_limits]
+        return [self._quantiles, *self._detectable.steps, *limits, self._verdicts]
+
+    @property
+    def _detectable(self) -> Detectable:
+        return Detectable(self._comparisons, tuple(self.metrics), _QUANTILE)
+
+    def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
+        error = (1 - self.level) / self.tests
+        quantiles = {_QUANTILE: upper_quantile(error / 2), _ONE_SIDED: upper_quantile(error)}
+        if self.designed:
+            # The fewer, where there is an AUC.
+            df = pl.coalesce(design_df(field, AUC_DF), design_df(field))
+            return {name: student_score(z, df) for name, z in quantiles.items()}
+        return quantiles
+
+    def _comparisons(self, field: Fields) -> dict[str, Comparison]:
+        return {
+            metric: auc_comparison(field) if metric == _AUC else rate_comparison(metric, field)
+            for metric in self.metrics
+        }
+
+    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        quantile = field(_ONE_SIDED)
+        for metric in self.metrics:
+            is_auc = metric == _AUC
+            sides = auc_limits(field, quantile) if is_auc else rate_limits(metric, field, quantile)
+            for side, limits in zip(_SIDES, sides, strict=True):
+                for end, limit in limits._asdict().items():
+                    columns[_limit(metric, side, end)] = limit
+        return columns
+
+    def _gap_limits(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for metric in self.metrics:
+            sides = [
+                Limits(*(field(_limit(metric, side, end)) for end in Limits._fields))
+                for side in _SIDES
+            ]
+            limits = (
+                auc_gap_limits(field, *sides, designed=self.designed)
+                if metric == _AUC
+                else rate_gap_limits(metric, field, *sides, designed=self.designed)
+            )
+            for end, limit in limits._asdict().items():
+                columns[_limit(metric, "gap", end)] = limit
+        return columns
+
+    def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for metric in self.metrics:
+            share = field(DIFFERENCE.share if metric == _AUC else others_share(metric))
+            smallest = share * field(self._detectable.difference(metric))
+            if metric == _AUC:
+                smallest += field(DIFFERENCE.slack)
+            compared = pl.when(field(f"{metric}_gap").is_not_null())
+            enough = field(ENOUGH_ROWS).struct.field(f"{metric}_gap")
+            columns[f"{metric}_gap_detectable"] = compared.then(pl.when(enough).then(smallest))
+            columns[f"{metric}_gap_verdict"] = compared.then(self._verdict(metric, enough, field))
+        return columns
+
+    def _verdict(self, metric: str, enough: pl.Expr, field: Fields) -> pl.Expr:
+        low, high = (field(_limit(metric, "gap", end)) for end in Limits._fields)
+        alike = enough & (low > -self.margin) & (high < self.margin)
+        words = {
+            "alike": alike,
+            "different": is_significant(field(f"{metric}_gap_p_adjusted"), self.level),
+        }
+        verdict = pl.lit("too little data")
+        for word, holds in reversed(words.items()):
+            verdict = pl.when(holds.fill_null(value=False)).then(pl.lit(word)).otherwise(verdict)
+        return verdict
+
+
+def _limit(metric: str, side: str, end: str) -> str:
+    """Column of a limit at the one-sided quantile: of a side, or of the gap."""
+    return f"__one_sided_{end}_{metric}_{side}"
+
+
+def check_margin(margin: float) -> float:
+    """Check the size within which a gap does not matter."""
+    return arguments.number("margin", margin, low=0.0, high=1.0, open_ends=True)
+
 
 GAP_COLUMNS = (
     "n_pos",
@@ -124,7 +270,7 @@ def _walk_sums(rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None
     """Sum each group, and compute its cells at its threshold, by the compiled engine."""
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
-    from polars_wroc.thresholds.walked_confusion import walked_confusion_at  # noqa: PLC0415
+    from polars_wroc.thresholds.compiled_confusion import walked_confusion_at  # noqa: PLC0415
 
     compiled = compile_rows(rows, rows.model_keys, frequency=reference.units == "frequency")
     types = rows.frame.collect_schema()

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import get_args
 
-from polars_wroc.groups.auc_gaps import GapMethod
-from polars_wroc.groups.gaps import GAP_COLUMNS, GapTests, measure_gaps
-from polars_wroc.groups.rate_gaps import RATE_GAP_COLUMNS
-from polars_wroc.groups.verdicts import check_margin, verdict_columns
+from polars_wroc.groups.gaps import (
+    GAP_COLUMNS,
+    GapTests,
+    check_margin,
+    measure_gaps,
+    verdict_columns,
+)
+from polars_wroc.groups.metric_gaps import RATE_GAP_COLUMNS, GapMethod
 from polars_wroc.groups.within_strata import GapsWithinStrata, check_within, within_columns
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType, check_weight_type
+from polars_wroc.inputs.arguments import MARGIN, WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
-from polars_wroc.inputs.margins import MARGIN
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.stats.multiple_tests import Adjust, check_options
+from polars_wroc.plans.queries import FrameT, like_input
+from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.rules import threshold_or_rule
 from polars_wroc.thresholds.search import common_threshold
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from polars_wroc.groups.categories import (
-    check_min_share,
-    read_categories,
-    read_category_reference,
-)
+from polars_wroc.groups.categories import check_min_share, read_categories, read_category_reference
 from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
@@ -17,18 +13,16 @@ from polars_wroc.inputs.decisions import (
     RECORDED,
     DecisionThreshold,
     Favorable,
+    Unknown,
     check_decision,
     check_favorable,
     read_decisions,
 )
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
-from polars_wroc.inputs.unknown import Unknown
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.stats.equal_proportions import Exact
-from polars_wroc.stats.multiple_tests import Adjust, check_options
+from polars_wroc.plans.queries import FrameT, like_input
+from polars_wroc.stats.difference_tests import Adjust, Exact, check_options
 from polars_wroc.thresholds.rules import choose_rule
 from polars_wroc.thresholds.search import common_threshold
 

@@ -18,48 +18,84 @@ from polars_wroc.groups.categories import (
     CategoryReference,
     with_reference,
 )
-from polars_wroc.groups.four_fifths import BELOW, is_below
-from polars_wroc.groups.rate_gaps import TEST_BY_DESIGN, difference_by_design
+from polars_wroc.groups.metric_gaps import TEST_BY_DESIGN, difference_by_design
 from polars_wroc.groups.references import ReferenceGroup, other_name
 from polars_wroc.groups.survey_gaps import SurveyGaps, correlation
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import FOUR_FIFTHS, WeightType
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
 from polars_wroc.inputs.decisions import Favorable
-from polars_wroc.inputs.margins import FOUR_FIFTHS
+from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.inputs.survey_design import Design
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, over, sum_unless_null
-from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.plans.queries import (
+    Fields,
+    aggregate,
+    in_columns,
+    join_on_keys,
+    over,
+    sum_unless_null,
+)
 from polars_wroc.ranking.curve import CELLS, SQUARES, cell
-from polars_wroc.stats.design_variance import DESIGN_DF, design_df
-from polars_wroc.stats.differences import Estimate, ratio_limits, reported_ratio
+from polars_wroc.stats.difference_tests import (
+    Adjust,
+    Exact,
+    Sample,
+    adjusted,
+    equal_proportions_test,
+)
 from polars_wroc.stats.distributions import (
     normal_quantile,
+    simultaneous_quantile,
     student_quantile,
     student_score,
     upper_quantile,
 )
-from polars_wroc.stats.equal_proportions import Exact, Sample, equal_proportions_test
-from polars_wroc.stats.multiple_tests import Adjust, adjusted
 from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    Estimate,
     Proportion,
     Proportions,
     RatesByDesign,
     WeightedCount,
     proportion,
     proportion_column,
+    ratio_limits,
+    reported_ratio,
     wilson,
 )
-from polars_wroc.stats.studentized_range import simultaneous_quantile
-from polars_wroc.thresholds.confusion_metrics import cell_counts
-from polars_wroc.thresholds.rate_design import rate_variance
+from polars_wroc.stats.variances import DESIGN_DF, design_df
+from polars_wroc.thresholds.confusion_matrix import cell_counts, rate_variance
 from polars_wroc.thresholds.search import (
     ROWS_MISSING,
     ROWS_REJECTED,
     ROWS_SELECTED,
     confusion_at,
+    rate_variances,
+    unit_cells,
 )
-from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
+
+BELOW = "below_four_fifths"
+SURELY, LIKELY, LIKELY_NOT, SURELY_NOT = "surely", "likely", "likely not", "surely not"
+
+
+def is_below(ratio: pl.Expr, low: pl.Expr, high: pl.Expr, limit: float = FOUR_FIFTHS) -> pl.Expr:
+    """Say whether a ratio is below a limit: surely if its interval is, likely if only it is."""
+    return (
+        pl.when((high < limit).fill_null(value=False))
+        .then(pl.lit(SURELY))
+        .when(ratio < limit - TOLERANCE)
+        .then(pl.lit(LIKELY))
+        .when((low >= limit).fill_null(value=False))
+        .then(pl.lit(SURELY_NOT))
+        .when(ratio.is_not_null())
+        .then(pl.lit(LIKELY_NOT))
+    )
+
+
+def judgement(ratio: pl.Expr, below: pl.Expr) -> pl.Expr:
+    """Say of each category how its ratio was judged, or why it was not."""
+    reference = pl.when(ratio.is_not_null()).then(pl.lit("reference"))
+    return pl.coalesce("excluded", below, reference)
+
 
 IMPACT_COLUMNS = (
     "n",

@@ -12,10 +12,14 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.stats.differences import Estimate, Limits, difference_limits, ratio_limits
-from polars_wroc.stats.distributions import chi_squared_p_value, f_p_value, student_score
-from polars_wroc.stats.studentized_range import simultaneous_quantile
+from polars_wroc.plans.queries import join_on_keys, over
+from polars_wroc.stats.distributions import (
+    chi_squared_p_value,
+    f_p_value,
+    simultaneous_quantile,
+    student_score,
+)
+from polars_wroc.stats.proportions import Estimate, Limits, difference_limits, ratio_limits
 
 JOINT_COLUMNS = ("joint_low", "joint_high", "p_value")
 # Of more groups than this not every pair is compared, but the ends of all limits.

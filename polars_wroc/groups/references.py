@@ -4,19 +4,82 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import AucSums
-from polars_wroc.groups.binned_gaps import OWN_SLACK
-from polars_wroc.groups.compared_auc import OTHER, OWN
-from polars_wroc.groups.ranked_groups import RankedGroups
+from polars_wroc.groups.auc_sums import OF_GROUP, OF_REFERENCE, OWN_SLACK, AucSums
+from polars_wroc.inputs.columns import WEIGHT
+from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import Units
-from polars_wroc.plans.by_keys import over
-from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.placements import RowCurve
+from polars_wroc.plans.queries import Fields, Step, collect, join_on_keys, over
+from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
+from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.difference_tests import auc_difference_test
+
+if TYPE_CHECKING:
+    from polars_wroc.ranking.compiled_rows import CompiledRows
+
+
+class RankedGroups(ABC):
+    """Groups of ranked rows; groups with other partition keys are never compared."""
+
+    keys: Sequence[str]
+    partition_keys: Sequence[str]
+
+    @abstractmethod
+    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
+        """Sum, for each of the ``groups``, the rows of the other groups of its partition.
+
+        ``groups`` has the keys alone; the result has the keys and ``sums``.
+        """
+
+
+@dataclass(frozen=True)
+class PlannedGroups(RankedGroups):
+    """Groups that a plan ranks."""
+
+    rows: Rows
+    keys: Sequence[str]
+    partition_keys: Sequence[str]
+
+    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
+        """Sort the other rows of each group again."""
+        left_out = {key: f"__left_out_{key}" for key in self.keys if key not in self.partition_keys}
+        keys = [*self.partition_keys, *left_out.values()]
+        paired = join_on_keys(
+            self.rows.frame, groups.rename(left_out), self.partition_keys, how="inner"
+        )
+        others = paired.filter(
+            pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
+        )
+        sorted_rows = by_descending_score(Rows(others, keys, in_order=self.rows.in_order))
+        placed = self.rows.inside(add_placements(sorted_rows, keys, pl.col(WEIGHT)))
+        curve = row_curve(in_range=self.rows.in_range)
+        summed = placed.group_by(keys).agg(**sums.sums(curve))
+        return summed.rename({out: key for key, out in left_out.items()})
+
+
+@dataclass(frozen=True)
+class WalkedGroups(RankedGroups):
+    """Groups that the compiled engine walks along."""
+
+    rows: CompiledRows
+    keys: Sequence[str]
+    partition_keys: Sequence[str]
+
+    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
+        """Walk along the other rows of each group."""
+        named = collect(groups)
+        own = [key for key in self.keys if key not in self.partition_keys]
+        walked = [
+            group.hstack(self.rows.walk_without(own, group).select(**sums.walk_sums()))
+            for group in named.iter_slices(1)
+        ]
+        none = named.clear().with_columns(**dict.fromkeys(sums.walk_sums(), pl.lit(0.0)))
+        return pl.concat([none, *walked]).lazy()
+
 
 # Marks a group whose test is the same as that of an earlier group.
 REPEATED = "__repeated"
@@ -112,7 +175,7 @@ class Reference(ABC):
 
     def logit_test(self, level: float) -> dict[str, pl.Expr]:
         """Test the difference by Student's t on the logits, as `auc_difference_test` does."""
-        own, other = (each.estimate(pl.col) for each in (OWN, OTHER))
+        own, other = (each.estimate(pl.col) for each in (OF_GROUP, OF_REFERENCE))
         # With perfect separation the estimated variance is 0, which is no estimate of precision.
         known = (own.variance > 0) & (other.variance > 0)
         known &= pl.col(DIFFERENCE.difference).is_not_null()
@@ -166,7 +229,7 @@ class ReferenceGroup(Reference):
     @property
     def is_reference(self) -> pl.Expr:
         """Whether a group is the reference."""
-        return self._is_reference(pl.col(OWN.column("auc")))
+        return self._is_reference(pl.col(OF_GROUP.column("auc")))
 
     @property
     def _own(self) -> AucSums:
@@ -186,23 +249,23 @@ class ReferenceGroup(Reference):
         return [*self._own.steps, own_parts(self._own), self._compared, self._difference]
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        is_reference = pl.when(self._is_reference(field(OWN.column("auc"))))
-        return OTHER.columns(
+        is_reference = pl.when(self._is_reference(field(OF_GROUP.column("auc"))))
+        return OF_REFERENCE.columns(
             {
                 part: over(is_reference.then(value).max(), self.partition_keys)
-                for part, value in OWN.parts(field).items()
+                for part, value in OF_GROUP.parts(field).items()
             }
         )
 
     def _difference(self, field: Fields) -> dict[str, pl.Expr]:
         columns = independent_difference(field)
         difference = columns[DIFFERENCE.difference]
-        is_other = pl.when(~self._is_reference(field(OWN.column("auc"))))
+        is_other = pl.when(~self._is_reference(field(OF_GROUP.column("auc"))))
         return columns | {DIFFERENCE.difference: is_other.then(difference)}
 
     def auc_weights(self) -> UnitWeights:
         """Count the units of the reference group alone."""
-        is_reference = self._is_reference(pl.col(OWN.column("auc"))).cast(pl.Float64)
+        is_reference = self._is_reference(pl.col(OF_GROUP.column("auc"))).cast(pl.Float64)
         return UnitWeights(is_reference, pl.lit(0.0), pl.lit(1.0))
 
     def row_weights(self) -> UnitWeights:
@@ -211,7 +274,7 @@ class ReferenceGroup(Reference):
 
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Return the cell of the reference group."""
-        is_reference = pl.when(self._is_reference(pl.col(OWN.column("auc"))))
+        is_reference = pl.when(self._is_reference(pl.col(OF_GROUP.column("auc"))))
         return over(is_reference.then(own).max(), self.partition_keys)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
@@ -220,21 +283,21 @@ class ReferenceGroup(Reference):
 
     def to_others(self, gap: pl.Expr) -> pl.Expr:
         """Return the gap; null for the reference group itself."""
-        return pl.when(~self._is_reference(pl.col(OWN.column("auc")))).then(gap)
+        return pl.when(~self._is_reference(pl.col(OF_GROUP.column("auc")))).then(gap)
 
 
 def own_parts(sums: AucSums) -> Step:
     """Name the parts of the AUC of each group."""
 
     def step(field: Fields) -> dict[str, pl.Expr]:
-        return OWN.columns(sums.parts(field) | {"slack": field(OWN_SLACK)})
+        return OF_GROUP.columns(sums.parts(field) | {"slack": field(OWN_SLACK)})
 
     return step
 
 
 def independent_difference(field: Fields) -> dict[str, pl.Expr]:
     """Compare `OWN` with `OTHER`."""
-    own, other = (each.parts(field) for each in (OWN, OTHER))
+    own, other = (each.parts(field) for each in (OF_GROUP, OF_REFERENCE))
     return {
         DIFFERENCE.reference_auc: other["auc"],
         # Near 1 the complements have more digits.

@@ -10,29 +10,43 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
+from polars_wroc.groups.auc_sums import (
+    OF_GROUP,
+    OF_REFERENCE,
+    OTHER_PAIRS,
+    OVERALL_SLACK,
+    PAIRS,
+    REST_SLACK,
+    AucSums,
+    PairWeightedMean,
+    large_enough,
+    outside,
+)
 from polars_wroc.groups.auc_sums import OTHER as OTHER_CLASS
-from polars_wroc.groups.auc_sums import AucSums
-from polars_wroc.groups.binned_gaps import OVERALL_SLACK, REST_SLACK
-from polars_wroc.groups.compared_auc import OTHER, OTHER_PAIRS, OWN, PAIRS, PairWeightedMean
-from polars_wroc.groups.min_rows import outside
-from polars_wroc.groups.ranked_groups import RankedGroups
 from polars_wroc.groups.references import (
     DIFFERENCE,
     REPEATED,
+    IsReference,
+    RankedGroups,
     Reference,
+    ReferenceGroup,
     UnitWeights,
     independent_difference,
     own_parts,
 )
 from polars_wroc.groups.rest_sums import RestSums
-from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.steps import Fields, Step
+from polars_wroc.inputs import columns
+from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.metrics.auc_variance import units_of
+from polars_wroc.plans.queries import Fields, Step, join_on_keys, over, require_at_collect
 from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test
+from polars_wroc.stats.proportions import TOLERANCE
 
 # A group with more than this proportion of a class is nearly all rows.
 _NEARLY_ALL = 0.9
@@ -123,7 +137,7 @@ class Overall(_OfAll, _Within):
         own, others = field(PAIRS), field(OTHER_PAIRS)
         share = others / (own + others)
         difference = share * columns[DIFFERENCE.difference]
-        auc = field(OWN.column("auc"))
+        auc = field(OF_GROUP.column("auc"))
         return {
             # A group without pairs or without others has no difference.
             DIFFERENCE.reference_auc: pl.when(own > 0)
@@ -214,7 +228,7 @@ class RestPooled(_Pooled):
         return [*self._sums.steps, own_parts(self._sums.own), self._compared, self._difference]
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        return OTHER.columns(self._sums.rest.parts(field) | {"slack": field(REST_SLACK)})
+        return OF_REFERENCE.columns(self._sums.rest.parts(field) | {"slack": field(REST_SLACK)})
 
     def _difference(self, field: Fields) -> dict[str, pl.Expr]:
         return independent_difference(field)
@@ -239,17 +253,17 @@ class OverallPooled(_OfAll, _Pooled):
 
     def _compared(self, field: Fields) -> dict[str, pl.Expr]:
         slack = pl.max_horizontal(REST_SLACK, OVERALL_SLACK)
-        return OTHER.columns(self._sums.rest.parts(field) | {"slack": slack})
+        return OF_REFERENCE.columns(self._sums.rest.parts(field) | {"slack": slack})
 
     def _difference(self, field: Fields) -> dict[str, pl.Expr]:
         """Split the variance of the difference into those of the group's rows and of the others."""
         columns = independent_difference(field)
         overall = self._sums.overall.parts(field)
-        own, other = (field(each.column("variance")) for each in (OWN, OTHER))
+        own, other = (field(each.column("variance")) for each in (OF_GROUP, OF_REFERENCE))
         inside, outside = self._variances(field)
         # Perfect AUCs of a group and its complement say nothing of how precise the overall AUC is.
         known = pl.when(((own > 0) | (inside == 0)) & ((other > 0) | (outside == 0)))
-        difference = overall["one_minus_auc"] - field(OWN.column("one_minus_auc"))
+        difference = overall["one_minus_auc"] - field(OF_GROUP.column("one_minus_auc"))
         return columns | {
             DIFFERENCE.reference_auc: overall["auc"],
             DIFFERENCE.difference: difference,
@@ -306,7 +320,7 @@ class OverallPooled(_OfAll, _Pooled):
         """Subtract twice the covariance, and take the larger p-value of this and of the rest's."""
         own, overall = (each.variance for each in (self._sums.own, self._sums.overall))
         estimate, all_rows = (
-            OWN.estimate(pl.col),
+            OF_GROUP.estimate(pl.col),
             AucEstimate(*(self._sums.overall.parts(pl.col)[part] for part in AucEstimate._fields)),
         )
         terms = variance = estimate.variance + all_rows.variance
@@ -333,3 +347,69 @@ def _one_test_of_two(
     tests = pl.col(p_values)
     same = pl.when(pair).then(over(tests.max(), partition_keys)).otherwise(tests)
     return gaps.with_columns(same, (pair & second).alias(REPEATED))
+
+
+# References that all other groups make up.
+_OTHERS: dict[str, type[Reference]] = {
+    "rest": Rest,
+    "overall": Overall,
+    "rest_pooled": RestPooled,
+    "overall_pooled": OverallPooled,
+}
+_NAMES = ", ".join(repr(name) for name in (*_OTHERS, "best"))
+
+
+def read_reference(
+    reference: object, rows: Rows, weight_type: WeightType, min_rows: int
+) -> Reference:
+    """Read the argument ``reference`` for the groups of checked rows."""
+    partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
+    if isinstance(reference, str) and reference in _OTHERS:
+        return _OTHERS[reference](partition_keys, units)
+    if reference == "best":
+        return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
+    return ReferenceGroup(partition_keys, units, _named(rows, reference))
+
+
+def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
+    enough = pl.when(large_enough("auc", weight_type, min_rows))
+
+    def is_best(auc: pl.Expr) -> pl.Expr:
+        def first(highest: pl.Expr) -> pl.Expr:
+            return highest & (highest.cum_sum() == 1)
+
+        candidate = enough.then(auc)
+        # Equal AUCs of different rows may round differently.
+        is_highest = candidate >= candidate.max() - TOLERANCE
+        best = first(is_highest.fill_null(value=False))
+        return over(best, partition_keys)
+
+    return is_best
+
+
+def _named(rows: Rows, reference: Any) -> IsReference:
+    groups, schema = rows.group_keys, rows.frame.collect_schema()
+    given = reference if isinstance(reference, tuple) else (reference,)
+    exact = [columns.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
+    if len(given) != len(groups) or any(value is None for value in exact):
+        types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in groups)
+        msg = (
+            f"`reference` must be {_NAMES} or one value for each of {types}; "
+            f"found {shown(reference)}"
+        )
+        raise ValueError(msg)
+    named = pl.all_horizontal(
+        pl.col(key) == columns.literal(value)
+        for key, value in zip(groups, exact, strict=True)
+        if value is not None
+    ).fill_null(value=False)
+    exists = over(named.any(), rows.model_keys)
+    rule = (
+        f"`reference` must be {_NAMES} or a group; "
+        f"found no group {shown(reference)} in {', '.join(rows.group_names)}"
+    )
+
+    def is_named(_: pl.Expr) -> pl.Expr:
+        return named & require_at_collect(exists, rule)
+
+    return is_named

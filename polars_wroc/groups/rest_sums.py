@@ -18,17 +18,16 @@ from polars_wroc.groups.auc_sums import OTHER, POWERS, AucSums, weights_by_class
 from polars_wroc.inputs.columns import OUTSIDE, RANGE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, unit_weight
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.steps import Fields, Step
+from polars_wroc.plans.queries import Fields, Step, join_on_keys, over
 from polars_wroc.ranking.placements import (
     AHEAD,
     MISRANKED,
     TIED,
     RowCurve,
     rank_weights,
+    walk_sum,
     with_placements_among,
 )
-from polars_wroc.ranking.walk_sums import walk_sum
 
 # Weight that a row misranks overall.
 _ALL_MISRANKED = "__all_misranked"

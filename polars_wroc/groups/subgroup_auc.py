@@ -8,17 +8,15 @@ from dataclasses import replace
 import polars as pl
 
 from polars_wroc.groups.abroca import MOST_GROUPS
-from polars_wroc.groups.rest_distances import distances_to_rest
+from polars_wroc.groups.abroca_test import distances_to_rest
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.arguments import Limit, WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.limits import Limit
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise
-from polars_wroc.plans.by_keys import join_on_keys, over
-from polars_wroc.plans.collect import FrameT, like_input
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 
 _SAMPLES = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 _ENDS = ("low", "high")

@@ -14,24 +14,22 @@ import polars as pl
 
 from polars_wroc.groups.references import Reference, UnitWeights, other_name
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
+from polars_wroc.inputs.designs import Design, Replicates
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.inputs.survey_design import Design, Replicates
-from polars_wroc.metrics.auc_design import AUC_INFLUENCE, auc_influences
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, sum_unless_null
-from polars_wroc.plans.collect import collect
-from polars_wroc.plans.steps import Fields
+from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, auc_influences
+from polars_wroc.plans.queries import Fields, aggregate, collect, join_on_keys, sum_unless_null
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.design_variance import (
+from polars_wroc.stats.proportions import credible_correlation
+from polars_wroc.stats.variances import (
     DESIGN_DF,
     PRESENT,
     PRESENT_CLASSES,
     linear_variances,
     smaller_df,
 )
-from polars_wroc.stats.differences import credible_correlation
-from polars_wroc.thresholds.rate_design import rate_influence, rate_influences, rate_variance
+from polars_wroc.thresholds.confusion_matrix import rate_influence, rate_influences, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
-from polars_wroc.thresholds.unit_cells import unit_cells
+from polars_wroc.thresholds.search import unit_cells
 
 AUC = "auc"
 # Degrees of freedom of a gap in AUC: of the class in the fewest units.

@@ -1,13 +1,18 @@
-"""Checks of arguments that are numbers, rates or words."""
+"""Checks of arguments that are numbers, rates, limits or words."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Literal, NoReturn, TypeAlias, get_args
+from typing import Literal, NamedTuple, NoReturn, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.plans.queries import require_at_collect
 
 # The most characters of a value that a message shows.
 _LONGEST = 60
@@ -162,3 +167,92 @@ WeightType: TypeAlias = Literal["probability", "frequency"]
 def check_weight_type(weight_type: WeightType) -> None:
     """Check the meaning of the weights."""
     option("weight_type", weight_type, get_args(WeightType))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The ``most`` ``things`` that ``makers`` may give, and the ``argument`` that sets it."""
+
+    argument: str
+    most: int
+    things: str
+    makers: str = "by"
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        most = whole_number(self.argument, self.most, low=1)
+        hold(self, most=most)
+
+    def check(self, found: int) -> None:
+        """Raise for a number that is known when the plan is built."""
+        if found > self.most:
+            msg = f"{self._rule}; found {self._found.format(found, found)}"
+            raise ValueError(msg)
+
+    def holds(self, found: pl.Expr) -> pl.Expr:
+        """True for a number within the limit; an error at collect for a larger one."""
+        return require_at_collect(
+            found <= self.most, self._rule, pl.format(self._found, found, found)
+        )
+
+    @property
+    def _rule(self) -> str:
+        return f"`{self.makers}` must give at most {self.most} {self.things}"
+
+    @property
+    def _found(self) -> str:
+        return f"{{}}: ask for fewer, or pass {self.argument}={{}}"
+
+
+# Of rates and AUCs: smaller gaps.
+MARGIN = 0.05
+# Of selection rates: by convention, the least ratio to the highest (first in 29 CFR 1607.4 D).
+FOUR_FIFTHS = 0.8
+
+
+class Costs(NamedTuple):
+    """Costs of a false negative and of a false positive, which add up to 1."""
+
+    fn: float
+    fp: float
+
+    def expected(self, fnr: pl.Expr, fpr: pl.Expr, prevalence: pl.Expr | float) -> pl.Expr:
+        """Return the expected cost of a decision."""
+        return self.fn * prevalence * fnr + self.fp * (1 - prevalence) * fpr
+
+
+def read_costs(cost_fn: float | None, cost_fp: float | None) -> Costs:
+    """Check the costs; if only one is given, the other is 1 minus it."""
+    fn, fp = (
+        None if value is None else number(name, value, low=0, finite=True)
+        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp))
+    )
+    if fn is None and fp is None:
+        msg = "`cost_fn` or `cost_fp` must be given; found neither"
+        raise ValueError(msg)
+    if fn is None:
+        assert fp is not None
+        return Costs(_one_minus("cost_fp", fp, "cost_fn"), fp)
+    if fp is None:
+        return Costs(fn, _one_minus("cost_fn", fn, "cost_fp"))
+    largest = max(fn, fp)
+    if largest == 0:
+        msg = "`cost_fn` and `cost_fp` must not both be 0; found 0 and 0"
+        raise ValueError(msg)
+    # The larger is divided out first, since the sum may overflow.
+    both = fn / largest + fp / largest
+    return Costs(fn / largest / both, fp / largest / both)
+
+
+def _one_minus(name: str, cost: float, other: str) -> float:
+    if cost > 1:
+        msg = f"`{name}` must be at most 1 where `{other}` is not given; found {cost:g}"
+        raise ValueError(msg)
+    return 1 - cost
+
+
+def target_prevalence(value: float | None) -> float | None:
+    """Check the prevalence in the target population; None is that of the data."""
+    if value is None:
+        return None
+    return number("prevalence", value, low=0, high=1, open_ends=True)

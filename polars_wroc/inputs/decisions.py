@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
+from polars_wroc.inputs import arguments, columns
+from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
+from polars_wroc.inputs.designs import SurveyArguments
+from polars_wroc.inputs.expressions import boolean_column, require_frame
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.named_columns import boolean_column, require_frame
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
-from polars_wroc.inputs.survey_design import SurveyArguments
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]
@@ -119,3 +122,60 @@ def with_recorded_scores(rows: Rows) -> Rows:
     names = [SCORE, SCORE_HIGH] if rows.binned else [SCORE]
     decided = [pl.col(SELECTED).cast(pl.Float64).alias(name) for name in names]
     return replace(rows, frame=rows.frame.with_columns(decided))
+
+
+# ``"exclude"``: only null is unknown. ``"keep"``: nothing is, and null is a category. A list: its
+# values are unknown, and so is null.
+Unknown: TypeAlias = Literal["exclude", "keep"] | Sequence[Any]
+
+# Texts that often stand for an unknown value, as `seems_unknown` reads them.
+_WORDS = frozenset(
+    {
+        *("", "?", "unknown", "unk", "n/a", "#n/a", "na", "n.a.", "nan", "null", "missing"),
+        *("unspecified", "undisclosed", "undeclared", "declined", "refused", "withheld"),
+        *("no answer", "no response", "no data", "none given", "none stated", "none specified"),
+        *(
+            f"not {word}"
+            for word in (
+                *("known", "given", "stated", "specified", "disclosed", "declared", "provided"),
+                *("reported", "recorded", "available", "applicable", "answered", "collected"),
+            )
+        ),
+        *(f"prefer not to {word}" for word in ("say", "answer", "disclose", "state", "respond")),
+        *(f"decline to {word}" for word in ("say", "answer", "disclose", "state", "identify")),
+        *(f"declined to {word}" for word in ("say", "answer", "disclose", "state", "identify")),
+    }
+)
+
+
+def seems_unknown(category: str) -> bool:
+    """Whether the name of a category may mean that the value is not known."""
+    text = re.sub(r"[\s_-]+", " ", category).strip(" ()[]<>").casefold()
+    # Such as "Unknown or not reported".
+    return text in _WORDS or _WORDS.issuperset(re.split(r" ?(?:/|,| or ) ?", text))
+
+
+def unknown_keys(unknown: Unknown, rows: Rows) -> dict[str, pl.Expr]:
+    """Say of each key of the rows but the model whether its value is unknown."""
+    schema = rows.frame.collect_schema()
+    if isinstance(unknown, str):
+        if unknown not in ("exclude", "keep"):
+            msg = f"`unknown` must be 'exclude', 'keep' or a list of values; found {unknown!r}"
+            raise ValueError(msg)
+        keep = unknown == "keep"
+        return {k: pl.lit(value=False) if keep else pl.col(k).is_null() for k in rows.group_keys}
+    if not isinstance(unknown, Sequence):
+        reject_type("unknown", "be 'exclude', 'keep' or a list of values", unknown)
+    found = {key: pl.col(key).is_null() for key in rows.group_keys}
+    for value in unknown:
+        if value is None:
+            continue
+        held = {key: columns.exact(value, schema[key]) for key in rows.group_keys}
+        if all(each is None for each in held.values()):
+            types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in held)
+            msg = f"`unknown` must hold possible values of {types}; found {shown(value)}"
+            raise ValueError(msg)
+        for key, each in held.items():
+            if each is not None:
+                found[key] |= (pl.col(key) == columns.literal(each)).fill_null(value=False)
+    return found

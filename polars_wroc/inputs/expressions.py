@@ -1,13 +1,13 @@
-"""Arguments of the functions that return expressions: columns, selectors and expressions."""
+"""Columns that functions are given: by name, as selectors or as expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import check_text, reject_type
+from polars_wroc.inputs.arguments import check_text, did_you_mean, reject_type
 from polars_wroc.inputs.columns import (
     LABEL,
     ROW_WEIGHT,
@@ -20,8 +20,17 @@ from polars_wroc.inputs.columns import (
     numeric,
     observe,
     shown_as,
+    valid_weights,
 )
-from polars_wroc.plans.checks import require_at_collect
+from polars_wroc.inputs.designs import (
+    FPC,
+    SURVEY_COLUMNS,
+    Replicates,
+    ReplicateWeights,
+    SurveyArguments,
+)
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.plans.queries import require_at_collect
 
 _PLACEHOLDER = "__placeholder"
 
@@ -189,3 +198,128 @@ def _build(
     fields = (pl.element().struct.field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
     checked = Observations(*fields).signed_weight.alias(WEIGHT)
     return build(observed.list.eval(pl.struct(kept, checked)))
+
+
+# How a frame of Polars is made from objects of other packages, by package.
+_INSTEAD = {
+    "builtins": "",
+    "numpy": ": make a `pl.DataFrame` of your columns",
+    "pandas": ": convert it with `pl.from_pandas(df)`",
+    "pyarrow": ": convert it with `pl.from_arrow(table)`",
+}
+_ANOTHER_ENGINE = ": `score_counts` takes frames of other engines"
+
+
+def require_frame(frame: object) -> None:
+    """Check that an argument is a frame of Polars."""
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        kind = type(frame)
+        package = kind.__module__.split(".")[0]
+        origin = "" if package == "builtins" else f" of {package}"
+        instead = _INSTEAD.get(package, _ANOTHER_ENGINE)
+        msg = (
+            "`frame` must be a Polars DataFrame or LazyFrame; "
+            f"found an object{origin} of type {kind.__name__}{instead}"
+        )
+        raise TypeError(msg)
+
+
+def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
+    """Read an argument that holds one or several columns; expand selectors and patterns."""
+    values = [value] if isinstance(value, str | pl.Expr) else value
+    if not isinstance(values, Sequence) or not values:
+        reject_type(argument, "be one or several column names or expressions", value)
+    columns: dict[str, pl.Expr] = {}
+    for item in values:
+        column = as_column(argument, item)
+        names = _schema(frame, argument, column).names()
+        if len(names) > 1 and not column.meta.is_column_selection():
+            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
+            raise ValueError(msg)
+        for name in names:
+            if name in columns:
+                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
+                raise ValueError(msg)
+            check_name(argument, name)
+            # A selector may select more columns from a later frame.
+            columns[name] = pl.col(name) if column.meta.is_column_selection() else column
+    return columns
+
+
+def one_zero(key: pl.Expr, frame: pl.LazyFrame) -> pl.Expr:
+    """Write -0.0 as 0.0 and every NaN with the same bits, so that each is one group."""
+    (dtype,) = frame.select(key).collect_schema().dtypes()
+    if not dtype.is_float():
+        return key
+    return pl.when(key == 0).then(pl.lit(0.0, dtype)).otherwise(key).fill_nan(float("nan"))
+
+
+def typed_column(argument: str, column: pl.Expr, frame: pl.LazyFrame) -> Typed:
+    """Check that an argument is one column of a frame, and return it with its type."""
+    schema = _schema(frame, argument, column)
+    require_one(argument, schema.names())
+    of_rows = of_length(argument, column, pl.len())
+    return Typed(argument, of_rows, schema.dtypes()[0], shown_as(column))
+
+
+def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typed:
+    """Check that an argument is one Boolean column of a frame."""
+    typed = typed_column(argument, as_column(argument, value), frame)
+    if typed.dtype not in (pl.Boolean, pl.Null):
+        msg = f"`{argument}` must be Boolean; found {typed}"
+        raise TypeError(msg)
+    return typed._replace(column=typed.column.cast(pl.Boolean))
+
+
+def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
+    try:
+        schema = frame.select(column).collect_schema()
+    except pl.exceptions.ColumnNotFoundError as error:
+        names = frame.collect_schema().names()
+        missing = [name for name in column.meta.root_names() if name not in names]
+        wanted = ", ".join(f"column {name!r}" for name in missing) or "that column"
+        hint = did_you_mean(missing[0], names) if missing else ""
+        msg = f"`{argument}` must name a column of the frame; found no {wanted} among {names}{hint}"
+        raise pl.exceptions.ColumnNotFoundError(msg) from error
+    if not schema:
+        names = frame.collect_schema().names()
+        msg = f"`{argument}` must name a column of the frame; found a selection of none of {names}"
+        raise ValueError(msg)
+    for name, dtype in schema.items():
+        refuse_objects(argument, f"column {name!r}", dtype)
+    return schema
+
+
+def unit_columns(frame: pl.LazyFrame, survey: SurveyArguments) -> dict[str, Typed]:
+    """Return the columns `CLUSTER`, `STRATUM` and `FPC`, as far as they are given."""
+    columns = {
+        name: typed_column(argument, as_column(argument, getattr(survey, argument)), frame)
+        for name, argument in SURVEY_COLUMNS.items()
+        if argument in survey.names
+    }
+    if FPC in columns:
+        number = numeric(columns[FPC]).cast(pl.Float64)
+        columns[FPC] = columns[FPC]._replace(column=number)
+    return columns
+
+
+def replicates_of(weights: ReplicateWeights, columns: Mapping[str, Typed]) -> Replicates:
+    """Say how to combine the estimates of these columns of replicate weights."""
+    count = len(columns)
+    return Replicates(
+        columns=[*columns],
+        factors=weights.factors(count),
+        df=weights.degrees_of_freedom(count),
+        shown=[typed.shown for typed in columns.values()],
+    )
+
+
+def replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[str, Typed]:
+    """Return the columns of replicate weights."""
+    argument = "replicate_weights"
+    columns = named_columns(argument, weights.columns, frame).values()
+    typed = [typed_column(argument, column, frame) for column in columns]
+    return {
+        f"__replicate_{i}": each._replace(column=valid_weights(each))
+        for i, each in enumerate(typed)
+    }

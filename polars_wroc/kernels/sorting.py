@@ -18,8 +18,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
-from polars_wroc.kernels.threads import run, shares, thread_count
+from polars_wroc.kernels.compiling import (
+    ONE,
+    TWO,
+    ZERO,
+    U,
+    inlined,
+    kernel,
+    run,
+    shares,
+    thread_count,
+)
 
 Array: TypeAlias = NDArray[Any]
 # An array, or None, for which a kernel is compiled without what concerns it.

@@ -1,5 +1,7 @@
 """What a walk along the rows of a group adds up, in the order of its results."""
 
+from __future__ import annotations
+
 # Over the rows of a class. A row has the weight w and the placement value p; its independent unit
 # has the weight u, which is w, or 1 where weights are frequencies.
 # rows: 1; weight: w; squares: w u; cubes: w u u; placements: w p; first: w u p; second: w u p p.

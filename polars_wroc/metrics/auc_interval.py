@@ -6,7 +6,7 @@ The variance is a few sums over the rows, computed from the same sort as the AUC
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -15,35 +15,71 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.metrics import formulas
-from polars_wroc.metrics.auc_design import AUC_VARIANCE
-from polars_wroc.metrics.auc_variance import Variance, units_of
-from polars_wroc.metrics.interval_reliability import Reliability, unknown_reliability
-from polars_wroc.metrics.newcombe_interval import (
+from polars_wroc.metrics import registry
+from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, units_of
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.score_interval import (
     NEWCOMBE_HIGH,
     NEWCOMBE_LOW,
+    RangeScoreInterval,
+    ScoreInterval,
+    misranked_sums,
     newcombe_steps,
 )
-from polars_wroc.metrics.range_score_interval import RangeScoreInterval, misranked_sums
-from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.score_interval import ScoreInterval
-from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.areas import Range
-from polars_wroc.ranking.placements import (
-    Placements,
-    RowCurve,
-)
-from polars_wroc.ranking.walk_sums import walked_one_minus_auc
-from polars_wroc.stats.design_variance import (
-    DESIGN_DF,
-    DESIGN_NOTE,
-    SEGMENT_DF,
-    design_df,
-    design_effect,
-)
-from polars_wroc.stats.differences import Limits
+from polars_wroc.plans.queries import Fields, Step
+from polars_wroc.ranking.curve import Range
+from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
-from polars_wroc.stats.proportions import logit_limits
+from polars_wroc.stats.proportions import Limits, logit_limits
+from polars_wroc.stats.variances import DESIGN_DF, DESIGN_NOTE, SEGMENT_DF, design_df, design_effect
+
+# Effective numbers of misranked rows and the note; null with other methods than the score type.
+RELIABILITY_COLUMNS = ("k_pos", "k_neg", "ci_note")
+# With fewer misranked rows of a class than this there is a note.
+_FEW_MISRANKED = 3
+# Weights depend on the score where misranked rows are so many times heavier than others, or Kish's
+# effective sample size is so small a part of the number of rows.
+_MUCH_HEAVIER, _LOW_EFFICIENCY = 2, 0.2
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The columns on the reliability of an interval.
+
+    ``effective`` are the columns of Kish's effective sample sizes of the rows of each class; if
+    rows are ``equal``, each is as heavy as any other.
+    """
+
+    interval: ScoreInterval
+    effective: Mapping[str, str]
+    equal: bool
+
+    def columns(self, field: Fields) -> dict[str, pl.Expr]:
+        """Compute `RELIABILITY_COLUMNS` from the columns of the interval."""
+        interval, known = self.interval, field("ci_low").is_not_null()
+        related: list[pl.Expr] = []
+        for side in CLASSES:
+            efficiency = field(self.effective[side]) / field(f"n_{side}")
+            related.append((efficiency < _LOW_EFFICIENCY) & pl.lit(not self.equal))
+            ends = (field(interval.heavier(end, side)) for end in ("low", "high"))
+            related += [heavier > _MUCH_HEAVIER for heavier in ends]
+        misranked = [field(interval.misranked("low", side)) for side in CLASSES]
+        note = pl.when(known & pl.any_horizontal(related)).then(
+            pl.lit("weights depend on the score")
+        )
+        few = known & (pl.min_horizontal(misranked) < _FEW_MISRANKED)
+        values = (
+            *(pl.when(known).then(k) for k in misranked),
+            note.when(few).then(pl.lit("few misranked rows")),
+        )
+        return dict(zip(RELIABILITY_COLUMNS, values, strict=True))
+
+
+def unknown_reliability(_: Fields) -> dict[str, pl.Expr]:
+    """Fill `RELIABILITY_COLUMNS` with nulls, where the method is another."""
+    types = (pl.Float64, pl.Float64, pl.String)
+    return {name: pl.lit(None, t) for name, t in zip(RELIABILITY_COLUMNS, types, strict=True)}
+
 
 AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
 Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
@@ -178,7 +214,7 @@ class Interval:
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to the sums that `steps` need."""
-        return self.sums_of(formulas.roc_auc(curve), curve.one_minus_auc, curve.placements, field)
+        return self.sums_of(registry.roc_auc(curve), curve.one_minus_auc, curve.placements, field)
 
     def sums_of(
         self,

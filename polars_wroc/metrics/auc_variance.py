@@ -8,18 +8,38 @@ one row each give the same results as rows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
-from polars_wroc.inputs.columns import ROW_CUBES, ROW_SQUARES, WEIGHT
-from polars_wroc.inputs.rows import CLASSES
-from polars_wroc.plans.steps import Fields, Step
-from polars_wroc.ranking.placements import Placements
-from polars_wroc.ranking.walk_sums import walk_sum
+from polars_wroc.inputs.columns import CLUSTER, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM, WEIGHT
+from polars_wroc.inputs.designs import Design, Replicates
+from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.plans.queries import (
+    Fields,
+    Step,
+    aggregate,
+    as_struct,
+    in_columns,
+    join_on_keys,
+    over,
+)
+from polars_wroc.ranking.placements import Placements, row_curve, walk_sum
 from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact
+from polars_wroc.stats.variances import (
+    PRESENT_CLASSES,
+    in_rows,
+    linear_variances,
+    of_full_weights,
+    residual,
+    signed_weights,
+    unit_totals,
+    with_signed_weights,
+)
 
 Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
 
@@ -249,3 +269,124 @@ class Variance:
     def column(self, name: str, side: str) -> str:
         """Column of one of the sums of a class, or of its ``factor``."""
         return f"__{name}_{side}{self.name}"
+
+
+_ABOVE = "__negatives_above"
+
+
+def replicate_influences(rows: Rows, design: Replicates, scores: Mapping[str, str]) -> pl.LazyFrame:
+    """Compute named influences on the AUC of each segment by a column of scores.
+
+    Null where a replicate has one class only.
+    """
+    of_scores = [_one_minus_aucs(rows, design, score, name) for name, score in scores.items()]
+    unit = [*rows.keys, STRATUM, CLUSTER]
+    table = reduce(lambda one, other: join_on_keys(one, other, unit), of_scores)
+    differences = {name: of_full_weights(pl.col(name), rows.keys) - pl.col(name) for name in scores}
+    return table.with_columns(**differences)
+
+
+def _one_minus_aucs(rows: Rows, design: Replicates, score: str, name: str) -> pl.LazyFrame:
+    """Compute 1 - AUC of each segment with each column of weights."""
+    weights = signed_weights(design)
+    sums: dict[str, pl.Expr] = {}
+    for weight in weights:
+        for side, of_row in zip(CLASSES, class_weights(pl.col(weight)), strict=True):
+            sums[f"{weight}_{side}"] = of_row.sum()
+    # Ties are added up first, so that each score has one place.
+    signed = with_signed_weights(rows.frame, design)
+    by_score = aggregate(signed, [*rows.keys, score], sums).sort(score, descending=True)
+    above = {weight: pl.col(f"{weight}_neg").cum_sum() for weight in weights}
+    placed = by_score.with_columns(over(as_struct(above), rows.keys).alias(_ABOVE))
+    areas: dict[str, pl.Expr] = {}
+    for weight in weights:
+        pos, neg = (pl.col(f"{weight}_{side}") for side in CLASSES)
+        # Shares of the positives, since products of weights may overflow or underflow.
+        misranked = pos / pos.sum() * (pl.col(_ABOVE).struct.field(weight) - neg / 2)
+        both = pl.when((pos.sum() > 0) & (neg.sum() > 0))
+        area = both.then(misranked.sum() / neg.sum())
+        areas[weight] = pl.when(area.is_finite()).then(area)
+    table = aggregate(placed, rows.keys, areas)
+    return in_rows(table, rows.keys, [{name: pl.col(weight)} for weight in weights])
+
+
+# The influence of a unit on the AUC, and the variance of the AUC of a segment.
+AUC_INFLUENCE, AUC_VARIANCE = "__auc_influence", "__design_variance"
+
+
+def with_variances_of(
+    sums: pl.LazyFrame, influences: pl.LazyFrame, keys: Sequence[str], design: Design
+) -> pl.LazyFrame:
+    """Add `AUC_VARIANCE`, its degrees of freedom and `DESIGN_NOTE` by the design of a survey.
+
+    They follow from the ``influences`` of the sampling units on the AUC of each segment.
+    """
+    pair = AUC_INFLUENCE, AUC_INFLUENCE
+    variances = linear_variances(influences, keys, design, {AUC_VARIANCE: pair}, PRESENT_CLASSES)
+    return join_on_keys(sums, variances, keys)
+
+
+def auc_influences(placed: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Compute the influence on the AUC of each segment of the units that have rows of it."""
+    if isinstance(rows.design, Replicates):
+        return replicate_influences(rows, rows.design, {AUC_INFLUENCE: SCORE})
+    return unit_influences(placed, rows.keys, {AUC_INFLUENCE: row_curve().placements})
+
+
+def unit_influences(
+    placed: pl.LazyFrame, keys: Sequence[str], aucs: Mapping[str, Placements]
+) -> pl.LazyFrame:
+    """Compute named influences on AUCs of the same rows, and `PRESENT_CLASSES`, of each unit.
+
+    Null where a class has no weight.
+    """
+    sums: dict[str, pl.Expr] = {}
+    for name, placements in aucs.items():
+        for side, (weight, placement) in placements._asdict().items():
+            sums[_weight(side)] = weight.sum()
+            sums[_misranked(side, name)] = (weight * placement).sum()
+    totals = unit_totals(placed, keys, sums)
+    totals = totals.filter(pl.any_horizontal(pl.col(_weight(side)) > 0 for side in CLASSES))
+
+    def of_segment(field: Fields) -> dict[str, pl.Expr]:
+        return {_total(name): over(field(name).sum(), keys) for name in sums}
+
+    def centres(field: Fields) -> dict[str, pl.Expr]:
+        weights = [field(_total(_weight(side))) for side in CLASSES]
+        known = pl.when(pl.all_horizontal(weight > 0 for weight in weights))
+        return {
+            _one_minus_auc(name): known.then(field(_total(_misranked("pos", name))) / weights[0])
+            for name in aucs
+        }
+
+    def influences(field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for name in aucs:
+            centre = field(_one_minus_auc(name))
+            parts = [
+                -residual(field(_misranked(side, name)), centre * field(_weight(side)))
+                / field(_total(_weight(side)))
+                for side in CLASSES
+            ]
+            columns[name] = pl.when(centre.is_not_null()).then(parts[0] + parts[1])
+        for present, side in zip(PRESENT_CLASSES, CLASSES, strict=True):
+            columns[present] = (field(_weight(side)) > 0).cast(pl.Int64)
+        return columns
+
+    return in_columns(totals, [of_segment, centres, influences])
+
+
+def _weight(side: str) -> str:
+    return f"__unit_weight_{side}"
+
+
+def _misranked(side: str, name: str) -> str:
+    return f"__unit_misranked_{side}_{name}"
+
+
+def _one_minus_auc(name: str) -> str:
+    return f"__one_minus_auc_{name}"
+
+
+def _total(name: str) -> str:
+    return f"{name}_of_segment"

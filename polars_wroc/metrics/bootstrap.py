@@ -15,19 +15,15 @@ from typing import get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import MODEL, SCORE, WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, score_precision
-from polars_wroc.inputs.names import MODEL
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.formulas import Formula
-from polars_wroc.metrics.registry import Metrics, from_walk, named_metrics, need_scores
-from polars_wroc.plans.checks import probability
-from polars_wroc.plans.collect import FrameT, collect, like_input
-from polars_wroc.plans.engine import compiled_when
-from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
-from polars_wroc.ranking.walk_sums import REPLICATE
-from polars_wroc.stats.resampling import (
+from polars_wroc.metrics.registry import Formula, Metrics, from_walk, named_metrics, need_scores
+from polars_wroc.plans.config import compiled_when
+from polars_wroc.plans.queries import FrameT, collect, like_input, probability
+from polars_wroc.ranking.placements import REPLICATE, RowCurve, add_placements, row_curve
+from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.stats.variances import (
     REPLICATES_AT_ONCE,
     Multiplier,
     in_batches,
@@ -256,7 +252,7 @@ def _replicates(
     when, walked = compiled_when(frame, replicates), from_walk(formulas)
     if when and walked:
         # Needs numba, which is an extra.
-        from polars_wroc.ranking.resampled_rows import resampled_sums  # noqa: PLC0415
+        from polars_wroc.ranking.compiled_rows import resampled_sums  # noqa: PLC0415
 
         sums = resampled_sums(rows, when, draws, poisson() if multiplier == "poisson" else None)
         return sums.select(*rows.keys, REPLICATE, **walked)

@@ -6,22 +6,214 @@ Columns of a pair are 1 - AUC of both models, `ONE_MINUS`, and the sums of the p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
-from polars_wroc.metrics.score_difference import ScoreDifference
-from polars_wroc.metrics.score_interval import ScoreInterval
-from polars_wroc.plans.steps import Fields, Step
+from polars_wroc.metrics.score_interval import ScoreInterval, WilsonInterval, lower_limit
+from polars_wroc.plans.queries import Fields, Step
 from polars_wroc.ranking.placements import Placements
-from polars_wroc.stats.design_variance import design_df, design_effect
 from polars_wroc.stats.difference_tests import contrast
-from polars_wroc.stats.differences import credible_correlation
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.distributions import (
+    normal_quantile,
+    student_p_value,
+    student_quantile,
+    two_sided_p_value,
+)
+from polars_wroc.stats.proportions import Limits, credible_correlation, margin
+from polars_wroc.stats.variances import design_df, design_effect
+
+# Ten steps give all digits of nearly all differences, the others those of the rest.
+_STEPS = 16
+# Lower bounds of scales and of distances: the search divides by them, and needs a change of sign.
+_LEAST_SCALE, _LEAST = 1e-100, 1e-300
+# The least ``auc * (1 - auc)`` that the search starts from, times the inverse size if that is
+# below 1.
+_LEAST_VARIANCE = 0.01
+# A place u is the quantile ``start * u / (1 - u)``, from 0 to infinity; that of the next step.
+_START, _PLACE = "__search_start", "__search_place"
+# Three places: both ends of the interval that is searched, the newest of them first, and the end
+# that was replaced last. `_excess` of a place is by how much the distances there exceed the
+# difference.
+_ENDS = _NEAR, _FAR, _OLD = "__search_near", "__search_far", "__search_old"
+
+
+def _excess(place: str) -> str:
+    return f"{place}_excess"
+
+
+class _Leg(NamedTuple):
+    """Columns of an AUC and of its distance from a limit, as of a lower limit."""
+
+    auc: str
+    complement: str
+    inverse_size: str
+    scale: str
+    distance: str
+
+
+_ONE, _OTHER = (_Leg(*(f"__{part}_{leg}" for part in _Leg._fields)) for leg in ("one", "other"))
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """A column ``difference`` of two AUCs, and the score-type interval of each.
+
+    It is the difference of both AUCs, or depends on them with the weights ``scale_one`` and
+    ``scale_other``, which are columns too. Without ``correlation``, a column, the AUCs are
+    independent. With ``df``, the column of degrees of freedom, the p-value is that of Student's t.
+    """
+
+    one: ScoreInterval | WilsonInterval
+    other: ScoreInterval | WilsonInterval
+    difference: str
+    scale_one: str
+    scale_other: str
+    correlation: str | None = None
+    df: str | None = None
+
+    @property
+    def quantile(self) -> str:
+        """Column of the quantile at which a limit is 0, which `steps` add."""
+        return "__difference_quantile"
+
+    @property
+    def p_value(self) -> str:
+        """Column of the p-value, which `steps` add."""
+        return "__difference_p_value"
+
+    @property
+    def intervals(self) -> list[Step]:
+        """Steps to the columns that `limits` needs."""
+        return [*self.one.steps, *self.other.steps]
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps from the columns of both intervals to the p-value."""
+        search = [self._distances, self._narrow, self._improve] * _STEPS
+        return [*self.intervals, self._legs, self._start, *search, self._p_value]
+
+    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
+        """Confidence limits for a quantile of the normal or of Student's distribution."""
+        return self.combined(
+            field, *(each.limits(field, quantile) for each in (self.one, self.other))
+        )
+
+    def combined(self, field: Fields, one: Limits, other: Limits) -> Limits:
+        """Confidence limits from those of both AUCs."""
+        difference = field(self.difference)
+        auc, other_auc = field(self.one.auc), field(self.other.auc)
+        scales = field(self.scale_one), field(self.scale_other)
+        below = [scales[0] * (auc - one.low), scales[1] * (other.high - other_auc)]
+        above = [scales[0] * (one.high - auc), scales[1] * (other_auc - other.low)]
+        return Limits(
+            difference - self._margin(below, field), difference + self._margin(above, field)
+        )
+
+    def _legs(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the AUCs as seen from those limits that are between them, as lower limits."""
+        difference = field(self.difference)
+        columns: dict[str, pl.Expr] = {}
+        for leg, each, scale, seen in (
+            (_ONE, self.one, self.scale_one, pl.when(difference > 0)),
+            (_OTHER, self.other, self.scale_other, pl.when(difference < 0)),
+        ):
+            auc, complement = field(each.auc), field(each.one_minus_auc)
+            low, high = (field(each.inverse_size(side)) for side in ("low", "high"))
+            columns |= {
+                leg.auc: seen.then(auc).otherwise(complement),
+                leg.complement: seen.then(complement).otherwise(auc),
+                leg.inverse_size: seen.then(low).otherwise(high),
+                leg.scale: field(scale).clip(lower_bound=_LEAST_SCALE),
+            }
+        return columns
+
+    def _start(self, field: Fields) -> dict[str, pl.Expr]:
+        """Start with the quantile that Wald's intervals would give."""
+        spreads, furthest = [], []
+        for leg in (_ONE, _OTHER):
+            size = field(leg.inverse_size)
+            variance = field(leg.auc) * field(leg.complement)
+            least = _LEAST_VARIANCE * size.clip(upper_bound=1.0)
+            variance = size * pl.max_horizontal(variance, least)
+            spreads.append(field(leg.scale) * variance.sqrt())
+            furthest.append(field(leg.scale) * field(leg.auc))
+        difference = field(self.difference).abs()
+        beyond = self._margin(furthest, field) - difference
+        return {
+            _START: difference / self._margin(spreads, field).clip(lower_bound=_LEAST),
+            _PLACE: pl.lit(0.5),
+            _NEAR: pl.lit(0.0),
+            _excess(_NEAR): -difference,
+            _FAR: pl.lit(1.0),
+            # Where no limit reaches so far, the search ends at an infinite quantile.
+            _excess(_FAR): beyond.clip(lower_bound=_LEAST),
+        }
+
+    def _distances(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the distances from the limits."""
+        quantile = _quantile(field(_PLACE), field)
+        columns: dict[str, pl.Expr] = {}
+        for leg, each in ((_ONE, self.one), (_OTHER, self.other)):
+            auc, complement, size = (field(name) for name in leg[:3])
+            low = lower_limit(auc, complement, size, quantile, each.skewness)
+            columns[leg.distance] = field(leg.scale) * (auc - low).clip(lower_bound=0.0)
+        return columns
+
+    def _narrow(self, field: Fields) -> dict[str, pl.Expr]:
+        """Replace one end of the interval by the last place."""
+        excess = self._margin([field(leg.distance) for leg in (_ONE, _OTHER)], field)
+        excess -= field(self.difference).abs()
+        same = pl.when((excess < 0) == (field(_excess(_NEAR)) < 0))
+        columns = {_NEAR: field(_PLACE), _excess(_NEAR): excess}
+        for name in (str, _excess):
+            near, far = field(name(_NEAR)), field(name(_FAR))
+            columns[name(_FAR)] = same.then(far).otherwise(near)
+            columns[name(_OLD)] = same.then(near).otherwise(far)
+        return columns
+
+    def _improve(self, field: Fields) -> dict[str, pl.Expr]:
+        """Choose the next place."""
+        near, far, old = (field(place) for place in _ENDS)
+        at_near, at_far, at_old = (field(_excess(place)) for place in _ENDS)
+        inner, rise = (near - far) / (old - far), (at_near - at_far) / (at_old - at_far)
+        # Otherwise a parabola through the three places, as a function of the excess, turns back.
+        safe = (rise**2 < inner) & ((1 - rise) ** 2 < 1 - inner)
+        share = at_near / (at_far - at_near) * at_old / (at_far - at_old)
+        share += (
+            (old - near) / (far - near) * at_near / (at_old - at_near) * at_far / (at_old - at_far)
+        )
+        share = pl.when(safe & share.is_between(0, 1, closed="none")).then(share).otherwise(0.5)
+        return {_PLACE: near + share * (far - near)}
+
+    def _p_value(self, field: Fields) -> dict[str, pl.Expr]:
+        nearer = pl.when(field(_excess(_NEAR)).abs() < field(_excess(_FAR)).abs())
+        quantile = _quantile(nearer.then(field(_NEAR)).otherwise(field(_FAR)), field)
+        p_value = two_sided_p_value(quantile)
+        if self.df is not None:
+            p_value = student_p_value(quantile, field(self.df))
+        none = pl.when((field(self.difference) == 0) & field(_START).is_not_null())
+        finite, infinite = pl.when(quantile.is_finite()), pl.when(quantile.is_infinite())
+        return {
+            self.quantile: none.then(0.0).otherwise(finite.then(quantile)),
+            self.p_value: none.then(1.0).otherwise(
+                infinite.then(0.0).otherwise(finite.then(p_value))
+            ),
+        }
+
+    def _margin(self, distances: Sequence[pl.Expr], field: Fields) -> pl.Expr:
+        correlation = None if self.correlation is None else field(self.correlation)
+        return margin(distances[0], distances[1], correlation)
+
+
+def _quantile(place: pl.Expr, field: Fields) -> pl.Expr:
+    return field(_START) * place / (1 - place)
+
 
 ComparisonMethod: TypeAlias = Literal["delong", "score"]
 

@@ -1,26 +1,30 @@
-"""Partial AUC: the area under a ROC curve over a range of rates."""
+"""Partial AUCs over a range of rates, and over a range of costs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.ranking.areas import (
+from polars_wroc.plans.queries import as_struct, let
+from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
+    Curve,
     LinePieces,
     Range,
+    areas_above_zero,
     areas_between,
     areas_in_rectangle,
+    fold,
     pieces,
     total,
 )
-from polars_wroc.ranking.curve import Curve, fold
 
 
 def partial_auc(
@@ -162,3 +166,204 @@ class PartialAUC:
             return (max(fpr - low, 0.0) ** 2 - max(fpr - high, 0.0) ** 2) / 2
 
         return until(right) - until(left)
+
+
+Baseline: TypeAlias = Literal["random", "trivial"]
+CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "corrected"]
+
+COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
+
+
+@dataclass(frozen=True)
+class CostPartialAUC:
+    """Cost-based partial AUC as a metric for `curve_metrics` and `bootstrap`.
+
+    ``value`` is the field of `cost_partial_auc` to compute; the other arguments are those of that
+    function.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `cost_partial_auc`, and for a ``value`` that is none of its fields.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> costly = {"costly": wroc.CostPartialAUC(cost_fn=0.7, value="ratio")}
+    >>> df.select(wroc.curve_metrics("y", "s", metrics=costly)).item()
+    {'costly': 0.5}
+    """
+
+    cost_fn: float | None = None
+    cost_fp: float | None = None
+    prevalence: float | None = None
+    baseline: Baseline = "random"
+    value: CostAreaName = "area"
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        read_costs(self.cost_fn, self.cost_fp)
+        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
+        arguments.option("baseline", self.baseline, get_args(Baseline))
+        arguments.option("value", self.value, COST_AREAS)
+
+    def __call__(self, curve: Curve) -> pl.Expr:
+        """Return the ``value`` as an expression of the curve."""
+        bounded = self._bounded(curve)
+        return (bounded | shares_of_area(*bounded.values()))[self.value]
+
+    def areas(self, curve: Curve) -> pl.Expr:
+        """Return the struct of all areas and ratios."""
+        bounded = self._bounded(curve)
+        shares = shares_of_area(*(pl.field(name) for name in bounded))
+        return as_struct(bounded).struct.with_fields(**shares)
+
+    def _bounded(self, curve: Curve) -> dict[str, pl.Expr]:
+        """Return the areas of the curve, of a perfect score and of the diagonal."""
+        of_score, of_group = curve.prevalence, curve.positives / (curve.positives + curve.negatives)
+        if self.prevalence is not None:
+            of_score = of_group = pl.lit(self.prevalence)
+        line = self._line(of_group)
+        return {
+            "area": total(curve, self._line(of_score).areas_above(pieces(curve))),
+            "max_area": curve.if_both_classes(line.most()),
+            "chance_area": curve.if_both_classes(line.by_chance()),
+        }
+
+    def _line(self, prevalence: pl.Expr) -> CostLine:
+        costs = read_costs(self.cost_fn, self.cost_fp)
+        return cost_line(costs, prevalence, self.baseline)
+
+
+def cost_line(costs: Costs, prevalence: pl.Expr, baseline: Baseline) -> CostLine:
+    """Return the line of the points that cost as much as the baseline."""
+    gain, loss = costs.fn * prevalence, costs.fp * (1 - prevalence)
+    steep = loss > gain
+    gradient = pl.min_horizontal(gain, loss) / pl.max_horizontal(gain, loss)
+    if baseline == "random":
+        return CostLine(steep, gradient, prevalence)
+    # All predicted positive where that is cheaper, else none.
+    return CostLine(steep, gradient, pl.when(steep).then(0.0).when(~steep).then(1.0))
+
+
+def shares_of_area(area: pl.Expr, most: pl.Expr, chance: pl.Expr) -> dict[str, pl.Expr]:
+    """Divide an area by a perfect score's, without and with correction for the diagonal's."""
+    return {
+        "ratio": pl.when(most > 0).then(area / most),
+        "corrected": pl.when(most > chance).then((area - chance) / (most - chance)),
+    }
+
+
+class CostLine(NamedTuple):
+    """A rising line through the point on the diagonal where both rates are ``meets``.
+
+    ``gradient`` is its slope against x, or against y for a ``steep`` line: at most 1. Along that
+    axis the line stays inside the unit square, so that no curve has to be cut.
+    """
+
+    steep: pl.Expr
+    gradient: pl.Expr
+    meets: pl.Expr
+
+    def distance(self, x: pl.Expr, y: pl.Expr) -> pl.Expr:
+        """Distance of a point above the line, or left of a steep one."""
+        along = pl.when(self.steep).then(self.gradient).otherwise(1.0)
+        up = pl.when(self.steep).then(1.0).otherwise(self.gradient)
+        return along * (y - self.meets) - up * (x - self.meets)
+
+    def areas_above(self, pieces: LinePieces) -> pl.Expr:
+        """Area between each piece and the line, where the piece is above or left of it."""
+        named = {
+            "width": pl.when(self.steep)
+            .then(pieces.y1 - pieces.y0)
+            .otherwise(pieces.x1 - pieces.x0),
+            "start": self.distance(pieces.x0, pieces.y0),
+            "end": self.distance(pieces.x1, pieces.y1),
+        }
+        return let(
+            named, lambda field: areas_above_zero(field("width"), field("start"), field("end"))
+        )
+
+    def most(self) -> pl.Expr:
+        """Area between the line and the curve of a perfect score."""
+        slant = self.gradient * (0.5 - self.meets)
+        return pl.when(self.steep).then(self.meets + slant).otherwise(1 - self.meets - slant)
+
+    def by_chance(self) -> pl.Expr:
+        """Area between the line and the diagonal, where that is above or left of it."""
+        side = pl.when(self.steep).then(self.meets).otherwise(1 - self.meets)
+        return (1 - self.gradient) * side**2 / 2
+
+
+def cost_partial_auc(
+    label: IntoColumn,
+    score: IntoColumn,
+    *,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    baseline: Baseline = "random",
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+) -> pl.Expr:
+    """Weighted area under the ROC curve where decisions cost less than a baseline.
+
+    Points of the same expected cost lie on a straight line. The area is the one below the curve
+    and above the line of the baseline, a rule that needs no score.
+
+    Parameters
+    ----------
+    label, score, weight, pos_label
+        As for `roc_auc`.
+    cost_fn, cost_fp
+        Costs of a false negative and of a false positive; only their ratio matters. If only one
+        is given, it must be between 0 and 1, and the other is 1 minus it.
+    prevalence
+        Prevalence in the population that the decision is for, strictly between 0 and 1; None
+        takes the weighted prevalence of the data.
+    baseline
+        ``"random"``: select at random as many rows as are positive. ``"trivial"``: the cheaper of
+        selecting all and selecting none, which is the stricter baseline.
+
+    Returns
+    -------
+    pl.Expr
+        One struct per group, named ``cost_partial_auc``, of Float64 fields: ``area``;
+        ``max_area``, that of a perfect score; ``chance_area``, that of the diagonal; ``ratio``,
+        ``area`` divided by ``max_area``; ``corrected``, rescaled to 0 for the diagonal and 1 for a
+        perfect score. All are null where a class has no weight; the last two also where even a
+        perfect score gains nothing.
+
+    Raises
+    ------
+    ValueError
+        Without a cost, for negative costs, two costs of 0 or a prevalence out of range; else as
+        for `roc_auc`.
+
+    Notes
+    -----
+    The integral is exact, also where the line crosses a segment of the curve. The slope of the
+    line is ``cost_fp * (1 - prevalence) / (cost_fn * prevalence)``. For ``"random"`` it crosses
+    the diagonal where both rates equal the prevalence.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> area = df.select(wroc.cost_partial_auc("y", "s", cost_fn=0.5))
+    >>> area.unnest("cost_partial_auc").select("area", "max_area", "corrected")
+    shape: (1, 3)
+    ┌──────┬──────────┬───────────┐
+    │ area ┆ max_area ┆ corrected │
+    │ ---  ┆ ---      ┆ ---       │
+    │ f64  ┆ f64      ┆ f64       │
+    ╞══════╪══════════╪═══════════╡
+    │ 0.25 ┆ 0.5      ┆ 0.5       │
+    └──────┴──────────┴───────────┘
+    """
+    area = CostPartialAUC(cost_fn, cost_fp, prevalence, baseline)
+    build = partial(fold, formula=area.areas)
+    return from_expressions(label, score, weight, pos_label, build).alias("cost_partial_auc")

@@ -11,14 +11,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs import arguments, values
-from polars_wroc.inputs.columns import IntoColumn, shown_as
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import Limit
+from polars_wroc.inputs.columns import IntoColumn, exact, literal, shown_as
 from polars_wroc.inputs.expressions import from_expressions, one_column
-from polars_wroc.inputs.limits import Limit
-from polars_wroc.metrics import formulas
+from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.plans.checks import require_at_collect
-from polars_wroc.plans.steps import as_struct
+from polars_wroc.plans.queries import as_struct, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]
@@ -161,7 +160,7 @@ class _Classes:
         """The AUC of one class's score, and its weight in a weighted mean."""
 
         def measured(curve: Curve) -> pl.Expr:
-            return as_struct({"auc": formulas.roc_auc(curve), "size": size(curve)})
+            return as_struct({"auc": registry.roc_auc(curve), "size": size(curve)})
 
         columns = [self._label(name), self.scores[name]] + (
             [] if self.weight is None else [self.weight]
@@ -193,8 +192,8 @@ def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((column, dtype),) = columns
-        held = [values.exact(name, dtype) for name in classes]
-        return pl.any_horizontal(column == values.literal(one) for one in held if one is not None)
+        held = [exact(name, dtype) for name in classes]
+        return pl.any_horizontal(column == literal(one) for one in held if one is not None)
 
     return pl.pipe_with_dtype([label], compare)
 
@@ -205,7 +204,7 @@ def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.E
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         (column, dtype), *weights = columns
         for name in classes:
-            if values.exact(name, dtype) is None:
+            if exact(name, dtype) is None:
                 msg = (
                     "`scores` must map possible values of the label; found "
                     f"{arguments.shown(name)} for {shown_as(column)} of type {dtype}"

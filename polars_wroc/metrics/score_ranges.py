@@ -1,20 +1,18 @@
-"""Ranges of scores, each a part of every curve, whose sums add up to those of the whole curve.
-
-The placement value of a row depends on the rows of its range and, for the other ranges, only on
-the weights above and below it. So only one range at a time has to be in memory, and data larger
-than memory are summarised exactly. Counts in bins tell where to cut ranges of about equally many
-rows; rows with the same score are never separated.
-"""
+"""Ranges of scores, whose sums add up to those of the whole curve, and a summary made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from polars_wroc.counts.binning import Binning, score_bin
+from polars_wroc.counts.count_table import with_same_keys
 from polars_wroc.counts.score_sums import (
     COUNTS,
     HIGH,
@@ -25,15 +23,26 @@ from polars_wroc.counts.score_sums import (
     row_sums,
     rows_from_counts,
 )
-from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_interval import IntervalOptions
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import (
+    OUTSIDE,
+    RANGE,
+    ROW_SQUARES,
+    SCORE,
+    WEIGHT,
+    ZERO_LABEL,
+    IntoColumn,
+)
+from polars_wroc.inputs.frames import frames_alike, read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums, with_cells
-from polars_wroc.plans.by_keys import aggregate
-from polars_wroc.plans.collect import collect
-from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.plans.config import SpillWarning
+from polars_wroc.plans.queries import aggregate, collect
 from polars_wroc.ranking.placements import add_placements, row_curve
+from polars_wroc.ranking.sorting import by_descending_score
 
 _BINNING = Binning(None)
 _PARTS = _BINNING.parts
@@ -215,3 +224,202 @@ def rows_by_score(counts: pl.LazyFrame, keys: list[str], model_keys: list[str]) 
     """Turn counts by score into rows."""
     named = counts.with_columns(pl.col(LOW).alias(SCORE))
     return rows_from_counts(named, keys, model_keys, binned=False)
+
+
+ResultT = TypeVar("ResultT")
+
+
+class RangePasses(ABC):
+    """Passes over the rows of several parts of the data, which have the same groups."""
+
+    def __init__(self, parts: Sequence[Rows]) -> None:
+        """Set the parts."""
+        self.parts = parts
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all parts."""
+        return self.parts[0].keys
+
+    @property
+    def model_keys(self) -> list[str]:
+        """The key that names the model, if there are several models."""
+        return self.parts[0].model_keys
+
+    @abstractmethod
+    def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
+        """Count the rows in bins; the ``parts`` may have more keys than those of the passes."""
+
+    def measure(
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
+    ) -> list[ResultT]:
+        """Return what the task makes of each range, reading only those whose rows are not known."""
+        read = iter(self.read([each for each in ranges if each.known is None], task))
+        return [
+            next(read)
+            if each.known is None
+            else run(task, each, rows_by_score(each.known.lazy(), self.keys, self.model_keys))
+            for each in ranges
+        ]
+
+    @abstractmethod
+    def read(
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
+    ) -> list[ResultT]:
+        """Read the rows of each range, and return what the task makes of them."""
+
+
+def run(task: Callable[[ScoreRange, Rows], ResultT], each: ScoreRange, rows: Rows) -> ResultT:
+    """Measure a range, which fits in memory, so that nothing spills."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpillWarning)
+        return task(each, rows)
+
+
+class PassesInTurn(RangePasses):
+    """Passes in this process: one part after another, then one range after another."""
+
+    def __init__(self, parts: Sequence[Rows]) -> None:
+        """Set the parts, whose scores are not known before the first pass."""
+        super().__init__(parts)
+        self._spans: list[Span | None] = [None] * len(parts)
+
+    def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
+        """Count the parts one after another, and note the span of the scores of each."""
+        first, *others = parts
+        counts = collect(count_in_bins(first))
+        self._spans = [span_of(counts)]
+        for part in others:
+            counted = collect(count_in_bins(part))
+            self._spans.append(span_of(counted))
+            counts = add_bin_counts([counts, counted], first.keys)
+        return counts
+
+    def read(
+        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
+    ) -> list[ResultT]:
+        """Read one range after another, each from the parts that have scores in it."""
+        return [run(task, each, self._rows_in(each.span)) for each in ranges]
+
+    def _rows_in(self, span: Span) -> Rows:
+        within = [
+            span.of(part).frame
+            for part, of_part in zip(self.parts, self._spans, strict=True)
+            if of_part is None or span.meets(of_part)
+        ]
+        return together(within, self.keys, self.model_keys)
+
+
+# Sorting them takes some two gigabytes.
+ROWS_PER_RANGE = 10_000_000
+
+Frames: TypeAlias = pl.DataFrame | pl.LazyFrame | Sequence[pl.DataFrame | pl.LazyFrame]
+
+
+def summary_in_ranges(
+    frames: Frames,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    method: Method = "score",
+    weight_type: WeightType = "probability",
+    rows_per_range: int = ROWS_PER_RANGE,
+) -> pl.DataFrame:
+    """`summary` of data larger than memory, computed one range of scores at a time.
+
+    Parameters
+    ----------
+    frames
+        One or several LazyFrames or DataFrames, whose rows are summarised together. A frame is read
+        for a range only if it has scores in it: files that each hold their own range of scores
+        are read once to count and once or twice to measure.
+    label, score, weight, by, pos_label, level, method, weight_type
+        As for `summary`.
+    rows_per_range
+        About how many rows are in memory at once. The frames are read once to count and once for
+        each range, so that smaller ranges take longer.
+
+    Returns
+    -------
+    pl.DataFrame
+        The result of `summary` for all rows; numbers may differ in the last digits.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for frames with different groups and for ``rows_per_range`` below 1.
+
+    Notes
+    -----
+    The first pass counts rows in bins of scores. The counts give ranges of about equally many
+    rows, and the weight above and below each range, which is all that it needs from the others.
+    Counts, weights and the sums for the AUC, its variance and the average precision add up over
+    ranges; KS is the largest of the ranges. Many rows with few distinct scores need no second
+    pass. There is no ``cluster``, since rows of one cluster may be in different ranges.
+    `polars_wroc.dask.summary` does the same on several machines, all ranges at once;
+    `audit_in_ranges` adds up whole audits.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> monday = pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.7]})
+    >>> tuesday = pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1]})
+    >>> table = wroc.summary_in_ranges([monday, tuesday], "y", "s", rows_per_range=2)
+    >>> table.select("n", "n_pos", "auc", "ks")
+    shape: (1, 4)
+    ┌─────┬───────┬───────┬─────┐
+    │ n   ┆ n_pos ┆ auc   ┆ ks  │
+    │ --- ┆ ---   ┆ ---   ┆ --- │
+    │ i64 ┆ i64   ┆ f64   ┆ f64 │
+    ╞═════╪═══════╪═══════╪═════╡
+    │ 4   ┆ 2     ┆ 0.875 ┆ 0.5 │
+    └─────┴───────┴───────┴─────┘
+    """
+    options = IntervalOptions(level, method, weight_type)
+    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
+    parts = read_parts("frames", frames, label, score, weight, by, pos_label)
+    return summarise_ranges(PassesInTurn(parts), options, rows_per_range)
+
+
+def summarise_ranges(
+    passes: RangePasses, options: IntervalOptions, rows_per_range: int
+) -> pl.DataFrame:
+    """Summarise the rows of all parts from ranges of about so many rows."""
+    rows = passes.parts[0]
+    rows.check_names(SUMMARY_COLUMNS)
+    ranges = cut_ranges(passes.count(passes.parts), rows.keys, rows_per_range)
+    sums = passes.measure(ranges, partial(_sums, options=options))
+    return collect(summary_of_ranges(sums, rows, options))
+
+
+def _sums(each: ScoreRange, rows: Rows, options: IntervalOptions) -> pl.DataFrame:
+    return collect(each.sums(rows, options))
+
+
+def read_parts(
+    argument: str,
+    frames: object,
+    label: IntoColumn,
+    score: IntoColumns,
+    weight: IntoColumn | None,
+    by: IntoColumns | None,
+    pos_label: object,
+    *,
+    mark_missing: bool = False,
+) -> list[Rows]:
+    """Read the rows of each part of the data, and check that all have the same groups."""
+    listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+        arguments.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
+    read = [
+        read_rows(frame, label, score, weight, by, pos_label, mark_missing=mark_missing)
+        for frame in listed
+    ]
+    parts = with_same_keys(argument, read)
+    alike = frames_alike(argument, [part.frame for part in parts], SCORE)
+    return [replace(part, frame=frame) for part, frame in zip(parts, alike, strict=True)]

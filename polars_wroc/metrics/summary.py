@@ -2,37 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.counts.binned_rows import pool_in_bins
 from polars_wroc.counts.binning import Binning
+from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
-from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
-from polars_wroc.metrics import formulas
-from polars_wroc.metrics.auc_bounds import AUC_BOUNDS, auc_bound_sums
-from polars_wroc.metrics.auc_design import AUC_VARIANCE, auc_influences, with_variances_of
+from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_interval import (
     DESIGN_COLUMNS,
     INTERVAL_COLUMNS,
+    RELIABILITY_COLUMNS,
     Interval,
     IntervalOptions,
     Method,
 )
-from polars_wroc.metrics.interval_reliability import RELIABILITY_COLUMNS
+from polars_wroc.metrics.auc_variance import AUC_VARIANCE, auc_influences, with_variances_of
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.plans.queries import Fields, FrameT, in_columns, like_input
 from polars_wroc.ranking.curve import Curve, cell
-from polars_wroc.ranking.placed_rows import PlacedRows
-from polars_wroc.ranking.placements import RowCurve, row_curve
+from polars_wroc.ranking.placements import (
+    MISSING_ROWS,
+    PlacedRows,
+    RowCurve,
+    row_curve,
+    walk_sum,
+    walked_class_counts,
+)
 from polars_wroc.ranking.reduce_placed import reduce_placed
-from polars_wroc.ranking.walk_sums import MISSING_ROWS, walk_sum, walked_class_counts
+
+AUC_BOUNDS = ("auc_low", "auc_high")
+
+_POINT = "__point"
+
+
+class CurveBounds(NamedTuple):
+    """The lowest and the highest curve."""
+
+    low: Curve
+    high: Curve
+
+
+def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> CurveBounds:
+    """Bound the curve of `row_curve`, for areas over the fpr or the tpr."""
+    several = pl.when(SEVERAL_SCORES)
+    if over_tpr:
+        return CurveBounds(
+            low=replace(curve, fpr_before=several.then(curve.fpr).otherwise(curve.fpr_before)),
+            high=replace(curve, fpr=several.then(curve.fpr_before).otherwise(curve.fpr)),
+        )
+    return CurveBounds(
+        low=replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr)),
+        high=replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before)),
+    )
+
+
+def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Return the lowest and the highest curve, with a corner point for each bin."""
+    fpr, tpr = pl.col("fpr"), pl.col("tpr")
+    corners = (
+        pl.struct(fpr, tpr.shift(1)),
+        pl.struct(fpr.shift(1), tpr),
+    )
+    low, high = (
+        curve.select(
+            *keys,
+            pl.concat_list(pl.when(SEVERAL_SCORES).then(corner), pl.struct(fpr, tpr)).alias(_POINT),
+        )
+        .explode(_POINT, empty_as_null=False)
+        .drop_nulls(_POINT)
+        .with_columns(pl.col(_POINT).struct.unnest())
+        .drop(_POINT)
+        for corner in corners
+    )
+    return low, high
+
+
+def auc_bound_sums() -> dict[str, pl.Expr]:
+    """Aggregations of a group to the bounds of its AUC."""
+    bounds = zip(AUC_BOUNDS, curve_bounds(row_curve()), strict=True)
+    return {name: registry.roc_auc(bound) for name, bound in bounds}
+
+
+def auc_bounds(rows: Rows) -> pl.LazyFrame:
+    """Return the bounds of the AUC of each group."""
+    return reduce_placed(rows, lambda placed: placed.aggregate(auc_bound_sums()))
+
 
 # Metrics that are neither columns of the interval nor derived from the AUC.
 _OF_CURVE = [
@@ -318,7 +380,7 @@ def walked_numbers() -> dict[str, pl.Expr]:
 
 def _from_auc(field: Fields) -> dict[str, pl.Expr]:
     inverted = field("ci_high") < _CHANCE
-    return {"gini": formulas.gini_of(field("auc")), "inverted": inverted}
+    return {"gini": registry.gini_of(field("auc")), "inverted": inverted}
 
 
 def _inverted_within_bounds(field: Fields) -> dict[str, pl.Expr]:

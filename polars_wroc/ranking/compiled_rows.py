@@ -1,4 +1,4 @@
-"""Rows that the compiled engine sorted, and the walks along them."""
+"""Rows that kernels sort and walk along: packed in batches, sorted, and resampled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.kernels import compiling
 from polars_wroc.kernels.blocks import (
     ONE_GROUP,
     Blocks,
@@ -20,23 +21,117 @@ from polars_wroc.kernels.blocks import (
     Groups,
     class_weights,
     cut_blocks,
+    reweighed,
     unranked_sums,
 )
-from polars_wroc.kernels.sorting import Array, SortedRows
-from polars_wroc.kernels.walks import InAll, Points, in_all_of, sums_of_partitions, walk
-from polars_wroc.plans.engine import When, run
-from polars_wroc.ranking.cumulative_sums import FP, NEGATIVES, POSITIVES, TP
-from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
-from polars_wroc.ranking.numbered_rows import array_of, number_rows
-from polars_wroc.ranking.packed_rows import PackedRows
-from polars_wroc.ranking.score_keys import ScoreKeys, in_64_bits
-from polars_wroc.ranking.walk_sums import (
+from polars_wroc.kernels.compiling import read_only
+from polars_wroc.kernels.scans import (
+    InAll,
+    Points,
+    in_all_of,
+    rates_of_partitions,
+    sums_of_partitions,
+    walk,
+)
+from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
+from polars_wroc.plans.config import Progress, When, run
+from polars_wroc.ranking.numbered_rows import (
+    BatchGroups,
+    GroupNumbers,
+    ScoreKeys,
+    array_of,
+    fits_in_64_bits,
+    in_64_bits,
+    number_groups,
+    number_rows,
+    row_chunks,
+)
+from polars_wroc.ranking.placements import (
     DECIDED_SUMS,
     MISSING_ROWS,
+    RATE_SUMS,
+    REPLICATE,
     WALK_SUMS,
     WALK_SUMS_IN_ALL,
     walk_sum,
 )
+from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+
+
+class PackedRows:
+    """The scores, weights and codes of rows that have a label, score and weight.
+
+    Rows are sorted within *partitions*; the groups within a partition have *codes*.
+    """
+
+    def __init__(
+        self, batches: Iterator[pl.DataFrame], partition_keys: Sequence[str], keys: Sequence[str]
+    ) -> None:
+        """Pack all rows of one or more batches; ``keys`` are those of partitions and codes."""
+        self._chunks: list[RowChunk] = []
+        # Pairs of partitions and codes, and the rows of each.
+        self._missing: list[tuple[Array, Array]] = []
+        code_keys = [key for key in keys if key not in partition_keys]
+        first = next(batches)
+        self._partitions = BatchGroups(first.select(partition_keys).schema)
+        self._codes = BatchGroups(first.select(code_keys).schema)
+        if not fits_in_64_bits(first[SCORE].dtype):
+            # Scores are numbered, all together.
+            first = pl.concat([first, *batches])
+        self._pack(first)
+        for batch in batches:
+            self._pack(batch)
+
+    @property
+    def partitions(self) -> GroupNumbers:
+        """The partitions, without the numbers of rows."""
+        return self._partitions.without_rows()
+
+    @property
+    def codes(self) -> GroupNumbers:
+        """The codes, without the numbers of rows."""
+        return self._codes.without_rows()
+
+    @property
+    def missing(self) -> Array:
+        """The numbers of rows that lack a label, score or weight, by partition and code."""
+        missing = np.zeros((len(self._partitions), len(self._codes)), np.int64)
+        for groups, rows in self._missing:
+            np.add.at(missing, tuple(groups.T), rows)
+        return missing
+
+    def sort(self) -> tuple[SortedRows, ScoreKeys]:
+        """Sort the rows of each partition, and forget those that were packed."""
+        # Later batches may have brought groups with larger numbers.
+        types = [np.min_scalar_type(len(each)) for each in (self._partitions, self._codes)]
+        chunks = [
+            RowChunk(
+                *chunk[:2],
+                *(
+                    each if each is None else read_only(each.astype(dtype, copy=False))
+                    for each, dtype in zip(chunk[2:], types, strict=True)
+                ),
+            )
+            for chunk in self._chunks
+        ]
+        self._chunks = []
+        return sort_rows(chunks, self._score_keys.key_bits, len(self._partitions)), self._score_keys
+
+    def _pack(self, batch: pl.DataFrame) -> None:
+        partitions, codes = self._partitions.of_rows(batch), self._codes.of_rows(batch)
+        complete = batch[WEIGHT].is_not_null()
+        if not complete.all():
+            kept = complete.to_numpy()
+            left_out = np.zeros((2, (~kept).sum()), np.int64)
+            for of_rows, each in zip(left_out, (partitions, codes), strict=True):
+                of_rows[:] = 0 if each is None else each[~kept]
+            self._missing.append(np.unique(left_out.T, axis=0, return_counts=True))
+            partitions, codes = (
+                None if each is None else read_only(each[kept]) for each in (partitions, codes)
+            )
+            batch = batch.filter(complete)
+        score, self._score_keys = in_64_bits(batch[SCORE])
+        self._chunks += row_chunks(score, batch[WEIGHT], partitions, codes)
 
 
 class Walked(NamedTuple):
@@ -308,3 +403,43 @@ def _groups(numbers: GroupNumbers) -> Groups:
     if numbers.numbers is None:
         return ONE_GROUP
     return Groups(numbers.size, numbers.numbers.astype(np.uint32))
+
+
+def resampled_sums(
+    rows: Rows, when: When, seeds: Sequence[int], limits: Sequence[float] | None
+) -> pl.LazyFrame:
+    """Sum the rows of each group in each replicate: its keys, `REPLICATE` and `RATE_SUMS`.
+
+    Replicate 0 are the rows themselves. In the others weights are multiplied by what `reweighed`
+    makes of the hash of a row's cluster and the ``limits``.
+    """
+    types = rows.frame.select(rows.keys).collect_schema()
+    schema = {**types, REPLICATE: pl.Int64(), **dict.fromkeys(RATE_SUMS, pl.Float64())}
+    known = None if limits is None else np.array(limits)
+
+    def table() -> pl.DataFrame:
+        return _resample(compile_rows(rows, rows.keys, clusters=True), seeds, known).cast(types)
+
+    return run(when, table, schema)
+
+
+def _resample(compiled: CompiledRows, seeds: Sequence[int], limits: Array | None) -> pl.DataFrame:
+    numbers = compiled.numbers()
+    sums = np.empty((1 + len(seeds), len(numbers), len(RATE_SUMS)))
+    # Before the threads start, since it uses them too.
+    own_weights = compiled.class_weights
+
+    def replicate(number: int) -> None:
+        rows, blocks, weights = compiled.sorted_rows, compiled.blocks, own_weights
+        if number:
+            hashes = compiled.hashes_of_clusters(seeds[number - 1])
+            rows, weights = reweighed(rows, blocks, hashes, limits)
+        rates = rates_of_partitions(rows, blocks, weights)
+        sums[number] = compiled.of_numbers(rates, numbers)
+
+    with Progress(len(sums), "replicates") as progress:
+        compiling.run(replicate, [(number,) for number in range(len(sums))], progress.advance)
+    keys = compiled.partitions.key_values(np.tile(numbers, len(sums)))
+    replicates = pl.Series(REPLICATE, np.repeat(np.arange(len(sums)), len(numbers)))
+    columns = dict(zip(RATE_SUMS, sums.reshape(-1, len(RATE_SUMS)).T, strict=True))
+    return pl.DataFrame([*keys, replicates, *pl.DataFrame(columns)])

@@ -1,20 +1,148 @@
-"""Checked rows in memory, with the numbers of their groups, for kernels to sort."""
+"""Rows in memory with the numbers of their groups, for kernels to sort."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.columns import WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.kernels.blocks import CurvePoints, points_of
 from polars_wroc.kernels.compiling import read_only
-from polars_wroc.kernels.sorting import Array, KeyBits, RowChunk, SortedRows, sort_rows
-from polars_wroc.plans.by_keys import with_categories
-from polars_wroc.plans.collect import collect
-from polars_wroc.ranking.group_numbers import GroupNumbers, number_groups
+from polars_wroc.kernels.sorting import (
+    FLOAT_BITS,
+    SIGNED_BITS,
+    UNSIGNED_BITS,
+    Array,
+    KeyBits,
+    RowChunk,
+    SortedRows,
+    score_bits,
+    sort_rows,
+)
+from polars_wroc.plans.config import run
+from polars_wroc.plans.queries import collect, join_on_keys, with_categories
+from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+
+_ROW = "__row"
+# Of the products of codes many may have no row; at most so many, or one for each four rows.
+_FEW_NUMBERS = 1 << 16
+_ROWS_PER_NUMBER = 4
+# Bytes of an integer of 64 bits.
+_LONG = 8
+
+
+class Codes(NamedTuple):
+    """A code for each row, and a row of key columns for each code."""
+
+    codes: Array
+    values: pl.DataFrame
+
+
+class GroupNumbers(NamedTuple):
+    """The number of each row's group, None if there is one group; all are below ``size``.
+
+    A number is made up of one code for each of the ``keys``. Some numbers may have no row.
+    """
+
+    numbers: Array | None
+    size: int
+    keys: list[Codes]
+
+    def key_values(self, numbers: Array) -> list[pl.Series]:
+        """Return the key columns of these groups, in the order of the keys."""
+        columns: list[pl.Series] = []
+        for key in reversed(self.keys):
+            numbers, codes = np.divmod(numbers, key.values.height)
+            columns = [*key.values[codes], *columns]
+        return columns
+
+    def of_rows(self, kept: Array) -> GroupNumbers:
+        """Keep the numbers of some rows."""
+        if self.numbers is None:
+            return self
+        return self._replace(numbers=read_only(self.numbers[kept]))
+
+    def without_rows(self) -> GroupNumbers:
+        """Forget the rows, and keep the groups."""
+        keys = [key._replace(codes=key.codes[:0].copy()) for key in self.keys]
+        return self._replace(numbers=None if self.numbers is None else keys[0].codes, keys=keys)
+
+    def number_of(self, group: pl.DataFrame) -> int:
+        """Return the number of the group whose key columns these are."""
+        number = 0
+        for key in self.keys:
+            numbered = key.values.with_row_index(_ROW)
+            found = numbered.join(group, on=key.values.columns, how="semi", nulls_equal=True)
+            number = number * key.values.height + int(found[_ROW].item())
+        return number
+
+
+def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
+    """Number the groups of these keys; null is a value like any other, and all NaN are one."""
+    if not keys:
+        return GroupNumbers(None, 1, [])
+    most = max(_FEW_NUMBERS, table.height // _ROWS_PER_NUMBER)
+    coded = [
+        _codes_in_range(table[key], most) or _codes_of_groups(table.select(key)) for key in keys
+    ]
+    count = prod(key.values.height for key in coded)
+    if count > most:
+        coded = [_codes_of_groups(table.select(keys))]
+        count = coded[0].values.height
+    # Holds the factors, too, of which one may be the count.
+    smallest = np.min_scalar_type(count)
+    numbers = coded[0].codes.astype(smallest)
+    for key in coded[1:]:
+        numbers *= smallest.type(key.values.height)
+        numbers += key.codes.astype(smallest, copy=False)
+    return GroupNumbers(read_only(numbers), count, coded)
+
+
+def _codes_in_range(column: pl.Series, most: int) -> Codes | None:
+    """Use the values of a column as codes; None unless they are at most so many integers."""
+    dtype = column.dtype
+    if dtype == pl.Boolean:
+        column = column.cast(pl.UInt8)
+    category = isinstance(column.dtype, pl.Categorical | pl.Enum)
+    integer = column.dtype.is_integer() and column.dtype not in (pl.Int128, pl.UInt128)
+    if not (integer or column.dtype.is_temporal() or category):
+        return None
+    physical = column.to_physical()
+    low, high = physical.min(), physical.max()
+    if not isinstance(low, int) or not isinstance(high, int):
+        low, high = 0, -1
+    count = high - low + 1
+    if count > most:
+        return None
+    steps = np.arange(count, dtype=np.uint64 if low > 0 else np.int64)
+    values = pl.Series(steps + low, dtype=physical.dtype)
+    values = values.cat.to(column.dtype) if category else values.cast(column.dtype)
+    values = values.cast(dtype)
+    codes = physical.fill_null(low).to_numpy()
+    if low:
+        # In 64 bits no difference overflows, as there are few.
+        codes = codes - low if codes.itemsize == _LONG else np.subtract(codes, low, dtype=np.int64)
+    codes = codes.astype(np.min_scalar_type(count))
+    if physical.null_count():
+        codes[physical.is_null().to_numpy()] = count
+        values = values.append(pl.Series([None], dtype=dtype))
+    return Codes(codes, pl.DataFrame({column.name: values}))
+
+
+def _codes_of_groups(keys: pl.DataFrame) -> Codes:
+    """Number the groups that there are."""
+    rows = keys.lazy().with_row_index(_ROW).group_by(keys.columns).agg(_ROW).collect()
+    sizes = rows[_ROW].list.len().to_numpy()
+    codes = np.empty(keys.height, np.uint32)
+    codes[rows[_ROW].explode().to_numpy()] = np.repeat(np.arange(len(sizes)), sizes)
+    return Codes(codes, rows.drop(_ROW))
+
 
 # So many rows have numbers of 32 bits.
 _MOST_ROWS = 1 << 32
@@ -107,3 +235,159 @@ def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
     check = rows.observations.label_check
     if all(kinds.row(0)) and check is not None:
         collect(rows.aggregate(table.lazy(), {ZERO_LABEL: check}))
+
+
+_GROUP, _PLACE = "__group", "__place"
+
+
+class BatchGroups:
+    """The groups of all batches so far, numbered by their places in the table of their keys."""
+
+    def __init__(self, keys: pl.Schema) -> None:
+        self._keys = list(keys)
+        self._known = pl.DataFrame(schema=keys)
+        # Keys and groups of the previous batch: the next often has the same.
+        self._last, self._last_groups = pl.DataFrame(), np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        return self._known.height if self._keys else 1
+
+    def number(self, batch: pl.DataFrame) -> tuple[Array | None, Array]:
+        """Return a number for each row, and the group at each of these numbers.
+
+        Without keys there is one group, and no row has a number.
+        """
+        own = number_groups(batch, self._keys)
+        if own.numbers is None:
+            return None, read_only(np.zeros(1, np.int64))
+        there = np.flatnonzero(np.bincount(own.numbers, minlength=own.size))
+        groups = np.zeros(own.size, np.int64)
+        groups[there] = self._groups(pl.DataFrame(own.key_values(there)))
+        return read_only(own.numbers.astype(np.uint32)), read_only(groups)
+
+    def of_rows(self, batch: pl.DataFrame) -> Array | None:
+        """Return the group of each row in few bytes, None without keys."""
+        numbers, groups = self.number(batch)
+        if numbers is None:
+            return None
+        return read_only(groups.astype(np.min_scalar_type(len(self)))[numbers])
+
+    def without_rows(self) -> GroupNumbers:
+        """Return the groups, which batches have numbered."""
+        if not self._keys:
+            return GroupNumbers(None, 1, [])
+        no_rows = np.zeros(0, np.uint8)
+        return GroupNumbers(no_rows, len(self), [Codes(no_rows, self._known)])
+
+    def with_keys(self, groups: Array, columns: pl.DataFrame) -> pl.DataFrame:
+        """Put the keys of these groups before columns."""
+        return self._known[groups].hstack(columns) if self._keys else columns
+
+    def _groups(self, values: pl.DataFrame) -> Array:
+        """Return the groups with these keys, and number those that are new."""
+        if values.equals(self._last):
+            return self._last_groups
+        groups = np.full(values.height, -1)
+        known, found = self._known.with_row_index(_GROUP), values.with_row_index(_PLACE)
+        both = join_on_keys(
+            known.lazy(), found.lazy(), self._keys, how="inner", maintain_order="none"
+        )
+        places = collect(both.select(_GROUP, _PLACE))
+        groups[places[_PLACE].to_numpy()] = places[_GROUP].to_numpy()
+        new = np.flatnonzero(groups < 0)
+        groups[new] = np.arange(self._known.height, self._known.height + len(new))
+        self._known = pl.concat([self._known, values[new]])
+        self._last, self._last_groups = values, groups
+        return groups
+
+
+@dataclass(frozen=True)
+class ScoreKeys:
+    """What the keys of scores are made from, and the type of the scores.
+
+    ``values`` are all different scores, in ascending order, if the 64 bits are their numbers.
+    """
+
+    key_bits: KeyBits
+    dtype: pl.DataType
+    values: pl.Series | None = None
+
+    def scores(self, keys: Array, without: Array | None = None) -> pl.Series:
+        """Return the scores of keys; null at the places ``without`` one."""
+        types = {FLOAT_BITS: np.float64, SIGNED_BITS: np.int64, UNSIGNED_BITS: np.uint64}
+        found = score_bits(keys, self.key_bits).view(types[self.key_bits])
+        scores = pl.Series(SCORE, found)
+        if without is not None:
+            scores = scores.scatter(without, None)
+        if self.values is None:
+            return scores.cast(self.dtype)
+        return self.values.gather(scores).alias(SCORE)
+
+
+def fits_in_64_bits(dtype: pl.DataType) -> bool:
+    """Whether each score fits by itself; others have to be numbered all together."""
+    return not (dtype in (pl.Int128, pl.UInt128) or dtype.is_decimal())
+
+
+def in_64_bits(score: pl.Series) -> tuple[pl.Series, ScoreKeys]:
+    """Return scores of 64 bits, of which no two different ones are equal, and their keys."""
+    dtype = score.dtype
+    if dtype.is_float():
+        return score.cast(pl.Float64), ScoreKeys(FLOAT_BITS, dtype)
+    if not fits_in_64_bits(dtype):
+        number = score.rank("dense").cast(pl.UInt64) - 1
+        return number, ScoreKeys(UNSIGNED_BITS, dtype, score.unique().sort())
+    if dtype.is_unsigned_integer():
+        return score.cast(pl.UInt64), ScoreKeys(UNSIGNED_BITS, dtype)
+    return score.cast(pl.Int64), ScoreKeys(SIGNED_BITS, dtype)
+
+
+def compiled_points(rows: Rows, squares: Sequence[str] = ()) -> pl.LazyFrame:
+    """Return the points of the curve of each group, after its origin, which has no score.
+
+    They have the keys, `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`; and if ``squares`` are
+    named the same four of the squared weights.
+    """
+    given = rows.frame.collect_schema()
+    weights = (TP, FP, POSITIVES, NEGATIVES)
+    schema = pl.Schema({name: given[name] for name in (*rows.keys, SCORE)})
+    schema |= dict.fromkeys((*weights, *squares), pl.Float64())
+
+    def table() -> pl.DataFrame:
+        numbered = number_rows(rows, rows.keys)
+        score, score_keys = in_64_bits(numbered.table[SCORE])
+        there = numbered.partitions_there()
+        placed = numbered.sorted_by(score, score_keys.key_bits)
+        points = points_of(placed, there)
+        numbers = np.repeat(there, np.diff(points.starts))
+        columns = [
+            *numbered.partitions.key_values(numbers),
+            score_keys.scores(points.keys, without=points.starts[:-1]),
+            *_weights_of_points(points, weights),
+        ]
+        if squares:
+            squared = placed._replace(signed=_squares(placed.signed))
+            points = points_of(squared, there)
+            columns += _weights_of_points(points, squares)
+        return pl.DataFrame(columns).cast(schema)
+
+    assert rows.compiled is not None
+    return run(rows.compiled, table, schema)
+
+
+def _weights_of_points(points: CurvePoints, names: Sequence[str]) -> list[pl.Series]:
+    """Return the weights of points under the first two names, and their totals."""
+    sizes, ends = np.diff(points.starts), points.starts[1:] - 1
+    # The last sums, so that the rates end at 1.
+    totals = [np.repeat(weights[ends], sizes) for weights in (points.tp, points.fp)]
+    columns = (points.tp, points.fp, *totals)
+    return [pl.Series(name, values) for name, values in zip(names, columns, strict=True)]
+
+
+def _squares(signed: Array) -> Array:
+    """Square the weights, and keep their signs; those of 1 byte are 1."""
+    if signed.dtype == np.int8:
+        return signed
+    # A square may be infinite.
+    with np.errstate(over="ignore"):
+        return signed * np.abs(signed)

@@ -1,22 +1,19 @@
-"""Placement values: the proportion of the other class that is misranked against each row.
-
-For a positive these are the negatives ranked above it, for a negative the positives ranked
-below it; ties count half. The mean placement value of a class is 1 - AUC, and the variances of
-the placement values give the variance of the AUC (DeLong).
-"""
+"""Placement values: the proportion of the other class that is misranked against each row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self, TypeAlias
 
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
-from polars_wroc.inputs.rows import class_weights
-from polars_wroc.plans.steps import Fields, as_struct
-from polars_wroc.ranking.cumulative_sums import (
+from polars_wroc.inputs.rows import CLASSES, class_weights
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL, UNRANKED_SUMS
+from polars_wroc.plans.queries import Fields, aggregate, as_struct
+from polars_wroc.ranking.curve import Curve, if_both_classes
+from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
     NEGATIVES,
@@ -27,7 +24,6 @@ from polars_wroc.ranking.cumulative_sums import (
     window_sums,
     with_window_sums,
 )
-from polars_wroc.ranking.curve import Curve
 
 # Columns of the weights of `RankWeights`.
 MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
@@ -223,3 +219,81 @@ def cumulated_around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[s
         return pl.when(ends_tie).then(cumulative).backward_fill()
 
     return {TP: after(tp), FP: after(fp), TP_BEFORE: before(tp), FP_BEFORE: before(fp)}
+
+
+@dataclass(frozen=True)
+class PlacedRows:
+    """Rows with the columns of `add_placements`, or with columns computed from these."""
+
+    frame: pl.LazyFrame
+    keys: list[str]
+
+    def with_columns(self, **columns: pl.Expr) -> Self:
+        """Add columns to the rows."""
+        return replace(self, frame=self.frame.with_columns(**columns))
+
+    def with_cluster_sums(self, values: dict[str, pl.Expr]) -> Self:
+        """Add to each row the sums of the ``values`` over its cluster."""
+        return replace(self, frame=with_cluster_sums(self.frame, self.keys, values))
+
+    def aggregate(self, sums: dict[str, pl.Expr], within: Sequence[str] = ()) -> pl.LazyFrame:
+        """Aggregate each group, or each value of the columns ``within`` it."""
+        return aggregate(self.frame, [*self.keys, *within], sums)
+
+
+Reduce: TypeAlias = Callable[[PlacedRows], pl.LazyFrame]
+# For each column of scores the columns to compute from its placements.
+Columns: TypeAlias = Mapping[str, dict[str, pl.Expr]]
+
+
+# Number of the rows that lack a label, score or weight.
+MISSING_ROWS = "__missing_rows"
+
+# The number of a replicate, 0 for the rows themselves.
+REPLICATE = "replicate"
+
+
+def walk_sum(name: str, side: str | None = None) -> str:
+    """Name the column of one of the sums over a class, or of `CURVE_SUMS`."""
+    return f"__walk_{name}" if side is None else f"__walk_{name}_{side}"
+
+
+WALK_SUMS = [
+    *(walk_sum(name, side) for side in CLASSES for name in CLASS_SUMS),
+    *(walk_sum(name) for name in CURVE_SUMS),
+]
+# Those that a walk gives that looks at weights and rates only.
+RATE_SUMS = [
+    *(walk_sum("weight", side) for side in CLASSES),
+    *(walk_sum(name) for name in CURVE_SUMS),
+]
+# Those that `SUMS_IN_ALL` adds.
+WALK_SUMS_IN_ALL = [walk_sum(name, side) for side in CLASSES for name in SUMS_IN_ALL]
+
+# Of rows at or above a threshold, and below it.
+DECISIONS = ("selected", "rejected")
+
+
+def decided_sum(decision: str, name: str) -> str:
+    """Name the column of one of `UNRANKED_SUMS` over the selected or the rejected rows."""
+    return f"__{decision}_{name}"
+
+
+def over_decisions(name: str) -> pl.Expr:
+    """Add up one of `UNRANKED_SUMS` over the selected and the rejected rows."""
+    return pl.sum_horizontal(decided_sum(decision, name) for decision in DECISIONS)
+
+
+DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
+
+
+def walked_class_counts() -> dict[str, pl.Expr]:
+    """Count the rows of each class, as `Rows.class_counts` does."""
+    return {f"n_{side}": pl.col(walk_sum("rows", side)).cast(pl.Int64) for side in CLASSES}
+
+
+def walked_one_minus_auc() -> pl.Expr:
+    """Compute 1 - AUC, the mean placement value of the positives."""
+    positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
+    placements = pl.col(walk_sum("placements", "pos"))
+    return if_both_classes(positives, negatives, placements) / positives

@@ -7,9 +7,8 @@ from dataclasses import replace
 import polars as pl
 
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.ranking.cumulative_sums import by_descending_score
-from polars_wroc.ranking.placed_rows import Columns, PlacedRows, Reduce
-from polars_wroc.ranking.placements import add_placements
+from polars_wroc.ranking.placements import Columns, PlacedRows, Reduce, add_placements
+from polars_wroc.ranking.sorting import by_descending_score
 
 _ROW = "__row"
 
@@ -29,7 +28,7 @@ def reduce_placed(
     """
     if rows.compiled and not rows.counted:
         # Needs numba, which is an extra.
-        from polars_wroc.ranking.compiled_places import reduce_compiled  # noqa: PLC0415
+        from polars_wroc.ranking.compiled_placements import reduce_compiled  # noqa: PLC0415
 
         return reduce_compiled(rows, reduce, with_score=with_score, reproducible=reproducible)
     weight = rows.observations.signed_weight
@@ -44,7 +43,7 @@ def reduce_placements(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFr
     """
     if rows.compiled:
         # Needs numba, which is an extra.
-        from polars_wroc.ranking.compiled_places import reduce_compiled_columns  # noqa: PLC0415
+        from polars_wroc.ranking.compiled_placements import reduce_compiled_columns  # noqa: PLC0415
 
         return reduce_compiled_columns(rows, columns, reduce)
     return reduce(PlacedRows(_with_placements(rows, columns), rows.keys))

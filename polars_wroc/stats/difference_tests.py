@@ -1,19 +1,23 @@
-"""Confidence interval and test of a difference, given its variance."""
+"""Tests and intervals of differences, many at once, and the smallest gap to be detected."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.stats.differences import Estimate, difference_limits
+from polars_wroc.inputs import arguments
+from polars_wroc.plans.queries import Fields, Step, as_struct, join_on_keys, let
 from polars_wroc.stats.distributions import (
     normal_quantile,
     student_p_value,
     student_quantile,
     two_sided_p_value,
 )
-from polars_wroc.stats.proportions import TOLERANCE, logit_limits
+from polars_wroc.stats.proportions import TOLERANCE, Estimate, difference_limits, logit_limits
 
 CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
 
@@ -90,3 +94,342 @@ def contrast(
         "z": known.then(z),
         "p_value": known.then(p_value).when(no_difference).then(1.0),
     }
+
+
+# How an exact test counts tables that are as likely as the one observed: half, or fully.
+Exact: TypeAlias = Literal["mid-p", "fisher"]
+
+# With fewer expected rows in a cell of the table of four, the normal approximation is poor.
+_FEWEST_EXPECTED = 5
+# How far whole numbers may be off, by the rounding of weights, effective sizes and rates.
+_ROUNDING = 1e-9
+# Tables are as likely as each other if the logarithms of their probabilities differ by less.
+_AS_LIKELY = 1e-7
+# With fewer expected rows in a cell, a number of rows above `_LARGEST` has a probability below
+# 1e-200, and one more than `_FURTHER` above the observed number is less than 1e-80 times as likely
+# as that. Both are left out.
+_LARGEST, _FURTHER = 200, 100
+
+
+class Sample(NamedTuple):
+    """A proportion and its sample size, which need not be whole."""
+
+    value: pl.Expr
+    size: pl.Expr
+
+
+class _Table(NamedTuple):
+    """A table of four, so turned that one number alone has the fewest expected rows.
+
+    Of ``total`` rows, ``rows`` are in the smaller group and ``outcomes`` have the rarer outcome;
+    ``both`` have both.
+    """
+
+    total: pl.Expr
+    rows: pl.Expr
+    outcomes: pl.Expr
+    both: pl.Expr
+
+
+def equal_proportions_p_value(one: Sample, other: Sample) -> pl.Expr:
+    """Two-sided p-value of the test that two proportions of different rows are equal.
+
+    By their pooled variance where at least five rows are expected in each cell of the table of
+    four. Otherwise Fisher's exact test with the mid-p, if all numbers are whole; the p-value is
+    null if they are not, as with weights.
+    """
+    return let(_numbers(one, other), partial(_p_value, exact="mid-p"))
+
+
+def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
+    """Test of `equal_proportions_p_value` as a struct, with the z-value and the method.
+
+    The fields are ``z``, null without variance, ``p_value`` and ``p_method``, which is ``"z"`` or
+    the ``exact`` one.
+    """
+
+    def test(field: Fields) -> pl.Expr:
+        variance = _variance(field)
+        z = pl.when(variance > 0).then(field("difference") / variance.sqrt())
+        p_value = _p_value(field, exact)
+        method = pl.when(_is_normal(field)).then(pl.lit("z"))
+        known = pl.when(p_value.is_not_null())
+        return as_struct(
+            {
+                "z": z,
+                "p_value": p_value,
+                "p_method": known.then(method.otherwise(pl.lit(exact))),
+            }
+        )
+
+    return let(_numbers(one, other), test)
+
+
+def _numbers(one: Sample, other: Sample) -> dict[str, pl.Expr]:
+    return {
+        "size_one": _whole(one.size),
+        "size_other": _whole(other.size),
+        "count_one": _whole(one.value * one.size),
+        "count_other": _whole(other.value * other.size),
+        "difference": one.value - other.value,
+    }
+
+
+def _whole(number: pl.Expr) -> pl.Expr:
+    """Remove rounding from numbers of rows, so that it never chooses the test."""
+    nearest = number.round()
+    near = (number - nearest).abs() <= _ROUNDING * (1 + number)
+    return pl.when(near).then(nearest).otherwise(number)
+
+
+def _sizes_and_counts(field: Fields) -> tuple[list[pl.Expr], list[pl.Expr]]:
+    sizes, counts = (
+        [field(f"{part}_{side}") for side in ("one", "other")] for part in ("size", "count")
+    )
+    return sizes, counts
+
+
+def _variance(field: Fields) -> pl.Expr:
+    """Pooled variance of the difference."""
+    sizes, counts = _sizes_and_counts(field)
+    pooled = (counts[0] + counts[1]) / (sizes[0] + sizes[1])
+    return pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
+
+
+def _is_normal(field: Fields) -> pl.Expr:
+    """Whether enough rows are expected in each cell of the table of four."""
+    table = _table(*_sizes_and_counts(field))
+    # Products of whole numbers are exact; the quotient that is expected is not.
+    return table.rows * table.outcomes >= _FEWEST_EXPECTED * table.total
+
+
+def _p_value(field: Fields, exact: Exact) -> pl.Expr:
+    variance, normal = _variance(field), _is_normal(field)
+    sizes, counts = _sizes_and_counts(field)
+    whole = pl.all_horizontal(x == x.round() for x in sizes + counts)
+    # The exact test is computed for no rows where it is not needed.
+    needed = (variance > 0) & whole & ~normal
+    turned = {
+        name: pl.when(needed).then(number).otherwise(0.0)
+        for name, number in _table(sizes, counts)._asdict().items()
+    }
+    return (
+        pl.when(variance == 0)
+        .then(1.0)
+        .when(normal)
+        .then(two_sided_p_value(field("difference") / variance.sqrt()))
+        .when(needed)
+        .then(let(turned, partial(_exact_p_value, exact=exact)))
+    )
+
+
+def _table(sizes: list[pl.Expr], counts: list[pl.Expr]) -> _Table:
+    total, outcomes = sizes[0] + sizes[1], counts[0] + counts[1]
+    first_is_smaller, rare = sizes[0] <= sizes[1], 2 * outcomes <= total
+    rows = pl.min_horizontal(sizes)
+    both = pl.when(first_is_smaller).then(counts[0]).otherwise(counts[1])
+    return _Table(
+        total,
+        rows,
+        pl.min_horizontal(outcomes, total - outcomes),
+        pl.when(rare).then(both).otherwise(rows - both),
+    )
+
+
+def _exact_p_value(field: Fields, exact: Exact) -> pl.Expr:
+    """Add up the probabilities of less likely numbers, and all or half of equally likely ones."""
+    total, rows, outcomes, both = (field(name) for name in _Table._fields)
+    own = both.clip(upper_bound=_LARGEST).cast(pl.Int64)
+    most = pl.min_horizontal(rows, outcomes, own + _FURTHER).cast(pl.Int64)
+    numbers = pl.int_ranges(1, most + 1).cast(pl.List(pl.Float64))
+    # The probability of each number as a multiple of that of the number before.
+    above = (numbers * -1 + (rows + 1)) * (numbers * -1 + (outcomes + 1))
+    ratios = above / (numbers * (numbers + (total - rows - outcomes)))
+    element = pl.element()
+    logs = pl.concat_list(pl.lit(0.0), ratios.list.eval(element.log()))
+    logs = logs.list.eval(element.cum_sum())
+    compared = logs - logs.list.get(own)
+    less_likely = pl.when(element < -_AS_LIKELY).then(element.exp())
+    as_likely = element.exp() / (1 if exact == "fisher" else 2)
+    counted = less_likely.when(element <= _AS_LIKELY).then(as_likely).otherwise(0.0)
+    return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()
+
+
+POWER = 0.8
+_POWER_QUANTILE = normal_quantile(POWER)
+# Newton steps: they give nine digits, and at least four where the solution is within a thousandth
+# of the largest difference.
+_STEPS = 5
+# The largest difference has an infinite slope if the variance there is 0.
+_START, _END = 1 - 1e-3, 1 - 1e-12
+_LEAST = 1e-300
+
+
+class Comparison(NamedTuple):
+    """An estimate that is compared with that of a reference; ``largest`` is the largest difference.
+
+    An inverse size is 1 divided by an effective sample size.
+    """
+
+    reference: pl.Expr
+    inverse_size: pl.Expr
+    reference_inverse_size: pl.Expr
+    largest: pl.Expr
+
+
+class _Terms(NamedTuple):
+    """Terms of the equation that do not depend on the difference.
+
+    Variances of proportions are ``p * (1 - p)`` times an inverse size, which is multiplied by the
+    square of a quantile here: of ``both`` estimates in the test, and of the ``own`` one and that of
+    the ``fixed`` reference in the power.
+    """
+
+    reference: pl.Expr
+    both: pl.Expr
+    own: pl.Expr
+    fixed: pl.Expr
+    largest: pl.Expr
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """Named comparisons, each tested two-sided at a normal quantile, which is a column."""
+
+    comparisons: Callable[[Fields], Mapping[str, Comparison]]
+    names: tuple[str, ...]
+    quantile: str
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the columns `difference`."""
+        improve = [self._improve] * _STEPS
+        return [self._terms, self._start, *improve, self._found]
+
+    def difference(self, name: str) -> str:
+        """Column of the smallest difference; null where none up to the largest would be found."""
+        return f"__detectable_{name}"
+
+    def _terms(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for name, (reference, own, other, largest) in self.comparisons(field).items():
+            fixed = reference * (1 - reference) * other * _POWER_QUANTILE**2
+            both = (own + other) * field(self.quantile) ** 2
+            terms = _Terms(reference, both, own * _POWER_QUANTILE**2, fixed, largest)
+            columns |= {_column(name, part): value for part, value in terms._asdict().items()}
+        return columns
+
+    def _start(self, field: Fields) -> dict[str, pl.Expr]:
+        """Start at the solution for equal variances of the test and of the power."""
+        columns: dict[str, pl.Expr] = {}
+        for name in self.names:
+            terms = _terms_of(name, field)
+            reference, both, _, _, largest = terms
+            size = both * (1 + _POWER_QUANTILE / field(self.quantile)) ** 2
+            middle = size * (reference - 0.5)
+            root = (middle**2 + (4 + size) * size * reference * (1 - reference)).sqrt()
+            start = (middle + root) / (2 + size / 2)
+            columns[self.difference(name)] = pl.min_horizontal(start, _START * largest)
+            test, power = _deviations(terms, largest)
+            columns[_column(name, "exists")] = (largest > 0) & (test + power <= largest)
+        return columns
+
+    def _improve(self, field: Fields) -> dict[str, pl.Expr]:
+        """Take Newton's step; the equation is convex, so that all but the first come from above."""
+        columns: dict[str, pl.Expr] = {}
+        for name in self.names:
+            terms, difference = _terms_of(name, field), field(self.difference(name))
+            reference, both, own, _, largest = terms
+            test, power = _deviations(terms, difference)
+            centre = reference - difference - 0.5
+            slope = 1 - both * (centre + difference / 2) / test / 2 - own * centre / power
+            improved = difference - (difference - test - power) / slope
+            columns[self.difference(name)] = improved.clip(_LEAST, _END * largest)
+        return columns
+
+    def _found(self, field: Fields) -> dict[str, pl.Expr]:
+        return {
+            self.difference(name): pl.when(field(_column(name, "exists"))).then(
+                field(self.difference(name))
+            )
+            for name in self.names
+        }
+
+
+def _deviations(terms: _Terms, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Multiples of the standard deviation that a test assumes, and of the true one."""
+    middle, below = terms.reference - difference / 2, terms.reference - difference
+    test = (middle * (1 - middle) * terms.both).sqrt()
+    return test, (below * (1 - below) * terms.own + terms.fixed).sqrt()
+
+
+def _terms_of(name: str, field: Fields) -> _Terms:
+    return _Terms(*(field(_column(name, part)) for part in _Terms._fields))
+
+
+def _column(name: str, part: str) -> str:
+    return f"__detectable_{part}_{name}"
+
+
+Adjust: TypeAlias = Literal["holm", "bh", "none"]
+
+_TEST = "__test"
+
+
+def check_options(level: float, adjust: Adjust) -> float:
+    """Check the options that all tests of differences share, and return the level."""
+    arguments.option("adjust", adjust, get_args(Adjust))
+    return arguments.level(level)
+
+
+def adjusted(table: pl.LazyFrame, method: Adjust) -> pl.LazyFrame:
+    """Add p-values adjusted for all tests of the table, and sort the rows by p-value.
+
+    ``"holm"`` controls the family-wise error rate, ``"bh"`` (Benjamini and Hochberg) the false
+    discovery rate. Null p-values do not count as tests.
+    """
+    p = pl.col("p_value")
+    tests, rank = p.count(), pl.int_range(1, pl.len() + 1)
+    values = {
+        "holm": ((tests - rank + 1) * p).cum_max(),
+        "bh": (tests / rank * p).cum_min(reverse=True),
+        "none": p,
+    }
+    return table.sort(p, nulls_last=True).with_columns(
+        pl.when(p.is_not_null()).then(values[method].clip(upper_bound=1.0)).alias("p_adjusted")
+    )
+
+
+def adjusted_together(
+    table: pl.LazyFrame,
+    keys: Sequence[str],
+    method: Adjust,
+    p_values: Sequence[str],
+    counted: pl.Expr,
+) -> pl.LazyFrame:
+    """Adjust the p-values of several columns for all tests in rows that are ``counted``."""
+    # The table is used several times but computed once.
+    table = table.cache()
+    tests = table.filter(counted)
+    stacked = pl.concat(
+        tests.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
+        for name in p_values
+    )
+    of_test = adjusted(stacked, method)
+    named = {
+        name.removesuffix("value") + "adjusted": pl.col("p_adjusted").filter(pl.col(_TEST) == name)
+        for name in p_values
+    }
+    of_row = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
+    return join_on_keys(table, of_row, keys)
+
+
+def number_of_tests(p_values: Sequence[str], counted: pl.Expr) -> pl.Expr:
+    """Number of the tests that `adjusted_together` adjusts together, at least 1."""
+    tests = pl.sum_horizontal((pl.col(name).is_not_null() & counted).sum() for name in p_values)
+    return tests.cast(pl.Int64).clip(lower_bound=1)
+
+
+def is_significant(p_adjusted: pl.Expr, level: float) -> pl.Expr:
+    """Whether a difference is significant after adjustment; null where it is not tested."""
+    return p_adjusted <= 1 - level

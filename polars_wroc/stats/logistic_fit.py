@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.plans.collect import collect
-from polars_wroc.plans.steps import Fields, in_columns
+from polars_wroc.plans.queries import Fields, collect, in_columns
 
 # Of a row: its group, the variable, its weight and the square of it, both negative in a row of the
 # negative class; a row that stands for others may have one of these only. The weights of a group

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.by_keys import aggregate, join_on_keys, over
-from polars_wroc.plans.steps import Fields
+from polars_wroc.plans.queries import Fields, aggregate, join_on_keys, over
 from polars_wroc.stats.proportions import ROUNDING
 
 _LEAST, _MOST, _CENTRE = "__least", "__most", "__centre"

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn
-from polars_wroc.inputs.costs import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,29 +11,21 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import with_recorded_scores
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.inputs.score_types import at_least, is_moved, unless_moved
-from polars_wroc.plans.by_keys import aggregate, join_on_keys
-from polars_wroc.plans.steps import Fields, Step, as_struct, in_columns
-from polars_wroc.ranking.cumulative_sums import (
-    ENDS_TIE,
-    FP,
-    NEGATIVES,
-    POSITIVES,
-    TP,
-    cumulated_list,
-)
-from polars_wroc.ranking.curve import (
-    CELLS,
-    MOVED,
-    SQUARES,
-    cell,
-    cells_of,
-    curve_frame,
-    totals,
-)
+from polars_wroc.plans.queries import Fields, Step, aggregate, as_struct, in_columns, join_on_keys
+from polars_wroc.ranking.curve import CELLS, MOVED, SQUARES, cell, cells_of, curve_frame, totals
+from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.thresholds.confusion_metrics import weights_in_cells
+from polars_wroc.stats.variances import linear_variances, unit_sums
+from polars_wroc.thresholds.confusion_matrix import (
+    rate_influence,
+    rate_influences,
+    rate_variance,
+    weights_in_cells,
+)
+from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.rules import Point, Rule
 
 _FIRST, _SECOND = "__first", "__second"
@@ -215,3 +207,35 @@ def _is_moved(field: Fields) -> pl.Expr:
 ROWS_SELECTED, ROWS_REJECTED = "__rows_selected", "__rows_rejected"
 # Number of rows without a decision, or another value that the cells need.
 ROWS_MISSING = "__rows_missing"
+
+
+def rate_variances(
+    cells: pl.LazyFrame,
+    keys: Sequence[str],
+    design: Design,
+    rates: Collection[str] = tuple(RATES),
+) -> pl.LazyFrame:
+    """Compute the variance of each rate, `rate_variance`, from the cells of units."""
+    influences = cells.with_columns(**rate_influences(rates, keys, design))
+    products = {rate_variance(rate): (rate_influence(rate), rate_influence(rate)) for rate in rates}
+    return linear_variances(influences, keys, design, products)
+
+
+def unit_cells(rows: Rows, thresholds: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Compute the cells of each sampling unit or replicate of a group, at its thresholds."""
+    assert rows.design is not None
+
+    def cells(weight: pl.Expr) -> dict[str, pl.Expr]:
+        inside = weights_in_cells(class_weights(weight), is_selected())
+        return {name: of_row.sum() for name, of_row in inside.items()}
+
+    return unit_sums(rows_at(rows, thresholds), keys, cells, rows.design)
+
+
+def cells_of_groups(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the cells of each group, with the variances of rates if there is a design."""
+    cells = confusion_at(rows, thresholds)
+    if rows.design is None:
+        return cells
+    of_units = unit_cells(rows, thresholds, rows.keys)
+    return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)

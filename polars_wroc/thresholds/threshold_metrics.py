@@ -11,17 +11,20 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import RECORDED
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.replicate_weights import ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.inputs.survey_design import Lonely, SurveyArguments
-from polars_wroc.plans.by_keys import join_on_keys
-from polars_wroc.plans.collect import FrameT, like_input
-from polars_wroc.plans.steps import in_columns
+from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input
 from polars_wroc.ranking.curve import curve_frame
-from polars_wroc.thresholds.confusion_metrics import ThresholdMetrics
-from polars_wroc.thresholds.search import THRESHOLD, common_threshold, given_thresholds
-from polars_wroc.thresholds.unit_cells import cells_of_groups, rate_variances, unit_cells
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
+from polars_wroc.thresholds.search import (
+    THRESHOLD,
+    cells_of_groups,
+    common_threshold,
+    given_thresholds,
+    rate_variances,
+    unit_cells,
+)
 
 
 def threshold_metrics(

@@ -12,8 +12,8 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits import read_rows
-from polars_wroc.plans.collect import NoBatchesError
+from polars_wroc.audits import ranked_segments
+from polars_wroc.plans.queries import NoBatchesError
 
 TABLES = ("segments", "gaps", "curves", "calibration", "fairness", "missing")
 
@@ -46,7 +46,7 @@ def people() -> pl.DataFrame:
 @pytest.fixture(params=[100, 5000])
 def batch_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     rows: int = request.param
-    monkeypatch.setattr(read_rows, "_ROWS", rows)
+    monkeypatch.setattr(ranked_segments, "_ROWS", rows)
     return rows
 
 
@@ -118,6 +118,6 @@ def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.Mon
         yield
 
     expected = audits(people)
-    monkeypatch.setattr(read_rows, "batches", none)
+    monkeypatch.setattr(ranked_segments, "batches", none)
     for one, other in zip(audits(people), expected, strict=True):
         assert_same(one, other, rel_tol=1e-12, abs_tol=1e-11)

@@ -15,8 +15,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.not_audited import not_audited
-from polars_wroc.audits.remarks import calibration_remarks, score_remarks
-from polars_wroc.audits.segment_keys import segment_in_words
+from polars_wroc.audits.tables import segment_in_words
+from polars_wroc.audits.verdict import calibration_remarks, score_remarks
 
 LARGE = "calibration_in_the_large"
 

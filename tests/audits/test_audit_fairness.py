@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.audit_gates import read_gate
+from polars_wroc.audits.gates import read_gate
 
 
 @pytest.fixture(scope="module")

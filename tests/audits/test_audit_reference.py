@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.remarks import untested_remarks
+from polars_wroc.audits.verdict import untested_remarks
 from polars_wroc.cli.main import BAD_INPUT, DONE, main
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"

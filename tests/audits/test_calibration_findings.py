@@ -16,8 +16,8 @@ from statsmodels.stats.multitest import multipletests
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.calibration_sentences import calibration_sentence
 from polars_wroc.audits.calibration_tests import right_slopes
+from polars_wroc.audits.sentences import calibration_sentence
 from polars_wroc.audits.words import Words
 
 LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"

@@ -12,7 +12,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.audit_gates import read_gate
+from polars_wroc.audits.gates import read_gate
 from polars_wroc.cli.main import main
 
 

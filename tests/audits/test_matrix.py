@@ -13,10 +13,10 @@ import polars_wroc as wroc
 from polars_wroc.audits.findings import comparable_gaps
 from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, by_severity, matrix_of, summed_up
 from polars_wroc.audits.not_audited import not_audited
-from polars_wroc.audits.report.blocks import blocks_of, shown_in
-from polars_wroc.audits.report.found import findings_on_page
-from polars_wroc.audits.report.selection import OVERLAID, curves_of
-from polars_wroc.audits.report.unbroken import unbroken
+from polars_wroc.audits.report.format import unbroken
+from polars_wroc.audits.report.page import blocks_of, shown_in
+from polars_wroc.audits.report.sections import OVERLAID, curves_of
+from polars_wroc.audits.report.tables import findings_on_page
 
 
 def rows(segments: int = 3, each: int = 400) -> pl.DataFrame:

@@ -18,15 +18,15 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import first_sentences
-from polars_wroc.audits.phrases import threshold_text
-from polars_wroc.audits.remarks import (
+from polars_wroc.audits.report.format import packed, rounded_rows
+from polars_wroc.audits.report.sections import with_points, with_segments
+from polars_wroc.audits.verdict import (
     decision_remarks,
     missing_remark,
     score_remarks,
     untested_remarks,
 )
-from polars_wroc.audits.report.packing import packed, rounded_rows
-from polars_wroc.audits.report.selection import with_points, with_segments
+from polars_wroc.audits.words import threshold_text
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.audits.segment_keys import segment_in_words
+from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.cli.main import main
-from polars_wroc.groups.groupings import CROSSED
+from polars_wroc.groups.categories import CROSSED
 
 # Of women 8 of 40 are denied, of men 24 of 40; the label is whether they defaulted.
 DENIED = {"f": 8, "m": 24}

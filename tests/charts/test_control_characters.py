@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 
 import polars_wroc as wroc
-from polars_wroc.charts.drawable import visible
+from polars_wroc.charts.options import visible
 
 FORBIDDEN = [*map(chr, [*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF])]
 HOSTILE = "g\x00\x07\x1b\x85\ufffe"

@@ -14,7 +14,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.inputs.costs import read_costs
+from polars_wroc.inputs.arguments import read_costs
 
 COUNTS = ["tp", "fp", "fn", "tn"]
 COSTS: list[dict[str, Any]] = [
@@ -100,13 +100,13 @@ def test_shaded_polygon_is_the_area_of_the_metric(
 def test_numbers_beside_the_curve_are_those_of_the_metric(
     costs: dict[str, Any], baseline: Any
 ) -> None:
-    from polars_wroc.charts import cost_lines  # noqa: PLC0415
+    from polars_wroc.charts.cost_chart import with_line, with_ratios  # noqa: PLC0415
 
     data = scored(200, digits=2)
     curve = wroc.roc_curve(data, "y", "s", weight="w")
     read = read_costs(costs.get("cost_fn"), costs.get("cost_fp"))
-    with_line = cost_lines.with_line(curve, [], read, costs.get("prevalence"), baseline)
-    found = cost_lines.with_ratios(with_line, []).row(0, named=True)
+    lined = with_line(curve, [], read, costs.get("prevalence"), baseline)
+    found = with_ratios(lined, []).row(0, named=True)
     metric = wroc.cost_partial_auc("y", "s", weight="w", **costs, baseline=baseline)
     expected = data.select(metric).item()
     for name in ("ratio", "corrected"):

@@ -17,7 +17,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
-from polars_wroc.charts.slider import slider_of
+from polars_wroc.charts.threshold_chart import slider_of
 
 COUNTS = ["tp", "fp", "fn", "tn"]
 LABELS = [

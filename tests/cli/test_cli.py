@@ -17,7 +17,7 @@ from processes import PLAIN
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
-from polars_wroc.files.messages import without_credentials
+from polars_wroc.files.sources import without_credentials
 
 PATIENTS = Path(__file__).parents[2] / "notebooks" / "data" / "diabetes.parquet"
 COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]

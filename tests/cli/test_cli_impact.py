@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.impact_gates import NUMBERS
+from polars_wroc.audits.gates import NUMBERS
 from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")

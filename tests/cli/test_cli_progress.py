@@ -16,9 +16,9 @@ import polars as pl
 import pytest
 from processes import COMMAND, PLAIN
 
-from polars_wroc.cli import commands, progress
+from polars_wroc.cli import commands, process
 from polars_wroc.cli.main import main
-from polars_wroc.cli.progress import Progress, sentence
+from polars_wroc.cli.process import Progress, sentence
 
 CLEAR = "\r\x1b[K"
 ROWS = 2_000_000
@@ -98,7 +98,7 @@ def test_nothing_is_shown_for_short_work(
     rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(progress, "_PATIENCE", 1000)
+    monkeypatch.setattr(process, "_PATIENCE", 1000)
     assert main(["auc", str(rows), *COLUMNS]) == 0
     assert capsys.readouterr().err == ""
 
@@ -122,8 +122,8 @@ def test_a_terminal_changes_no_query(
 
 
 def test_rows_of_all_files_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE", 0)
-    monkeypatch.setattr(progress, "_INTERVAL", 0.001)
+    monkeypatch.setattr(process, "_PATIENCE", 0)
+    monkeypatch.setattr(process, "_INTERVAL", 0.001)
     pl.select(n=pl.int_range(1000)).write_parquet(tmp_path / "rows.parquet")
     frame = pl.scan_parquet(tmp_path / "rows.parquet")
     missing = pl.scan_parquet(tmp_path / "none.parquet")

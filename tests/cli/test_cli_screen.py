@@ -11,8 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from polars_wroc.cli.main import main
-from polars_wroc.cli.parser import _COMMANDS, build_parser
+from polars_wroc.cli.main import _COMMANDS, build_parser, main
 
 COLUMNS = ["--label", "y", "--score", "s"]
 

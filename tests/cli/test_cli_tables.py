@@ -15,9 +15,9 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc import charts
-from polars_wroc.audits.references import ReferenceKind
-from polars_wroc.cli import drawing
-from polars_wroc.cli.curve_kinds import CURVES
+from polars_wroc.audits.tables import ReferenceKind
+from polars_wroc.cli import results
+from polars_wroc.cli.command_options import CURVES
 from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -286,7 +286,7 @@ def test_charts(call: str, suffix: str) -> None:
 
 
 def test_a_row_of_the_registry_is_all_that_a_chart_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for row in drawing._CHARTS.values():
+    for row in results._CHARTS.values():
         assert callable(getattr(charts, row.function))
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "-o", "x.svg"]
     seen: dict[str, object] = {}
@@ -296,8 +296,8 @@ def test_a_row_of_the_registry_is_all_that_a_chart_needs(monkeypatch: pytest.Mon
         return charts.auc_chart(wroc.summary(pl.read_parquet("rows.parquet"), "y", "s"))
 
     monkeypatch.setattr(charts, "new_chart", draw, raising=False)
-    row = drawing.ChartKind("new_chart", ("level", "facet"))
-    monkeypatch.setitem(drawing._CHARTS, "compare", row)
+    row = results.ChartKind("new_chart", ("level", "facet"))
+    monkeypatch.setitem(results._CHARTS, "compare", row)
     assert main(call) == 0
     assert Path("x.svg").exists()
     assert seen["level"] == 0.95

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.cli.cut_groups import groups_of
+from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.main import main
 
 AGES = [17, 18, 29, 30, 49, 50, None]

@@ -12,9 +12,9 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.counts import pooled_batches
+from polars_wroc.counts import compiled_counts
 from polars_wroc.kernels import pooling
-from polars_wroc.plans.engine import Engine
+from polars_wroc.plans.config import Engine
 
 ROWS = 3000
 SAME: Any = {"rel_tol": 1e-12, "abs_tol": 1e-12}
@@ -92,7 +92,7 @@ LABELS: dict[str, pl.Expr] = {
 
 @pytest.fixture(autouse=True, params=[64, 1 << 20], ids=["small batches", "one batch"])
 def _batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pooled_batches, "_ROWS", request.param)
+    monkeypatch.setattr(compiled_counts, "_ROWS", request.param)
 
 
 def counts(frame: Any, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from sklearn import metrics as sklearn_metrics
 
 import polars_wroc as wroc
-from polars_wroc.ranking.thinning import parts_of_curve
+from polars_wroc.ranking.curve_points import parts_of_curve
 
 Groups = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 

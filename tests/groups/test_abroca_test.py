@@ -19,7 +19,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.groups import abroca_test as permutation
-from polars_wroc.plans.engine import Engine as Engines
+from polars_wroc.plans.config import Engine as Engines
 
 Engine: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]

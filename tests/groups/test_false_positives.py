@@ -17,7 +17,7 @@ from sweeps import sweep
 from polars_wroc.groups.gaps import GapTests, measure_gaps
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.collect import collect
+from polars_wroc.plans.queries import collect
 from polars_wroc.thresholds.search import common_threshold
 
 LEVEL = 0.05

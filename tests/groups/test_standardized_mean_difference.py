@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.groups.smd_table import SMD_COLUMNS
+from polars_wroc.groups.standardized_mean_difference import SMD_COLUMNS
 
 UNTYPED: Any = wroc
 PAIR = pl.DataFrame(

@@ -16,7 +16,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.charts import save_chart
-from polars_wroc.plans.checks import MARK, message_of
+from polars_wroc.plans.queries import MARK, message_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Call: TypeAlias = Callable[[Any], Any]

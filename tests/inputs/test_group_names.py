@@ -17,7 +17,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
 from polars_wroc.counts.count_table import STATE_COLUMNS
-from polars_wroc.inputs.names import MODEL
+from polars_wroc.inputs.columns import MODEL
 
 ROWS = 80
 _TIMES = "\N{MULTIPLICATION SIGN}"

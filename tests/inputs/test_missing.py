@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.plans.engine import Engine as Kind
+from polars_wroc.plans.config import Engine as Kind
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 

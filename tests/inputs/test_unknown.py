@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.audits.not_audited import not_audited
-from polars_wroc.audits.unknown_hint import seemingly_unknown
-from polars_wroc.inputs.unknown import seems_unknown
+from polars_wroc.audits.not_audited import not_audited, seemingly_unknown
+from polars_wroc.inputs.decisions import seems_unknown
 
 UNKNOWN = [
     *("Unknown", " UNKNOWN ", "N/A", "n/a", "NA", "(missing)", "", " ", "-", "?", "[unknown]"),

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from polars_wroc.kernels import blocks
-from polars_wroc.kernels.blocks import cut_blocks
-from polars_wroc.kernels.curve_points import points_of
+from polars_wroc.kernels.blocks import cut_blocks, points_of
+from polars_wroc.kernels.scans import weights_around
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, score_bits, sort_rows
-from polars_wroc.kernels.walks import weights_around
 
 ROWS, GROUPS = 3000, 6
 # A group without rows; another is not among those asked for.

@@ -11,11 +11,10 @@ from scipy import stats
 from sweeps import sweep
 
 from polars_wroc.kernels import blocks as blocks_module
-from polars_wroc.kernels.blocks import class_weights, cut_blocks
-from polars_wroc.kernels.reweighing import reweighed
+from polars_wroc.kernels.blocks import class_weights, cut_blocks, reweighed
+from polars_wroc.kernels.scans import rates_of_partitions, sums_of_partitions, walk
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
-from polars_wroc.kernels.walks import rates_of_partitions, sums_of_partitions, walk
-from polars_wroc.stats.resampling import poisson
+from polars_wroc.stats.variances import poisson
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4

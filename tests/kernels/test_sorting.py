@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import sweep
 
-from polars_wroc.kernels import sorting, threads
+from polars_wroc.kernels import compiling, sorting
 from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
     SIGNED_BITS,
@@ -129,7 +129,7 @@ def test_any_unsigned_integers(values: list[int]) -> None:
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_order_does_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     score = INPUTS["most tied"]
-    monkeypatch.setattr(threads, "thread_count", lambda: count)
+    monkeypatch.setattr(compiling, "thread_count", lambda: count)
     monkeypatch.setattr(sorting, "thread_count", lambda: count)
     codes = np.random.default_rng(2).integers(0, 5, ROWS).astype(np.uint8)
     check(score, score.view(np.uint64), FLOAT_BITS, codes, 5)

@@ -9,17 +9,11 @@ import numpy.typing as npt
 import pytest
 from sweeps import sweep
 
-from polars_wroc.kernels import blocks, threads
+from polars_wroc.kernels import blocks, compiling
 from polars_wroc.kernels.blocks import Groups, cut_blocks
+from polars_wroc.kernels.scans import OWN_SUMS, in_all_of, sums_of_partitions, walk, weights_around
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
-from polars_wroc.kernels.walks import (
-    OWN_SUMS,
-    in_all_of,
-    sums_of_partitions,
-    walk,
-    weights_around,
-)
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4
@@ -218,6 +212,6 @@ def test_bits_do_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPat
 
 
 def of_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> SortedRows:
-    monkeypatch.setattr(threads, "thread_count", lambda: count)
+    monkeypatch.setattr(compiling, "thread_count", lambda: count)
     *_, found = rows(1, weighted=True)
     return found

@@ -19,7 +19,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName
-from polars_wroc.stats.resampling import Multiplier, random_multiplier
+from polars_wroc.stats.variances import Multiplier, random_multiplier
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -274,7 +274,7 @@ def test_pairs_do_not_depend_on_their_batches(
         a=pl.col("w") * 2,
         d=pl.col("w") * pl.col("house"),
     )
-    monkeypatch.setattr("polars_wroc.metrics.paired_sums._MODELS_AT_ONCE", 2)
+    monkeypatch.setattr("polars_wroc.metrics.compare._MODELS_AT_ONCE", 2)
     with wroc.Config(engine=engine):
         together = wroc.compare(frame, "y", scores, adjust="none", **BATCHES[name])
         # One pair of each batch: of two models, of the other two, and of one of either.

@@ -19,7 +19,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName, OneMetric
-from polars_wroc.stats.resampling import random_multiplier
+from polars_wroc.stats.variances import random_multiplier
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]

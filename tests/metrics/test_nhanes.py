@@ -11,11 +11,10 @@ from samplics.estimation import TaylorEstimator
 from samplics.utils.types import PopParam
 
 import polars_wroc as wroc
+from polars_wroc.inputs.designs import SurveyArguments
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.survey_design import SurveyArguments
-from polars_wroc.thresholds.rate_design import rate_variance
-from polars_wroc.thresholds.search import given_thresholds
-from polars_wroc.thresholds.unit_cells import rate_variances, unit_cells
+from polars_wroc.thresholds.confusion_matrix import rate_variance
+from polars_wroc.thresholds.search import given_thresholds, rate_variances, unit_cells
 
 SAMPLE: dict[str, Any] = {"weight": "finalwgt", "strata": "stratid", "cluster": "psuid"}
 

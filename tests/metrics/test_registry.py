@@ -14,24 +14,23 @@ import pytest
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
-from polars_wroc.charts.labels import NAMES, GapMetric
-from polars_wroc.groups.fairness_metrics import METRICS
-from polars_wroc.groups.min_rows import GAP_METRICS
+from polars_wroc.charts.options import NAMES, GapMetric
+from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.fairness import METRICS
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.metrics import formulas
-from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS
-from polars_wroc.metrics.interval_reliability import RELIABILITY_COLUMNS
+from polars_wroc.metrics import registry
+from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
 from polars_wroc.metrics.registry import (
     CURVE_METRICS,
     SUMMARY_METRICS,
     CurveMetric,
     MetricName,
 )
-from polars_wroc.namespaces.wroc import ExprNamespace
-from polars_wroc.ranking.cumulative_sums import by_descending_score
+from polars_wroc.namespaces import ExprNamespace
 from polars_wroc.ranking.placements import add_placements, row_curve
+from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
 
 CURVES = list(CURVE_METRICS.values())
@@ -152,7 +151,7 @@ def test_metric_is_the_same_number_everywhere(metric: CurveMetric) -> None:
     frame = rows()
     name: Any = metric.name
     expected = pytest.approx(alone(metric, frame), abs=1e-12)
-    assert vars(formulas)[name] is metric.formula
+    assert vars(registry)[name] is metric.formula
     several = wroc.curve_metrics("y", "s", weight="w", metrics={"it": name, "other": "ks"})
     assert frame.select(several).unnest("curve_metrics")["it"].item() == expected
     drawn = wroc.bootstrap_replicates(frame, "y", "s", weight="w", metrics=name, replicates=2)

@@ -14,9 +14,9 @@ from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
-from polars_wroc.metrics.newcombe_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
-from polars_wroc.plans.engine import Engine
-from polars_wroc.plans.steps import in_columns
+from polars_wroc.metrics.score_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
+from polars_wroc.plans.config import Engine
+from polars_wroc.plans.queries import in_columns
 
 Floats = npt.NDArray[np.float64]
 COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]

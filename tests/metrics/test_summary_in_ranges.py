@@ -16,9 +16,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.auc_interval import IntervalOptions
-from polars_wroc.metrics.score_ranges import add_ranges, count_in_bins, cut_ranges
-from polars_wroc.metrics.summary_in_ranges import read_parts
-from polars_wroc.plans.collect import collect
+from polars_wroc.metrics.score_ranges import add_ranges, count_in_bins, cut_ranges, read_parts
+from polars_wroc.plans.queries import collect
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
 

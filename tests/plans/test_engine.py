@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.plans import engine
+from polars_wroc.plans import config
 
 FEW = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
 MANY = pl.DataFrame({"y": np.arange(2_000_000) % 2, "s": np.arange(2_000_000)})
@@ -20,7 +20,7 @@ MANY = pl.DataFrame({"y": np.arange(2_000_000) % 2, "s": np.arange(2_000_000)})
 
 def printed(text: str) -> str:
     """Run a program for which the environment chooses no engine, and return what it prints."""
-    environment = {name: value for name, value in os.environ.items() if name != engine.VARIABLE}
+    environment = {name: value for name, value in os.environ.items() if name != config.VARIABLE}
     done = subprocess.run(  # noqa: S603  (our own text)
         [sys.executable, "-c", text],
         check=True,
@@ -46,25 +46,25 @@ def printed(text: str) -> str:
 )
 def test_choice(frame: Any, chosen: Any, when: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     with wroc.Config(engine=chosen):
-        assert engine.compiled_when(frame) == when
+        assert config.compiled_when(frame) == when
     monkeypatch.setenv("POLARS_WROC_ENGINE", chosen)
-    assert engine.compiled_when(frame) == when
+    assert config.compiled_when(frame) == when
 
 
 def test_rows_count_once_for_each_replicate() -> None:
     with wroc.Config(engine="auto"):
-        assert engine.compiled_when(MANY.head(20_000), 99) is None
-        assert engine.compiled_when(MANY.head(20_000), 100) == "at once"
-        assert engine.compiled_when(MANY.head(20_000).lazy(), 100) is None
+        assert config.compiled_when(MANY.head(20_000), 99) is None
+        assert config.compiled_when(MANY.head(20_000), 100) == "at once"
+        assert config.compiled_when(MANY.head(20_000).lazy(), 100) is None
 
 
 def test_the_innermost_block_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POLARS_WROC_ENGINE", "compiled")
     with wroc.Config(engine="compiled"), wroc.Config(engine="polars"):
         with wroc.Config(engine="compiled"):
-            assert engine.compiled_when(FEW) == "at once"
-        assert engine.compiled_when(FEW) is None
-    assert engine.compiled_when(FEW) == "at once"
+            assert config.compiled_when(FEW) == "at once"
+        assert config.compiled_when(FEW) is None
+    assert config.compiled_when(FEW) == "at once"
 
 
 def test_unknown_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,8 +141,6 @@ def test_import_imports_no_more_than_it_must() -> None:
     assert _imported("import polars_wroc") == {
         "polars_wroc",
         "polars_wroc.early_interruption",
-        "polars_wroc.namespaces",
-        "polars_wroc.namespaces.registered",
     }
 
 
@@ -162,4 +160,4 @@ def test_import_registers_the_namespaces() -> None:
     frame: Any = pl.DataFrame({"y": [1, 0], "s": [2, 1]})
     owners: list[Any] = [frame, frame.lazy(), pl.col("s")]
     for owner in owners:
-        assert type(owner.wroc).__module__ == "polars_wroc.namespaces.wroc"
+        assert type(owner.wroc).__module__ == "polars_wroc.namespaces"

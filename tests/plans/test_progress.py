@@ -11,10 +11,9 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.kernels import threads
-from polars_wroc.plans import progress
-from polars_wroc.plans.engine import Engine
-from polars_wroc.plans.progress import CLEAR_LINE, Progress, clock
+from polars_wroc.kernels import compiling
+from polars_wroc.plans import config
+from polars_wroc.plans.config import CLEAR_LINE, Engine, Progress, clock
 
 
 class Terminal(io.StringIO):
@@ -29,9 +28,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal on which the line appears at once and is drawn each time."""
     shown = Terminal()
     # pytest puts another one into `sys` after the fixtures.
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=shown))
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
+    monkeypatch.setattr(config, "sys", SimpleNamespace(stderr=shown))
+    monkeypatch.setattr(config, "_PATIENCE", 0.0)
+    monkeypatch.setattr(config, "_INTERVAL", 0.0)
     return shown
 
 
@@ -57,7 +56,7 @@ def test_removes_the_line_on_an_error(terminal: Terminal) -> None:
 def test_what_is_done_soon_shows_nothing(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE", 60.0)
+    monkeypatch.setattr(config, "_PATIENCE", 60.0)
     with Progress(1, "replicates") as line:
         line.advance()
     assert terminal.getvalue() == ""
@@ -68,7 +67,7 @@ def test_without_a_terminal_nothing_is_shown(
     stderr: io.StringIO | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stderr)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(config, "_PATIENCE", 0.0)
     with Progress(1, "replicates") as line:
         line.advance()
     assert stderr is None or stderr.getvalue() == ""
@@ -100,5 +99,5 @@ def test_an_interruption_ends_what_waits() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        threads.run(task, [(number,) for number in range(1_000)], interrupt)
+        compiling.run(task, [(number,) for number in range(1_000)], interrupt)
     assert len(begun) < 500

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.cli import sources as cli_inputs
 from polars_wroc.cli.main import main
-from polars_wroc.plans.spill_guard import BUDGET, SpillWarning, rows_within_budget
+from polars_wroc.plans.config import BUDGET, SpillWarning, rows_within_budget
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.ranking.convex_hull import _corners_of_few
-from polars_wroc.ranking.cumulative_sums import FP, TP
+from polars_wroc.ranking.curve_points import _corners_of_few
+from polars_wroc.ranking.sorting import FP, TP
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = tuple[int, float, int]

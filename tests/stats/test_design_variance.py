@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from polars_wroc.inputs.columns import CLUSTER, STRATUM
-from polars_wroc.inputs.survey_design import Lonely, Replicates, with_design
-from polars_wroc.stats.design_variance import (
+from polars_wroc.inputs.designs import Lonely, Replicates, with_design
+from polars_wroc.stats.variances import (
     DESIGN_DF,
     DESIGN_NOTE,
     SEGMENT_DF,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polars_wroc.plans.steps import in_columns
-from polars_wroc.stats.detectable import Comparison, Detectable
+from polars_wroc.plans.queries import in_columns
+from polars_wroc.stats.difference_tests import Comparison, Detectable
 
 
 def detectable(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plain_roc import ratio_limits as in_closed_form
 from plain_roc import wilson
 
-from polars_wroc.stats.differences import (
+from polars_wroc.stats.proportions import (
     Estimate,
     credible_correlation,
     difference_limits,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
-from polars_wroc.stats.equal_proportions import (
+from polars_wroc.stats.difference_tests import (
     Exact,
     Sample,
     equal_proportions_p_value,

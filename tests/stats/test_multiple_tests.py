@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from polars_wroc.stats.multiple_tests import (
+from polars_wroc.stats.difference_tests import (
     Adjust,
     adjusted,
     adjusted_together,

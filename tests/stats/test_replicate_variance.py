@@ -6,10 +6,12 @@ import polars as pl
 import pytest
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
+from polars_wroc.inputs.designs import Replicates
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.inputs.survey_design import Replicates
-from polars_wroc.stats.design_variance import DESIGN_DF, DESIGN_NOTE, linear_variances
-from polars_wroc.stats.replicate_variance import (
+from polars_wroc.stats.variances import (
+    DESIGN_DF,
+    DESIGN_NOTE,
+    linear_variances,
     of_full_weights,
     of_replicated,
     replicate_sums,

@@ -8,11 +8,7 @@ import pytest
 from scipy import stats
 from sweeps import sweep
 
-from polars_wroc.stats.studentized_range import (
-    MOST_GROUPS,
-    quantile_of_pairs,
-    simultaneous_quantile,
-)
+from polars_wroc.stats.distributions import MOST_GROUPS, quantile_of_pairs, simultaneous_quantile
 
 
 def found(level: float, groups: list[int]) -> list[float | None]:

@@ -7,8 +7,8 @@ from itertools import combinations
 import polars as pl
 import pytest
 
-from polars_wroc.stats.differences import Estimate
-from polars_wroc.thresholds.rate_in_population import rate_in_population
+from polars_wroc.stats.proportions import Estimate
+from polars_wroc.thresholds.confusion_matrix import rate_in_population
 from polars_wroc.thresholds.registry import RateMetric
 
 DENOMINATORS = [("tp", "fn"), ("fp", "tn"), ("tp", "fp"), ("fn", "tn"), ("tp", "fp", "fn", "tn")]

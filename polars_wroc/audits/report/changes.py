@@ -6,15 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import GAP, Changes
-from polars_wroc.audits.changes_in_text import HEADINGS, not_significant, sentences_of
-from polars_wroc.audits.phrases import ADJUSTED, many, points
+from polars_wroc.audits.audit_changes import GAP, HEADINGS, Changes, not_significant, sentences_of
 from polars_wroc.audits.report.figures import change_figure
 from polars_wroc.audits.report.page import page_of
 from polars_wroc.audits.report.tables import Cell, Table, p_value_text
-from polars_wroc.audits.segment_keys import segment_in_words
-from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
-from polars_wroc.inputs.names import MODEL, OVERALL
+from polars_wroc.audits.tables import segment_in_words
+from polars_wroc.audits.words import ADJUSTED, many, points
+from polars_wroc.charts.options import NAMES, ChangeMeasure, GapMetric
+from polars_wroc.inputs.columns import MODEL, OVERALL
 
 # Most charts, and most changes that are not significant.
 _CHARTS, _OTHERS = 4, 500

@@ -1,23 +1,81 @@
-"""Facts about the audit for the report: sizes, threshold rule, terms and methods."""
+"""Facts about the audit for the report: what was audited, sizes, rule, terms and methods."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.phrases import DASH, many, threshold_text
-from polars_wroc.audits.remarks import empty_segments, one_class_segments, small_segments
-from polars_wroc.audits.report.headline import positive_share
-from polars_wroc.audits.settings import AuditSettings
-from polars_wroc.audits.tables import AuditTables
+from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
+from polars_wroc.audits.verdict import empty_segments, one_class_segments, small_segments
+from polars_wroc.audits.words import DASH, Words, many, threshold_text
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
-from polars_wroc.inputs.replicate_weights import ReplicateKind
-from polars_wroc.metrics.auc_bounds import AUC_BOUNDS
 from polars_wroc.metrics.registry import SUMMARY_METRICS
+from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 from polars_wroc.thresholds.rules import expected_optimism
+
+# Smaller shares are written with a decimal.
+_RARE = 0.05
+
+
+class Link(NamedTuple):
+    """A text and where it leads on the page."""
+
+    text: str
+    target: str
+
+
+def title_line(audit: AuditTables) -> list[str]:
+    """Say in a line how many rows of which label were audited, and if there are no decisions."""
+    settings = audit.parameters
+    overall = audit.segments.filter(attribute=OVERALL)
+    one = overall.row(0, named=True)
+    parts = [many(max(overall["n"].to_list()), "row")]
+    share = positive_share(one)
+    if share is not None:
+        of_weight = " of the weight" if settings.weight else ""
+        percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
+        parts.append(f"{percent}{of_weight} {Words.of(settings).positive}")
+    return parts if settings.favorable else [*parts, "ranking only, no decisions"]
+
+
+def positive_share(overall: Mapping[str, Any]) -> float | None:
+    """Return the proportion of positives in the weight of all rows; None if that is unknown."""
+    positive, negative = overall["w_pos"], overall["w_neg"]
+    # Weights that overflow are null.
+    if positive is None or negative is None:
+        return None
+    total: float = positive + negative
+    return positive / total if total and math.isfinite(total) else None
+
+
+def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
+    """Link what a reader should look at after the first screen."""
+    told = findings.filter(~pl.col("mirror"))
+    different = told.filter(verdict="different")
+    links = []
+    if not different.is_empty():
+        first = different.row(0, named=True)
+        attribute = first["attribute"]
+        segment = segment_in_words(attribute, first["segment"])
+        what, tables = f"differs in {segment}", f"by {attribute}"
+        if attribute == OVERALL:
+            what, tables = "was found of the whole score", f"of {segment}"
+        links += [
+            Link(f"what {what}", f"finding-{first['rank']}"),
+            Link(f"curves and tables {tables}", f"section-{places[attribute]}"),
+        ]
+    little = told.filter(verdict="too little data").height
+    if little:
+        have = "comparison that has" if little == 1 else "comparisons that have"
+        links.append(Link(f"the {little:,} {have} too little data", "findings"))
+    return links
+
 
 _RULES = {
     "youden": "the largest difference between true and false positive rate",

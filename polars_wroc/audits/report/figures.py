@@ -9,17 +9,14 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
-from polars_wroc.audits.phrases import listed
-from polars_wroc.audits.report.packing import rounded, rounded_rows
-from polars_wroc.audits.segment_keys import name_of
-from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.words import reference_of
+from polars_wroc.audits.report.format import rounded, rounded_rows
+from polars_wroc.audits.tables import AuditTables, name_of
+from polars_wroc.audits.words import listed, reference_of
 from polars_wroc.charts import auc_chart, change_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
 from polars_wroc.charts.interval_layers import Estimate
-from polars_wroc.charts.labels import NAMES, ChangeMeasure, GapMetric
-from polars_wroc.charts.style import COLOURS, GREY, INK, PALE
-from polars_wroc.inputs.names import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.charts.options import COLOURS, GREY, INK, NAMES, PALE, ChangeMeasure, GapMetric
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
 # Colours of a chart that follow the page, which may be dark.
 _INKS = {

@@ -6,19 +6,17 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import altair as alt
 import jinja2
+import polars as pl
 
 from polars_wroc.audits.findings import comparable_gaps, findings_of
-from polars_wroc.audits.matrix import SYMBOLS, matrix_of
+from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
 from polars_wroc.audits.not_audited import not_audited, undecided
-from polars_wroc.audits.phrases import ABOVE, ADJUSTED, NOT_HERE, first_few, many
-from polars_wroc.audits.remarks import remarks_of
-from polars_wroc.audits.report.blocks import blocks_of, shown_in
 from polars_wroc.audits.report.facts import (
     decision,
     design,
@@ -27,22 +25,78 @@ from polars_wroc.audits.report.facts import (
     intervals,
     meaning_of_weight,
     methods,
+    next_steps,
     optimism,
+    title_line,
 )
 from polars_wroc.audits.report.figures import Figure
-from polars_wroc.audits.report.found import findings_on_page
-from polars_wroc.audits.report.headline import next_steps, title_line
-from polars_wroc.audits.report.packing import packed
+from polars_wroc.audits.report.format import packed, steady, unbroken
 from polars_wroc.audits.report.sections import sections_of
-from polars_wroc.audits.report.steady import steady
-from polars_wroc.audits.report.unbroken import unbroken
+from polars_wroc.audits.report.tables import findings_on_page
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import AuditTables
-from polars_wroc.audits.verdict import verdict_of
-from polars_wroc.audits.words import Words, reading_of, reference_of
-from polars_wroc.charts.drawable import visible
+from polars_wroc.audits.tables import AuditTables, segment_keys
+from polars_wroc.audits.verdict import remarks_of, verdict_of
+from polars_wroc.audits.words import (
+    ABOVE,
+    ADJUSTED,
+    NOT_HERE,
+    Words,
+    first_few,
+    many,
+    reading_of,
+    reference_of,
+)
 from polars_wroc.charts.interval_layers import WIDTH
+from polars_wroc.charts.options import visible
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
+
+# Most rows in the open, and most rows of a block.
+_OPEN, _MOST = 20, 60
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of the matrix, those that are folded, and sentences about those and others."""
+
+    heading: str
+    rows: list[Row]
+    folded: list[Row]
+    summary: str
+    left_out: str
+
+
+def blocks_of(matrix: Matrix) -> list[Block]:
+    """Fold all but the first rows."""
+    named = (("Segments", matrix.single), ("Crossed segments", matrix.crossed))
+    return [_block(heading, rows) for heading, rows in named if rows]
+
+
+def _block(heading: str, rows: list[Row]) -> Block:
+    more = rows[_OPEN:]
+    left_out = len(rows) - _MOST
+    return Block(
+        heading,
+        rows[:_OPEN],
+        rows[_OPEN:_MOST],
+        summed_up(more) if more else "",
+        f"{many(left_out, 'more segment')} with less serious findings: {NOT_HERE}."
+        if left_out > 0
+        else "",
+    )
+
+
+def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
+    """Name the segments that have a row, and all rows together."""
+    keys = segment_keys(findings)
+    rows = [row for block in blocks for row in (*block.rows, *block.folded)]
+    values = {
+        AUDIT_KEYS[0]: [row.attribute for row in rows],
+        AUDIT_KEYS[1]: [row.segment for row in rows],
+        MODEL: [row.model for row in rows],
+    }
+    named = pl.DataFrame(values, schema=dict.fromkeys(values, pl.String)).select(keys)
+    return pl.concat([findings.filter(attribute=OVERALL).select(keys).unique(), named])
 
 
 def render(audit: AuditTables) -> str:

@@ -19,8 +19,8 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import gap_specs
 from polars_wroc.audits.report.tables import tables_of
-from polars_wroc.audits.run import AuditedFile
-from polars_wroc.charts.labels import GapMetric
+from polars_wroc.audits.tables import AuditedFile
+from polars_wroc.charts.options import GapMetric
 
 PATIENTS = Path(__file__).parents[3] / "notebooks" / "data" / "diabetes.parquet"
 

@@ -1,0 +1,463 @@
+"""Audits of more rows than fit into memory: measured in ranges of scores, and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import polars as pl
+
+from polars_wroc.audits.audit import AuditArguments
+from polars_wroc.audits.measure import Measured, measure_segments, reference_of, wanted_sums
+from polars_wroc.audits.ranked_segments import (
+    CURVE_POINTS,
+    PlannedSegments,
+    RankedSegments,
+    RankedSums,
+    refuse_no_rows,
+)
+from polars_wroc.audits.result import Audit
+from polars_wroc.audits.tables import AuditPlan, AuditReference
+from polars_wroc.audits.text import Text
+from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
+from polars_wroc.groups.auc_sums import AucSums
+from polars_wroc.groups.references import RankedGroups, Reference
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import MARGIN, WeightType
+from polars_wroc.inputs.columns import (
+    OUTSIDE,
+    RANGE,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    WEIGHT,
+    IntoColumn,
+)
+from polars_wroc.inputs.decisions import Favorable
+from polars_wroc.inputs.expressions import named_columns
+from polars_wroc.inputs.rows import (
+    CLASSES,
+    MISSING_MARKS,
+    IntoColumns,
+    MissingRows,
+    Rows,
+    count_missing,
+)
+from polars_wroc.metrics.auc_interval import Method
+from polars_wroc.metrics.score_ranges import (
+    ROWS_PER_RANGE,
+    Frames,
+    PassesInTurn,
+    RangePasses,
+    ScoreRange,
+    add_ranges,
+    cut_ranges,
+    of_whole_curve,
+    read_parts,
+    rows_by_score,
+)
+from polars_wroc.plans.queries import aggregate, collect, join_on_keys, with_categories
+from polars_wroc.ranking.curve import origins, points_of_rows
+from polars_wroc.ranking.curve_points import thin_parts
+from polars_wroc.ranking.placements import add_placements
+from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
+from polars_wroc.stats.difference_tests import Adjust
+from polars_wroc.thresholds.rules import Criterion, Rule
+from polars_wroc.thresholds.search import (
+    THRESHOLD,
+    best_points,
+    choose_point,
+    confusion_at,
+    thresholds_of,
+)
+
+# The keys of a grouping.
+GroupingKeys: TypeAlias = tuple[str, ...]
+
+
+class RangeSums(NamedTuple):
+    """What one range adds to an audit."""
+
+    of_smallest: pl.DataFrame
+    of_groupings: dict[GroupingKeys, RankedSums]
+    # Of groups that are nearly all rows: the sums over all others.
+    without: dict[GroupingKeys, pl.DataFrame]
+    # Confusion matrices of the smallest segments at a given threshold.
+    cells: pl.DataFrame | None
+    # For a rule that chooses the threshold: the best point of each model.
+    best: pl.DataFrame | None
+
+
+@dataclass(frozen=True)
+class SumsOfAudit:
+    """The task to sum a range, given the groups of each grouping that are nearly all rows."""
+
+    plan: AuditPlan
+    large: Mapping[GroupingKeys, pl.DataFrame]
+
+    def __call__(self, each: ScoreRange, rows: Rows) -> RangeSums:
+        """Read the rows of the range once, and sum them in all groupings."""
+        schema = rows.frame.collect_schema()
+        types = {key: schema[key] for key in rows.keys}
+        sums = self._sums(_rank(each, rows, self.plan))
+        # Categories stay where they are made.
+        return RangeSums(
+            _retyped(sums.of_smallest, types),
+            {
+                keys: RankedSums(_retyped(of_all.sums, types), _retyped(of_all.points, types))
+                for keys, of_all in sums.of_groupings.items()
+            },
+            {keys: _retyped(table, types) for keys, table in sums.without.items()},
+            None if sums.cells is None else _retyped(sums.cells, types),
+            sums.best,
+        )
+
+    def _sums(self, ranked: PlannedSegments) -> RangeSums:
+        rows, choice = ranked.rows, self.plan.choice
+        wanted = wanted_sums(rows, self.plan, ranked)
+        cells = best = None
+        if isinstance(choice, Rule):
+            best = _best_points(rows, choice)
+        elif choice is not None:
+            cells = ranked.decisions(ranked.thresholds(choice).lazy())
+        return RangeSums(
+            ranked.unranked_sums(wanted.of_smallest),
+            {
+                grouping.keys: ranked.sums(rows.regrouped(grouping.keys), aggregates)
+                for grouping, aggregates in zip(
+                    self.plan.groupings, wanted.of_groupings, strict=True
+                )
+            },
+            {keys: _sums_without(ranked, large) for keys, large in self.large.items()},
+            cells,
+            best,
+        )
+
+
+def decisions(_: ScoreRange, rows: Rows, thresholds: pl.DataFrame) -> pl.DataFrame:
+    """Count the confusion matrices of the smallest segments in a range."""
+    return collect(confusion_at(as_counted(rows), thresholds.lazy()))
+
+
+def _rank(each: ScoreRange, rows: Rows, plan: AuditPlan) -> PlannedSegments:
+    """Hold the rows of a range in the order of their scores, placed among all rows."""
+    counted = each.between(as_counted(rows))
+    reference = reference_of(counted, plan)
+    sums = [ROW_COUNT, ROW_SQUARES, ROW_CUBES]
+    frame = counted.frame.select(*counted.keys, SCORE, WEIGHT, *sums, OUTSIDE)
+    table = collect(reference.place_among_all(with_categories(frame, counted.keys)))
+    read = replace(counted, frame=table.lazy())
+    return PlannedSegments(reference, plan.interval.for_rows(read), read)
+
+
+def _best_points(rows: Rows, rule: Rule) -> pl.DataFrame:
+    overall = rows.regrouped([])
+    placed = rows.inside(add_placements(rows.frame, overall.keys, pl.col(WEIGHT)))
+    # The origin, where missing rows are, belongs to no range.
+    scored = placed.filter(pl.col(SCORE).is_not_null())
+    return collect(best_points(points_of_rows(overall, scored), overall.keys, rule))
+
+
+def _sums_without(ranked: PlannedSegments, large: pl.DataFrame) -> pl.DataFrame:
+    schema = ranked.rows.frame.collect_schema()
+    keys = [key for key in large.columns if key not in ranked.rows.model_keys]
+    groups = large.lazy().cast({key: schema[key] for key in large.columns})
+    return collect(
+        ranked.reference.sums_without(ranked.groups(ranked.rows.regrouped(keys)), groups)
+    )
+
+
+def _retyped(table: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Give keys the types that they have in all ranges."""
+    return table.cast({key: dtype for key, dtype in types.items() if key in table.columns})
+
+
+# Counts the decisions of all ranges at chosen thresholds.
+Decide: TypeAlias = Callable[[pl.DataFrame], Sequence[pl.DataFrame]]
+
+
+@dataclass(frozen=True)
+class AddedSegments(RankedSegments):
+    """Sums over all ranges, from the highest down."""
+
+    ranges: Sequence[RangeSums]
+    # The rows counted in bins.
+    counts: pl.DataFrame
+    decide: Decide
+
+    def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
+        """Whether a sum was measured in each grouping."""
+        return name not in self.ranges[0].of_smallest.columns
+
+    def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:  # noqa: ARG002
+        """Return the sums over the smallest segments in each range."""
+        numbered = [
+            each.of_smallest.with_columns(pl.lit(number).alias(RANGE))
+            for number, each in enumerate(self.ranges)
+        ]
+        return collect(self.reference.to_add_up(_stacked(numbered).lazy()))
+
+    def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:  # noqa: ARG002
+        """Add up the sums, and join the parts of the curves."""
+        tables = [each.of_groupings[tuple(rows.group_keys)] for each in self.ranges]
+        added = of_whole_curve(add_ranges([table.sums for table in tables], rows.keys))
+        points = _stacked([table.points for table in tables])
+        return RankedSums(collect(added), collect(thin_parts(rows, points.lazy(), CURVE_POINTS)))
+
+    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
+        """Choose the best of the best points of the ranges."""
+        if not isinstance(choice, Rule):
+            return super().thresholds(choice)
+        models = self.rows.model_keys
+        sums = {POSITIVES: pl.col("w_pos").sum(), NEGATIVES: pl.col("w_neg").sum()}
+        totals = aggregate(self.counts.lazy(), models, sums)
+        best = [each.best.lazy() for each in self.ranges if each.best is not None]
+        points = pl.concat([origins(totals, models), *best], how="diagonal_relaxed")
+        chosen = choose_point(points, models, choice)
+        return collect(thresholds_of(chosen, models))
+
+    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
+        """Return the confusion matrices of the smallest segments in each range."""
+        known = [each.cells for each in self.ranges if each.cells is not None]
+        return _stacked(known or self.decide(collect(thresholds)))
+
+    def groups(self, rows: Rows) -> AddedGroups:
+        """Return the segments, whose complements were summed if they are small."""
+        keys = tuple(rows.group_keys)
+        without = [each.without[keys] for each in self.ranges if keys in each.without]
+        return AddedGroups(without, rows.keys, rows.model_keys)
+
+
+@dataclass(frozen=True)
+class AddedGroups(RankedGroups):
+    """Groups that are compared, of some of which all others were summed in each range."""
+
+    without: Sequence[pl.DataFrame]
+    keys: Sequence[str]
+    partition_keys: Sequence[str]
+
+    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
+        """Add up the sums over all others, as far as they were measured."""
+        if not self.without:
+            return groups.clear().with_columns(**dict.fromkeys(sums.walk_sums(), pl.lit(0.0)))
+        return join_on_keys(groups, add_ranges(self.without, self.keys), self.keys, how="inner")
+
+
+def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(tables, how="vertical_relaxed")
+
+
+def audit_in_ranges(
+    frames: Frames,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    by: IntoColumns,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    threshold: float | None = None,
+    criterion: Criterion | None = None,
+    cost_fn: float | None = None,
+    cost_fp: float | None = None,
+    prevalence: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
+    max_selection_rate: float | None = None,
+    intersections: bool = False,
+    reference: AuditReference = "rest",
+    level: float = 0.95,
+    adjust: Adjust = "holm",
+    min_rows: int = 30,
+    margin: float = MARGIN,
+    favorable: Favorable | None = None,
+    method: Method = "score",
+    weight_type: WeightType = "probability",
+    rows_per_range: int = ROWS_PER_RANGE,
+    text: Text | None = None,
+    min_cell: int | None = None,
+) -> Audit:
+    """`audit` of data larger than memory, computed one range of scores at a time.
+
+    Parameters
+    ----------
+    frames
+        One or several LazyFrames or DataFrames, whose rows are audited together. A frame is read
+        for a range only if it has scores in it: see `summary_in_ranges`.
+    label, score, by, weight, pos_label, threshold, intersections, reference, level, adjust
+        As for `audit`.
+    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
+        As for `audit`. The range with the chosen threshold is read twice.
+    min_rows, margin, favorable, method, weight_type, text, min_cell
+        As for `audit`.
+    rows_per_range
+        About how many rows are in memory at once, each counted once for each score. The frames
+        are read once to count and once for each range, so that smaller ranges take longer.
+
+    Returns
+    -------
+    Audit
+        The result of `audit` for all rows, with one row per attribute and segment (and model) in
+        ``segments``; numbers may differ in the last digits.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `audit`; also for frames with different groups and for ``rows_per_range`` below 1.
+
+    Notes
+    -----
+    The method is that of `summary_in_ranges`: a first pass counts the rows of each combination of
+    attributes in bins of scores, and then one pass for each range adds up the sums of all segments.
+    Besides a range the counts are in memory, whose number grows with these combinations and the
+    bins that have rows of them. There is no ``cluster``, since rows of one cluster may be in
+    different ranges, no ``selected``, since counts by score have no decisions, and no calibration
+    slope or intercept. Ranges are measured by Polars, whatever the engine. `polars_wroc.dask.audit`
+    does the same on several machines, all ranges at once.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> monday = pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.8], "sex": ["f", "f"]})
+    >>> tuesday = pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]})
+    >>> audit = wroc.audit_in_ranges([monday, tuesday], "y", "s", by="sex", rows_per_range=2)
+    >>> audit.segments.select("attribute", "segment", "n", "auc")
+    shape: (3, 4)
+    ┌───────────┬─────────┬─────┬──────┐
+    │ attribute ┆ segment ┆ n   ┆ auc  │
+    │ ---       ┆ ---     ┆ --- ┆ ---  │
+    │ str       ┆ str     ┆ i64 ┆ f64  │
+    ╞═══════════╪═════════╪═════╪══════╡
+    │ overall   ┆ overall ┆ 4   ┆ 0.75 │
+    │ sex       ┆ f       ┆ 2   ┆ 1.0  │
+    │ sex       ┆ m       ┆ 2   ┆ 1.0  │
+    └───────────┴─────────┴─────┴──────┘
+    """
+    asked = AuditArguments(
+        label=label,
+        score=score,
+        by=by,
+        weight=weight,
+        pos_label=pos_label,
+        threshold=threshold,
+        criterion=criterion,
+        cost_fn=cost_fn,
+        cost_fp=cost_fp,
+        prevalence=prevalence,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        max_selection_rate=max_selection_rate,
+        intersections=intersections,
+        reference=reference,
+        level=level,
+        adjust=adjust,
+        min_rows=min_rows,
+        margin=margin,
+        favorable=favorable,
+        text=text,
+        min_cell=min_cell,
+        method=method,
+        weight_type=weight_type,
+    )
+    return audit_by(PassesInTurn, "frames", frames, asked, rows_per_range)
+
+
+def audit_by(
+    passes: Callable[[Sequence[Rows]], RangePasses],
+    argument: str,
+    frames: Frames,
+    asked: AuditArguments,
+    rows_per_range: int,
+) -> Audit:
+    """Audit the rows of several frames by passes over them, in ranges of about so many rows."""
+    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
+    columns = (asked.label, asked.score, asked.weight, asked.by, asked.pos_label)
+    parts = read_parts(argument, frames, *columns, mark_missing=True)
+    first = frames if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames[0]
+    plan = asked.plan(parts[0], list(named_columns("score", asked.score, first.lazy())))
+
+    def measure(complete: Sequence[str]) -> Measured:
+        marked = [part.with_values(complete) for part in parts]
+        unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in marked]
+        return _measure(passes(unmarked), marked, plan, argument, rows_per_range)
+
+    return asked.result(measure, plan, parts[0])
+
+
+def _measure(
+    passes: RangePasses,
+    marked: Sequence[Rows],
+    plan: AuditPlan,
+    argument: str,
+    rows_per_range: int,
+) -> Measured:
+    """Count the rows in one pass, measure each range, and add up the sums of all."""
+    marks = [part.regrouped([*part.group_keys, MISSING_MARKS]) for part in marked]
+    counts = collect(check_labels(passes.count(marks).lazy(), []))
+    if not counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item():
+        refuse_no_rows(argument, int(counts["n_missing"].sum()))
+    rows = rows_by_score(counts.lazy(), passes.keys, passes.model_keys)
+    reference = reference_of(rows, plan)
+    ranges = cut_ranges(counts, passes.keys, rows_per_range)
+    task = SumsOfAudit(plan, _nearly_all(counts, rows, plan, reference))
+    ranked = AddedSegments(
+        reference,
+        plan.interval.for_rows(rows),
+        rows,
+        passes.measure(ranges, task),
+        counts,
+        partial(_decide, passes, ranges, counts),
+    )
+    return measure_segments(plan, ranked, _missing(counts, marks[0], plan))
+
+
+def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows:
+    """Count the rows that miss a value from the counts of marked rows."""
+    rows = rows_by_score(counts.lazy(), marked.keys, marked.model_keys)
+    return count_missing(collect(rows.frame), marked.names, plan.scores)
+
+
+def _nearly_all(
+    counts: pl.DataFrame, rows: Rows, plan: AuditPlan, reference: Reference
+) -> dict[GroupingKeys, pl.DataFrame]:
+    """List the segments whose complements have to be summed themselves, in each grouping."""
+    own = AucSums("own", reference.units)
+    powers = {"weight": "w", "squares": "w" if reference.units == "frequency" else "w2"}
+    totals = {
+        own.power(name, side): pl.col(f"{power}_{side}").sum()
+        for name, power in powers.items()
+        for side in CLASSES
+    }
+    found = {}
+    for grouping in plan.groupings:
+        # The overall sample is compared with nothing.
+        if grouping.keys:
+            keys = rows.regrouped(grouping.keys).keys
+            large = reference.nearly_all(aggregate(counts.lazy(), keys, totals)).select(keys)
+            found[grouping.keys] = collect(large)
+    return {keys: large for keys, large in found.items() if not large.is_empty()}
+
+
+def _decide(
+    passes: RangePasses,
+    ranges: Sequence[ScoreRange],
+    counts: pl.DataFrame,
+    thresholds: pl.DataFrame,
+) -> list[pl.DataFrame]:
+    """Count the decisions of all ranges, reading only those that a threshold may divide."""
+    given = thresholds[THRESHOLD].drop_nulls()
+    return passes.measure(
+        [_undivided(each, counts, given) for each in ranges],
+        partial(decisions, thresholds=thresholds),
+    )
+
+
+def _undivided(each: ScoreRange, counts: pl.DataFrame, thresholds: pl.Series) -> ScoreRange:
+    """Let the counts of a range that no threshold divides stand for its rows."""
+    low, high = each.span.low, each.span.high
+    if each.known is not None or thresholds.is_between(float(low), float(high)).any():
+        return each
+    return replace(each, known=counts.filter(pl.col(LOW).is_between(low, high)))

@@ -1,0 +1,340 @@
+"""The process of the command: streams, signals, temporary files, progress and memory."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import codecs
+import contextlib
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import Literal, TextIO, TypeVar
+
+import polars as pl
+
+from polars_wroc.audits.text_table import Columns, Screen
+from polars_wroc.files.outputs import remove_abandoned, temporary
+from polars_wroc.files.sources import first_line, one_line
+from polars_wroc.plans.config import CLEAR_LINE, clock
+
+# Standard input, output and error.
+_STANDARD = range(3)
+
+
+def say(text: str, *, json: bool = False) -> None:
+    """Print on standard output and flush; characters outside its encoding are escaped."""
+    try:
+        if sys.stdout is None:
+            msg = "that it is closed"
+            raise OSError(msg)  # noqa: TRY301  (the same sentence for all)
+        sys.stdout.write(_encodable(text, sys.stdout, _in_json if json else _in_python))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        # A closed file is a bare ValueError.
+        msg = f"standard output must be writable; found {first_line(error)}"
+        raise OSError(msg) from error
+
+
+def complain(message: str) -> None:
+    """Print a line on standard error, if it is writable."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        line = f"polars-wroc: {one_line(message)}\n"
+        sys.stderr.write(_encodable(line, sys.stderr, _in_python))
+        sys.stderr.flush()
+
+
+def reserve_numbers() -> None:
+    """Open standard streams that are closed, so that no other file gets their numbers.
+
+    Otherwise messages of the system for standard error would be written into that file.
+    """
+    with contextlib.suppress(OSError):
+        number = os.open(os.devnull, os.O_RDWR)
+        while number in _STANDARD:
+            number = os.open(os.devnull, os.O_RDWR)
+        os.close(number)
+
+
+def finish() -> None:
+    """Flush the standard streams; drop what cannot be written, so that Python does not retry."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or stream.closed:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            silence(stream)
+
+
+def silence(stream: TextIO | None) -> None:
+    """Discard all further output to a stream."""
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _encodable(text: str, stream: TextIO, escape: Callable[[str], str]) -> str:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    if escape is _in_json and codecs.lookup(encoding).name != "utf-8":
+        # JSON is read as UTF-8, of which ASCII is a subset.
+        encoding = "ascii"
+    if _fits(text, encoding):
+        return text
+    return text.translate(
+        {ord(sign): escape(sign) for sign in set(text) if not _fits(sign, encoding)}
+    )
+
+
+def _fits(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _in_python(sign: str) -> str:
+    return sign.encode("ascii", "backslashreplace").decode()
+
+
+def _in_json(sign: str) -> str:
+    """Escape a character of a JSON string."""
+    units = sign.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+# Seconds.
+_INTERVAL = 0.5
+
+Result = TypeVar("Result")
+
+
+def run_stoppable(work: Callable[[], Result], clean: Callable[[], None]) -> Result:
+    """Run ``work``; on a signal run ``clean`` and exit with 128 plus the signal's number.
+
+    Signals that are ignored, as in a background job, stay ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    known = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in known}
+    taken = [number for number in known if before[number] not in (signal.SIG_IGN, None)]
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for other in taken:
+            signal.signal(other, signal.SIG_IGN)
+        try:
+            clean()
+        finally:
+            os._exit(128 + number)
+
+    for number in taken:
+        signal.signal(number, stop)
+    try:
+        # Python handles signals in this thread, which a query of Polars would block.
+        with ThreadPoolExecutor(1) as other_thread:
+            future = other_thread.submit(work)
+            # On Windows a wait without a timeout cannot be interrupted.
+            while wait([future], timeout=_INTERVAL).not_done:
+                pass
+            return future.result()
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
+
+
+# Polars makes a folder named after the process number here.
+_VARIABLE = "POLARS_OOC_SPILL_DIR"
+# On disk; /tmp may be in memory.
+_LASTING = Path("/var/tmp")  # noqa: S108  (whose folder it is gets checked)
+_ATTEMPTS = 100
+
+# Folders by process number, as a fork must not take its parent's, and what keeps them open.
+_own: dict[int, Path] = {}
+_held = ExitStack()
+
+
+def name_spill_folder() -> None:
+    """Let Polars spill to a folder of this process, inside the one that the user set, if any."""
+    if os.getpid() in _own:
+        return
+    chosen = os.environ.get(_VARIABLE)
+    for _ in range(_ATTEMPTS):
+        # Another process may be removing the parent folder.
+        with contextlib.suppress(FileNotFoundError):
+            _make_own(Path(chosen) if chosen else _folder(), is_ours=not chosen)
+            return
+
+
+def remove_spilled() -> None:
+    """Remove what this process spilled, even while Polars runs, and the parent if it is empty."""
+    own = _own.get(os.getpid())
+    if own is None:
+        return
+    for _ in range(_ATTEMPTS):
+        if not own.exists():
+            break
+        shutil.rmtree(own, ignore_errors=True)
+    if own.parent == _folder():
+        with contextlib.suppress(OSError):
+            own.parent.rmdir()
+
+
+def _make_own(parent: Path, *, is_ours: bool) -> None:
+    try:
+        parent.mkdir(mode=0o700, parents=not is_ours, exist_ok=True)
+        status = parent.lstat()
+        if is_ours and not (stat.S_ISDIR(status.st_mode) and status.st_uid == _user()):
+            return
+        remove_abandoned(parent)
+        own = _held.enter_context(temporary(parent, folder=True))
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # Polars reports what is wrong with the folder if it needs it.
+        return
+    _own[os.getpid()] = own
+    os.environ[_VARIABLE] = str(own)
+    atexit.register(remove_spilled)
+
+
+def _folder() -> Path:
+    lasting = _LASTING if _LASTING.is_dir() and not os.environ.get("TMPDIR") else None
+    return (lasting or Path(tempfile.gettempdir())) / f"polars-wroc-{_user()}"
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+# Seconds before the line appears, and between its updates.
+_PATIENCE, _PROGRESS_INTERVAL = 0.5, 0.5
+
+
+class Progress:
+    """Draws the time that has passed until it is stopped, without changing the queries."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._started = time.monotonic()
+        self._not_counted: list[pl.LazyFrame | None] = []
+        self._rows: int | None = 0
+        self._shown = False
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._draw_on, daemon=True).start()
+
+    def add(self, frame: pl.LazyFrame | None) -> None:
+        """Add a frame that is read; None if its files do not store their number of rows."""
+        self._not_counted.append(frame)
+
+    def stop(self) -> None:
+        """Remove the line."""
+        with self._lock:
+            if self._shown and not self._stopped.is_set():
+                self._write(CLEAR_LINE)
+            self._stopped.set()
+
+    def _draw_on(self) -> None:
+        wait = _PATIENCE
+        while not self._stopped.wait(wait):
+            self._count()
+            text = sentence(self._rows, time.monotonic() - self._started)
+            columns = shutil.get_terminal_size().columns
+            with self._lock:
+                if not self._stopped.is_set():
+                    self._write(CLEAR_LINE + text[: columns - 1])
+                    self._shown = True
+            wait = _PROGRESS_INTERVAL
+
+    def _count(self) -> None:
+        while self._not_counted:
+            rows = _rows_of(self._not_counted.pop())
+            self._rows = None if rows is None or self._rows is None else self._rows + rows
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._terminal.write(text)
+            self._terminal.flush()
+
+
+def sentence(rows: int | None, seconds: float) -> str:
+    """Say how long the work has taken, and on how many rows if that is known."""
+    work = f"working on {rows:,} rows" if rows else "working"
+    return f"{work}, {clock(seconds)}"
+
+
+def _rows_of(frame: pl.LazyFrame | None) -> int | None:
+    if frame is None:
+        return None
+    try:
+        return int(frame.select(pl.len()).collect().item())
+    except (OSError, pl.exceptions.PolarsError):
+        # The query itself reports a file that cannot be read.
+        return None
+
+
+class UsageError(Exception):
+    """The command line does not fit its grammar."""
+
+
+# Lines of the terminal that are not rows of the table: the command, the verdict, a heading, what
+# is left out and the prompt.
+_OTHER_LINES = 8
+_FEWEST_ROWS = 10
+
+
+def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
+    """Return what is shown: at most ``rows``, or those that fit, unless the options say."""
+    width, lines = shutil.get_terminal_size()
+    if rows is None and sys.stdout is not None and sys.stdout.isatty():
+        rows = max(lines - _OTHER_LINES, _FEWEST_ROWS)
+    if options.rows is not None:
+        rows = None if options.rows == "all" else options.rows
+    columns: Columns | None = options.columns
+    more = "write them all with -o FILE.json"
+    if options.output not in (None, "-"):
+        more = f"they are in {options.output}"
+    return Screen(width, rows, columns, "--rows all", "--columns all", more)
+
+
+def check_printed(options: argparse.Namespace, *, printed: bool) -> None:
+    """Check that what is shown of a table is not chosen where no table is ``printed``."""
+    for name in ("columns", "rows"):
+        if getattr(options, name, None) is not None and not printed:
+            msg = f"--{name} applies to what is printed; {options.output} has all {name}"
+            raise UsageError(msg)
+
+
+def columns_of(text: str) -> Columns:
+    """Read the value of --columns."""
+    names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        msg = f"must be all, or names of columns such as n,auc; found {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return "all" if names == ["all"] else names
+
+
+def rows_of(text: str) -> int | Literal["all"]:
+    """Read the value of --rows."""
+    if text == "all":
+        return "all"
+    number = int(text) if text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004
+    if not number:
+        msg = f"must be all, or a whole number above 0; found {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return number

@@ -1,0 +1,269 @@
+"""Points of a ROC curve at a given rate, with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.counts.binning import Binning
+from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.curves.roc_curve import (
+    CURVE,
+    FPR_AT_TPR,
+    TPR_AT_FPR,
+    Axes,
+    Band,
+    full_roc_table,
+    look_up,
+)
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.summary import with_corners
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
+from polars_wroc.ranking.curve import is_origin
+from polars_wroc.stats.proportions import TOLERANCE, size_by_design
+from polars_wroc.stats.variances import DESIGN_DF
+from polars_wroc.thresholds.confusion_matrix import rate_variance
+from polars_wroc.thresholds.search import (
+    SELECTS,
+    THRESHOLD,
+    rate_variances,
+    thresholds_of,
+    unit_cells,
+)
+
+_GIVEN, _FOUND = "__rate_given", "__rate_found"
+
+
+def with_sizes_by_design(
+    points: pl.LazyFrame, curve: pl.LazyFrame, rows: Rows, axes: Axes
+) -> pl.LazyFrame:
+    """Give ``points`` the effective sample sizes of the design, at the nearest threshold.
+
+    ``points`` and the whole ``curve`` have the columns of `Band.prepare`.
+    """
+    assert rows.design is not None
+    rates = pl.col(axes.given).alias(_GIVEN), pl.col(axes.found).alias(_FOUND)
+    vertices = thresholds_of(curve, [CURVE], *rates)
+    shift = TOLERANCE if axes.highest else -TOLERANCE
+    at_vertices = points.join_asof(
+        vertices,
+        left_on=pl.col(axes.given) + shift,
+        right_on=_GIVEN,
+        by=CURVE,
+        strategy="backward" if axes.highest else "forward",
+        coalesce=False,
+        # Both rise along each curve, which the engine cannot know.
+        check_sortedness=False,
+    ).cache()
+    keys = [*rows.keys, THRESHOLD, SELECTS]
+    cells = unit_cells(rows, at_vertices.select(keys).unique(), keys)
+    variances = rate_variances(cells, keys, rows.design)
+    joined = join_on_keys(at_vertices, variances, keys)
+    sizes = {
+        size: size_by_design(pl.col(value), pl.col(size), pl.col(rate_variance(rate)))
+        for value, rate, size in (
+            (_GIVEN, axes.given, axes.given_size),
+            (_FOUND, axes.found, axes.found_size),
+        )
+    }
+    return joined.with_columns(**sizes).select(*points.collect_schema(), DESIGN_DF)
+
+
+def tpr_at_fpr(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    fpr: float | Sequence[float],
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
+) -> FrameT:
+    """Weighted true positive rate at given false positive rates, with confidence intervals.
+
+    The ROC curve is interpolated linearly between its points; where it is vertical, its highest
+    point counts.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a LazyFrame is not collected.
+    label, score, weight, by, pos_label, bins, tolerance
+        As for `summary`.
+    fpr
+        One or several false positive rates from 0 to 1.
+    level, weight_type
+        Confidence level, and meaning of the weights: see `roc_auc_ci`.
+    cluster, strata, fpc, lonely, replicate_weights
+        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. The
+        interval then uses the variances of both rates by the design, at the nearest threshold, and
+        Student's t. Not with ``bins`` or ``tolerance``.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model) and rate, sorted by the ``by`` columns, then by ``fpr``.
+        After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high``, the last three
+        null where a class has no weight; with ``bins`` or ``tolerance`` also
+        ``tpr_least, tpr_most``, between which the exact rate lies. The last column is the Boolean
+        ``one_sided``: there are too few negatives for a lower limit, and ``tpr_low`` is 0. It is
+        null where the limits are.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for rates outside [0, 1].
+
+    Notes
+    -----
+    The threshold that reaches the rate is estimated from the negatives and the true positive
+    rate from the positives. The confidence interval combines Wilson's of both [1]_, with Kish's
+    effective sample sizes where there are weights; it is null where the squares of the weights
+    overflow or underflow.
+
+    With n negatives the true threshold of the rate f lies above them all with probability
+    ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``, which at the level 0.95 means
+    ``n * f`` below 3.7, the data give no lower limit, and the interval is one-sided.
+
+    References
+    ----------
+    .. [1] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> wroc.tpr_at_fpr(df, "y", "s", fpr=[0.1, 0.5]).select("fpr", "tpr")
+    shape: (2, 2)
+    ┌─────┬─────┐
+    │ fpr ┆ tpr │
+    │ --- ┆ --- │
+    │ f64 ┆ f64 │
+    ╞═════╪═════╡
+    │ 0.1 ┆ 0.5 │
+    │ 0.5 ┆ 1.0 │
+    └─────┴─────┘
+    """
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    band = Band("pointwise", level, weight_type, designed=survey.given)
+    rates = arguments.numbers("fpr", fpr, low=0, high=1)
+    binning = Binning(bins, tolerance)
+    design = survey if survey.given else None
+    rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+    return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
+
+
+def fpr_at_tpr(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    tpr: float | Sequence[float],
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
+    bins: int | None = None,
+    tolerance: float | None = None,
+    cluster: IntoColumn | None = None,
+    strata: IntoColumn | None = None,
+    fpc: IntoColumn | None = None,
+    lonely: Lonely = "null",
+    replicate_weights: ReplicateWeights | None = None,
+) -> FrameT:
+    """Weighted false positive rate at given true positive rates, with confidence intervals.
+
+    Like `tpr_at_fpr` with the rates exchanged; where the curve is horizontal, its leftmost point
+    counts.
+
+    Parameters
+    ----------
+    frame, label, score, weight, by, pos_label, level, weight_type, bins, tolerance
+        As for `tpr_at_fpr`.
+    tpr
+        One or several true positive rates from 0 to 1.
+    cluster, strata, fpc, lonely, replicate_weights
+        As for `tpr_at_fpr`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model) and rate, sorted by the ``by`` columns, then by ``tpr``.
+        After them come the Float64 columns ``tpr, fpr, fpr_low, fpr_high``, the last three
+        null where a class has no weight; with ``bins`` or ``tolerance`` also
+        ``fpr_least, fpr_most``, between which the exact rate lies. The last column is the Boolean
+        ``one_sided``: there are too few positives for an upper limit, and ``fpr_high`` is 1. It is
+        null where the limits are.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for rates outside [0, 1].
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> wroc.fpr_at_tpr(df, "y", "s", tpr=0.9).select("tpr", "fpr")
+    shape: (1, 2)
+    ┌─────┬─────┐
+    │ tpr ┆ fpr │
+    │ --- ┆ --- │
+    │ f64 ┆ f64 │
+    ╞═════╪═════╡
+    │ 0.9 ┆ 0.5 │
+    └─────┴─────┘
+    """
+    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    band = Band("pointwise", level, weight_type, designed=survey.given)
+    rates = arguments.numbers("tpr", tpr, low=0, high=1)
+    binning = Binning(bins, tolerance)
+    design = survey if survey.given else None
+    rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+    return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
+
+
+def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
+    curve = full_roc_table(rows, band)
+    given = pl.LazyFrame({axes.given: rates}, schema={axes.given: pl.Float64})
+    groups = curve.filter(is_origin()).drop(axes.given, axes.found)
+    points = groups.join(given, how="cross").sort(CURVE, axes.given)
+    points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
+    if rows.design is not None:
+        points = with_sizes_by_design(points, curve, rows, axes).sort(CURVE, axes.given)
+    limited = band.around(points, curve, axes)
+    columns = _columns(axes)
+    if rows.binned:
+        # The highest curve has the highest true positive rate, but the lowest false positive rate.
+        low, high = with_corners(curve, [CURVE])
+        bounds = (low, high) if axes.highest else (high, low)
+        for bound, name in zip(bounds, _bounds(axes), strict=True):
+            limited = look_up(limited, bound, axes, pl.col(axes.given), name)
+        columns += _bounds(axes)
+    return rows.sorted_result(limited.sort(CURVE, axes.given), columns + band.flags)
+
+
+def _columns(axes: Axes) -> list[str]:
+    return [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+
+
+def _bounds(axes: Axes) -> list[str]:
+    return [f"{axes.found}_least", f"{axes.found}_most"]

@@ -1,0 +1,279 @@
+"""Designs of samples: clusters and strata of a survey, and replicate weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
+from polars_wroc.plans.queries import require_at_collect
+
+ReplicateKind: TypeAlias = Literal["brr", "fay", "jk1", "jkn", "jk2", "bootstrap"]
+
+
+@dataclass(frozen=True)
+class ReplicateWeights:
+    """Columns of replicate weights, which replace the weights in each replicate of an estimate.
+
+    The variance is ``scale`` times the sum over replicates of ``rscales`` times the squared
+    difference from the estimate of the full weights.
+
+    Parameters
+    ----------
+    columns
+        Names, expressions or a selector of the replicate weights: finite, zero or more. Only rows
+        with a full weight count.
+    kind
+        How they were made, which gives the scale: ``"brr"`` (balanced repeated replication) and
+        ``"bootstrap"`` 1 / R for R replicates, ``"fay"`` ``1 / (R * (1 - rho)**2)``, ``"jk1"``
+        (R - 1) / R, ``"jkn"`` and ``"jk2"`` 1.
+    rho
+        Fay's coefficient, from 0 to below 1; for ``"fay"`` only.
+    scale
+        Replaces the scale of the kind.
+    rscales
+        A factor for each replicate. ``"jkn"`` needs them: (n - 1) / n of the stratum with n units
+        that the replicate leaves one out of. None is 1 for all others.
+    df
+        Degrees of freedom, 1 or more: of the design, its sampling units less its strata. By
+        default R - 1, for ``"jk2"`` R, for ``"jkn"`` the replicates less the strata, which follow
+        from the ``rscales``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an unknown kind, or numbers that are missing, of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> import polars.selectors as cs
+    >>> import polars_wroc as wroc
+    >>> wroc.ReplicateWeights(cs.starts_with("brr"), "fay", rho=0.3).rho
+    0.3
+    """
+
+    columns: IntoColumn | Sequence[IntoColumn]
+    kind: ReplicateKind
+    rho: float | None = None
+    scale: float | None = None
+    rscales: Sequence[float] | None = None
+    df: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options; columns are checked with the frame."""
+        arguments.option("kind", self.kind, get_args(ReplicateKind))
+        if (self.kind == "fay") != (self.rho is not None):
+            msg = f"`rho` must be given for kind 'fay', and for no other; found {self.rho}"
+            raise ValueError(msg)
+        if self.rho is not None:
+            arguments.hold(self, rho=arguments.number("rho", self.rho, low=0, high=1))
+        if self.rho == 1:
+            msg = f"`rho` must be below 1; found {self.rho}"
+            raise ValueError(msg)
+        if self.kind == "jkn" and self.rscales is None:
+            msg = "`rscales` must be given for kind 'jkn'; found None"
+            raise ValueError(msg)
+        if self.scale is not None:
+            scale = arguments.number("scale", self.scale, low=0, finite=True)
+            arguments.hold(self, scale=scale)
+        rscales = () if self.rscales is None else self.rscales
+        if not isinstance(rscales, Sequence) or isinstance(rscales, str):
+            arguments.reject_type("rscales", "be a number for each replicate", rscales)
+        for each in rscales:
+            arguments.number("rscales", each, low=0, finite=True)
+        if self.df is not None:
+            arguments.hold(self, df=arguments.whole_number("df", self.df, low=1))
+
+    def factors(self, count: int) -> list[float]:
+        """Return what the squared difference of each of so many replicates is multiplied by."""
+        if count < 2:  # noqa: PLR2004  (one has no variance)
+            msg = f"`columns` must hold two or more replicate weights; found {count}"
+            raise ValueError(msg)
+        rscales = self._rscales(count)
+        if len(rscales) != count:
+            msg = f"`rscales` must have one number for each of {count} replicates; found {rscales}"
+            raise ValueError(msg)
+        scale = self._scale(count) if self.scale is None else self.scale
+        return [scale * factor for factor in rscales]
+
+    def degrees_of_freedom(self, count: int) -> int:
+        """Return those of the design with so many replicates."""
+        if self.df is not None:
+            return self.df
+        if self.kind == "jkn":
+            # In each stratum 1 less the factors add up to 1.
+            return max(round(sum(self._rscales(count))), 1)
+        return count - (0 if self.kind == "jk2" else 1)
+
+    def _rscales(self, count: int) -> list[float]:
+        return [1.0] * count if self.rscales is None else [float(each) for each in self.rscales]
+
+    def _scale(self, count: int) -> float:
+        scales: dict[ReplicateKind, float] = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
+        return scales.get(self.kind, 1 / (count * (1 - (self.rho or 0.0)) ** 2))
+
+
+Lonely: TypeAlias = Literal["null", "certainty", "adjust"]
+
+# Of a row: the correction for a finite population, as given.
+FPC = "__fpc"
+# Columns of sampled rows, and the arguments that give them.
+SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
+# Of a stratum: the first `FPC` that is null or NaN, as text.
+_NO_NUMBER = "__fpc_no_number"
+# Of a stratum: its number of sampling units, and their proportion of those in the population.
+UNITS, FRACTION = "__units", "__fraction"
+
+
+@dataclass(frozen=True)
+class SurveyArguments:
+    """How the rows were sampled, as the caller says.
+
+    Without ``cluster`` and ``replicate_weights`` each row is a sampling unit.
+    """
+
+    cluster: IntoColumn | None = None
+    strata: IntoColumn | None = None
+    fpc: IntoColumn | None = None
+    lonely: Lonely = "null"
+    replicate_weights: ReplicateWeights | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options; columns are checked with the frame."""
+        arguments.option("lonely", self.lonely, get_args(Lonely))
+        if self.lonely != "null" and self.strata is None:
+            msg = f"`lonely` must be 'null' without `strata`; found {self.lonely!r}"
+            raise ValueError(msg)
+        if self.replicate_weights is not None:
+            if not isinstance(self.replicate_weights, ReplicateWeights):
+                rule = "be an object of class ReplicateWeights"
+                arguments.reject_type("replicate_weights", rule, self.replicate_weights)
+            if others := [name for name in self.names if name != "replicate_weights"]:
+                msg = (
+                    "`cluster`, `strata` and `fpc` must be None with `replicate_weights`; "
+                    f"found {arguments.named(others)}"
+                )
+                raise ValueError(msg)
+
+    def require_none(self, why: str) -> None:
+        """Raise where a design is given with something that must not come with one."""
+        refuse_design(self.names, why)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns' arguments that are given."""
+        return arguments.given(
+            cluster=self.cluster,
+            strata=self.strata,
+            fpc=self.fpc,
+            replicate_weights=self.replicate_weights,
+        )
+
+    @property
+    def given(self) -> bool:
+        """Whether anything is known."""
+        return bool(self.names)
+
+    @property
+    def more_than_clusters(self) -> bool:
+        """Whether more is known than which rows are in the same cluster."""
+        return self.names not in ([], ["cluster"])
+
+
+@dataclass(frozen=True)
+class SurveyDesign:
+    """The strata of all rows of a frame, those that are missing or have no weight included.
+
+    ``strata`` has a row for each, with `STRATUM`, `UNITS` and `FRACTION`. ``lonely`` says what the
+    only unit of a stratum adds to a variance: nothing is known, nothing, or its squared total.
+    ``given`` are the names of the arguments that the design comes from.
+    """
+
+    strata: pl.LazyFrame
+    lonely: Lonely
+    given: Sequence[str]
+
+    @property
+    def df(self) -> pl.Expr:
+        """Degrees of freedom, as an aggregate of ``strata``: units less strata."""
+        return pl.col(UNITS).sum() - pl.len()
+
+
+class Replicates(NamedTuple):
+    """Columns of checked rows with replicate weights, their factors and degrees of freedom.
+
+    Each replicate takes the part of a sampling unit, by its number from 1 in `CLUSTER`. Number 0
+    has the full weights.
+    """
+
+    columns: Sequence[str]
+    factors: Sequence[float]
+    df: int
+    # What messages call the columns.
+    shown: Sequence[str]
+    given: Sequence[str] = ("replicate_weights",)
+
+
+Design: TypeAlias = SurveyDesign | Replicates
+
+
+def refuse_design(given: Sequence[str], why: str) -> None:
+    """Raise where arguments of a design are given."""
+    if given:
+        msg = (
+            f"`cluster`, `strata`, `fpc` and `replicate_weights` must be None {why}; "
+            f"found {arguments.named(given)}"
+        )
+        raise ValueError(msg)
+
+
+def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:
+    """Complete the columns `STRATUM` and `CLUSTER` of all rows, and return their design.
+
+    Without clusters each row is a cluster, and without strata all rows are one stratum. `FPC` is
+    dropped.
+    """
+    given = rows.collect_schema()
+    names = [argument for column, argument in SURVEY_COLUMNS.items() if column in given]
+    units = pl.col(CLUSTER).n_unique() if CLUSTER in given else pl.len()
+    if CLUSTER not in given:
+        rows = rows.with_row_index(CLUSTER)
+    if STRATUM not in given:
+        rows = rows.with_columns(pl.lit(0, pl.Int8).alias(STRATUM))
+    # The source is read once for both.
+    rows = rows.cache()
+    columns = {UNITS: units.cast(pl.Int64)}
+    if FPC in given:
+        columns |= {f"{FPC}_{end}": getattr(pl.col(FPC), end)() for end in ("min", "max")}
+        unknown = pl.col(FPC).is_null() | pl.col(FPC).is_nan()
+        columns[_NO_NUMBER] = pl.col(FPC).filter(unknown).cast(pl.String).fill_null("null").first()
+    strata = rows.group_by(STRATUM).agg(**columns)
+    fraction = _fraction(stratified=STRATUM in given) if FPC in given else pl.lit(0.0)
+    strata = strata.select(STRATUM, UNITS, fraction.alias(FRACTION))
+    return rows.drop(FPC, strict=False), SurveyDesign(strata, lonely, names)
+
+
+def _fraction(*, stratified: bool) -> pl.Expr:
+    """Return the sampled fraction of a stratum, from a fraction or the number of units."""
+    low, high, units = (pl.col(name) for name in (f"{FPC}_min", f"{FPC}_max", UNITS))
+    no_number = pl.col(_NO_NUMBER)
+    same = "`fpc` must be the same number in all rows"
+    size = "`fpc` above 1 must be the number of units in the population, at least those sampled"
+    checks = (
+        require_at_collect(no_number.is_null(), "`fpc` must be a number in all rows", no_number),
+        require_at_collect(
+            no_number.is_not_null() | (low == high),
+            f"{same} of a stratum" if stratified else f"{same}, as `strata` is not given",
+            pl.format("{} to {}", low, high),
+        ),
+        require_at_collect(low >= 0, "`fpc` must be zero or more", low),
+        require_at_collect(
+            (low <= 1) | (low >= units), size, pl.format("{}, with {} units", low, units)
+        ),
+    )
+    fraction = pl.when(low <= 1).then(low).otherwise(units / low)
+    return pl.when(pl.all_horizontal(checks)).then(fraction)

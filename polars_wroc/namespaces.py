@@ -1,0 +1,307 @@
+"""Methods that take their name, documentation and arguments from a function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection
+from functools import update_wrapper
+from typing import Any, Generic
+
+import polars as pl
+
+from polars_wroc.audits.audit import audit
+from polars_wroc.audits.result import Audit
+from polars_wroc.counts.count_table import CountTable, read_count_table
+from polars_wroc.counts.score_counts import score_counts
+from polars_wroc.curves.calibration_curve import calibration_curve
+from polars_wroc.curves.calibration_error import calibration_error
+from polars_wroc.curves.calibration_slope import calibration_slope
+from polars_wroc.curves.cost_curve import cost_curve, dominated_models
+from polars_wroc.curves.decision_curve import decision_curve
+from polars_wroc.curves.pr_curve import det_curve, gain_curve, pr_curve
+from polars_wroc.curves.roc_curve import confusion_curve, roc_curve
+from polars_wroc.curves.roc_point import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.curves.score_distribution import score_distribution
+from polars_wroc.groups.abroca_test import abroca_test
+from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
+from polars_wroc.groups.equalized_thresholds import equalized_thresholds
+from polars_wroc.groups.fairness import fairness
+from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
+from polars_wroc.groups.subgroup_auc import subgroup_auc
+from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
+from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
+from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.curve_metrics import (
+    average_precision,
+    curve_metrics,
+    equal_error_rate,
+    gini,
+    h_measure,
+    ks,
+    pr_auc,
+    roc_auc,
+    roc_hull_auc,
+)
+from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
+from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_aucs
+from polars_wroc.metrics.roc_auc_ci import roc_auc_ci, roc_influence
+from polars_wroc.metrics.summary import summary
+from polars_wroc.plans.queries import FrameT, collect
+from polars_wroc.thresholds.confusion_matrix import confusion_matrix
+from polars_wroc.thresholds.operating_points import operating_point, operating_points
+from polars_wroc.thresholds.threshold_metrics import threshold_metrics
+
+
+def described(
+    method: Callable[..., Any], function: Callable[..., Any], filled_in: Collection[str]
+) -> Callable[..., Any]:
+    """Give a method the name, documentation and remaining arguments of its function."""
+    update_wrapper(method, function)
+    own = inspect.signature(function)
+    receiver = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    others = [value for name, value in own.parameters.items() if name not in filled_in]
+    vars(method)["__signature__"] = own.replace(parameters=[receiver, *others])
+    return method
+
+
+def _of_score(function: Callable[..., pl.Expr]) -> Callable[..., pl.Expr]:
+    def method(self: ExprNamespace, *args: Any, **kwargs: Any) -> pl.Expr:
+        return function(*args, score=self._score, **kwargs)
+
+    return described(method, function, ["score"])
+
+
+def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: _FrameNamespace[Any], *args: Any, **kwargs: Any) -> Any:
+        return function(self._frame, *args, **kwargs)
+
+    return described(method, function, ["frame"])
+
+
+class ExprNamespace:
+    """Metrics of the score that the namespace belongs to."""
+
+    def __init__(self, score: pl.Expr) -> None:
+        self._score = score
+
+    roc_auc: Callable[..., pl.Expr] = _of_score(roc_auc)
+    roc_auc_ci: Callable[..., pl.Expr] = _of_score(roc_auc_ci)
+    roc_influence: Callable[..., pl.Expr] = _of_score(roc_influence)
+    gini: Callable[..., pl.Expr] = _of_score(gini)
+    ks: Callable[..., pl.Expr] = _of_score(ks)
+    average_precision: Callable[..., pl.Expr] = _of_score(average_precision)
+    pr_auc: Callable[..., pl.Expr] = _of_score(pr_auc)
+    equal_error_rate: Callable[..., pl.Expr] = _of_score(equal_error_rate)
+    curve_metrics: Callable[..., pl.Expr] = _of_score(curve_metrics)
+    partial_auc: Callable[..., pl.Expr] = _of_score(partial_auc)
+    partial_auc_ci: Callable[..., pl.Expr] = _of_score(partial_auc_ci)
+    cost_partial_auc: Callable[..., pl.Expr] = _of_score(cost_partial_auc)
+    roc_hull_auc: Callable[..., pl.Expr] = _of_score(roc_hull_auc)
+    h_measure: Callable[..., pl.Expr] = _of_score(h_measure)
+    brier_score: Callable[..., pl.Expr] = _of_score(brier_score)
+    log_loss: Callable[..., pl.Expr] = _of_score(log_loss)
+    confusion_matrix: Callable[..., pl.Expr] = _of_score(confusion_matrix)
+    operating_point: Callable[..., pl.Expr] = _of_score(operating_point)
+
+
+class _FrameNamespace(Generic[FrameT]):
+    """Functions of the frame that the namespace belongs to."""
+
+    def __init__(self, frame: FrameT) -> None:
+        self._frame: FrameT = frame
+
+    confusion_curve: Callable[..., FrameT] = _of_frame(confusion_curve)
+    roc_curve: Callable[..., FrameT] = _of_frame(roc_curve)
+    pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
+    det_curve: Callable[..., FrameT] = _of_frame(det_curve)
+    gain_curve: Callable[..., FrameT] = _of_frame(gain_curve)
+    cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
+    tpr_at_fpr: Callable[..., FrameT] = _of_frame(tpr_at_fpr)
+    fpr_at_tpr: Callable[..., FrameT] = _of_frame(fpr_at_tpr)
+    partial_aucs: Callable[..., FrameT] = _of_frame(partial_aucs)
+    score_counts: Callable[..., FrameT] = _of_frame(score_counts)
+    operating_points: Callable[..., FrameT] = _of_frame(operating_points)
+    threshold_metrics: Callable[..., FrameT] = _of_frame(threshold_metrics)
+    summary: Callable[..., FrameT] = _of_frame(summary)
+    compare: Callable[..., FrameT] = _of_frame(compare)
+    dominated_models: Callable[..., FrameT] = _of_frame(dominated_models)
+    calibration_curve: Callable[..., FrameT] = _of_frame(calibration_curve)
+    calibration_error: Callable[..., FrameT] = _of_frame(calibration_error)
+    calibration_slope: Callable[..., FrameT] = _of_frame(calibration_slope)
+    decision_curve: Callable[..., FrameT] = _of_frame(decision_curve)
+    score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
+    bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
+    bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
+    group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
+    cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)
+    auc_decomposition: Callable[..., FrameT] = _of_frame(auc_decomposition)
+    subgroup_auc: Callable[..., FrameT] = _of_frame(subgroup_auc)
+    abroca_test: Callable[..., FrameT] = _of_frame(abroca_test)
+    fairness: Callable[..., FrameT] = _of_frame(fairness)
+    impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
+    standardized_mean_difference: Callable[..., FrameT] = _of_frame(standardized_mean_difference)
+    equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
+    audit: Callable[..., Audit] = _of_frame(audit)
+
+
+class DataFrameNamespace(_FrameNamespace[pl.DataFrame]):
+    """Tables from a DataFrame, as DataFrames."""
+
+
+class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
+    """Tables from a LazyFrame, as LazyFrames: only ``audit`` computes anything."""
+
+
+# Arguments that need single rows, or that the counts determine.
+_NOT_OF_COUNTS = (
+    "frame", "label", "score", "weight", "selected", "pos_label", "tolerance",
+    "cluster", "strata", "fpc", "lonely", "replicate_weights",
+    "honest", "resamples", "seed",
+)  # fmt: skip
+
+
+def _of_counts(
+    function: Callable[..., Any],
+    *needing_rows: str,
+    at_threshold: bool = False,
+    labels: bool = True,
+) -> Callable[..., Any]:
+    """Make a method of a function, which may need a threshold, and counts with labels."""
+    own = inspect.signature(function).parameters
+
+    def method(self: Counts, **arguments: Any) -> Any:
+        try:
+            inspect.signature(method).bind(self, **arguments)
+        except TypeError as error:
+            msg = f"Counts.{function.__name__}() {error}"
+            raise TypeError(msg) from None
+        if at_threshold and arguments.get("threshold") is None:
+            msg = f"`threshold` must be given for Counts.{function.__name__}(); found None"
+            raise ValueError(msg)
+        # Placeholders: counts do not have the names of the columns that they were made from.
+        placeholders = {name: name for name in ("label", "score", "weight") if name in own}
+        state = self._state.with_labels(function.__name__) if labels else self._state
+        table = function(state, **placeholders, **arguments)
+        return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
+
+    # The ``bins`` of a calibration are another argument, which stays.
+    binned = "tolerance" in own
+    left_out = [*_NOT_OF_COUNTS, *(["bins"] if binned else []), *needing_rows]
+    return described(method, function, left_out)
+
+
+class Counts:
+    """Counts by score, with the functions that can be computed from them as methods.
+
+    Each method is the function of the same name for counts instead of rows. It takes the same
+    options except for columns; ``by`` names some or all group columns of the counts. The tables
+    are DataFrames or LazyFrames like the counts.
+    """
+
+    def __init__(self, state: CountTable, *, eager: bool) -> None:
+        self._state = state
+        self._eager = eager
+
+    summary: Callable[..., Any] = _of_counts(summary)
+    confusion_curve: Callable[..., Any] = _of_counts(confusion_curve)
+    roc_curve: Callable[..., Any] = _of_counts(roc_curve)
+    pr_curve: Callable[..., Any] = _of_counts(pr_curve)
+    det_curve: Callable[..., Any] = _of_counts(det_curve)
+    gain_curve: Callable[..., Any] = _of_counts(gain_curve)
+    cost_curve: Callable[..., Any] = _of_counts(cost_curve)
+    tpr_at_fpr: Callable[..., Any] = _of_counts(tpr_at_fpr)
+    fpr_at_tpr: Callable[..., Any] = _of_counts(fpr_at_tpr)
+    partial_aucs: Callable[..., Any] = _of_counts(partial_aucs, "level", "method", "weight_type")
+    operating_points: Callable[..., Any] = _of_counts(operating_points)
+    threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
+    calibration_curve: Callable[..., Any] = _of_counts(calibration_curve)
+    calibration_error: Callable[..., Any] = _of_counts(calibration_error)
+    calibration_slope: Callable[..., Any] = _of_counts(calibration_slope)
+    decision_curve: Callable[..., Any] = _of_counts(decision_curve)
+    score_distribution: Callable[..., Any] = _of_counts(score_distribution)
+    group_gaps: Callable[..., Any] = _of_counts(group_gaps)
+    fairness: Callable[..., Any] = _of_counts(fairness, at_threshold=True)
+    impact_ratios: Callable[..., Any] = _of_counts(impact_ratios, at_threshold=True, labels=False)
+    cross_auc: Callable[..., Any] = _of_counts(cross_auc)
+    subgroup_auc: Callable[..., Any] = _of_counts(subgroup_auc)
+    auc_decomposition: Callable[..., Any] = _of_counts(auc_decomposition)
+    equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
+    audit: Callable[..., Any] = _of_counts(audit)
+
+
+def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
+    """Compute curves, metrics and audits from counts by score instead of rows.
+
+    Parameters
+    ----------
+    counts
+        A result of `score_counts` or `merge_counts`, which may have been saved to a file.
+
+    Returns
+    -------
+    Counts
+        Methods with the names, options and result columns of the functions for rows: ``summary``,
+        ``roc_curve``, ``threshold_metrics``, ``group_gaps``, ``audit`` and the others that need no
+        single row. They take no label, score or weight columns. ``by`` names group columns of the
+        counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
+        mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
+        score give the same results as the rows. From bins the points of curves are exact but few,
+        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``, ``tpr_at_fpr``,
+        ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but for rounding.
+        Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
+        tested only where its sign is certain. Other tables are those of the binned scores;
+        calibration needs counts by score. ``score_distribution`` has a histogram for each class.
+        ``impact_ratios`` needs a ``threshold``; ``"median"`` needs counts by score. From counts of
+        rows without a label only ``impact_ratios`` can be computed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For something that is not a table of counts.
+    polars.exceptions.InvalidOperationError
+        For counts that are impossible, at once for a DataFrame and at collect for a LazyFrame: see
+        the notes. The methods raise it for counts without the labels that they need.
+
+    Notes
+    -----
+    The whole table is always checked, and a message names the first row that breaks a rule. Counts
+    are whole numbers that add up to at most 2**53; a class has weight exactly where it has rows.
+    The sums of weights, of their squares and of their cubes bound each other, as sums over n
+    positive weights do: ``w**2 / n <= w2 <= w**2`` and ``w2**2 / w <= w3 <= w2**1.5``, but for the
+    rounding of n terms. The lowest and the highest score of a row are in the same one of
+    the ``bins``, and a group has each score or bin once. Changes that give possible counts of other
+    rows cannot be detected: a row moved to another group or score, a row left out, or other
+    weights.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {"g": ["a", "a", "b", "b"], "y": [1, 0, 1, 0], "s": [0.9, 0.7, 0.7, 0.1]}
+    ... )
+    >>> counts = wroc.from_counts(wroc.score_counts(df, "y", "s", by="g"))
+    >>> counts.summary(by="g").select("g", "n", "auc")
+    shape: (2, 3)
+    ┌─────┬─────┬─────┐
+    │ g   ┆ n   ┆ auc │
+    │ --- ┆ --- ┆ --- │
+    │ str ┆ i64 ┆ f64 │
+    ╞═════╪═════╪═════╡
+    │ a   ┆ 2   ┆ 1.0 │
+    │ b   ┆ 2   ┆ 1.0 │
+    └─────┴─────┴─────┘
+    >>> counts.summary().select("n", "auc")
+    shape: (1, 2)
+    ┌─────┬───────┐
+    │ n   ┆ auc   │
+    │ --- ┆ ---   │
+    │ i64 ┆ f64   │
+    ╞═════╪═══════╡
+    │ 4   ┆ 0.875 │
+    └─────┴───────┘
+    """
+    state = read_count_table("counts", counts)
+    return Counts(state, eager=isinstance(counts, pl.DataFrame))

@@ -1,1 +1,0 @@
-"""Methods: every function on scores, frames and counts."""

@@ -1,0 +1,226 @@
+"""Steps of plans: aggregates and joins by keys, checks of values, and how plans are collected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Literal, TypeAlias, TypeVar
+
+import polars as pl
+from polars._typing import EngineType
+
+_CONSTANT = "__constant"
+
+
+def aggregate(
+    frame: pl.LazyFrame, keys: Sequence[str], aggregates: dict[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Aggregate the rows of each group of keys, or all rows if there are no keys."""
+    if not keys:
+        return frame.select(**aggregates)
+    return frame.group_by(keys).agg(**aggregates)
+
+
+def sum_unless_null(value: pl.Expr) -> pl.Expr:
+    """Add up values; null if one of them is unknown."""
+    return pl.when(value.is_not_null().all()).then(value.sum())
+
+
+def join_on_keys(
+    table: pl.LazyFrame,
+    other: pl.LazyFrame,
+    keys: Sequence[str],
+    *,
+    how: Literal["left", "inner"] = "left",
+    maintain_order: Literal["left", "none"] = "left",
+    suffix: str = "_right",
+) -> pl.LazyFrame:
+    """Join two tables on their keys; without keys, every row with every row.
+
+    Null keys match each other, and so do NaN keys.
+    """
+    if not keys:
+        return table.join(other, how="cross", maintain_order=maintain_order, suffix=suffix)
+    on, constant = list(keys), pl.lit(0, pl.Int8).alias(_CONSTANT)
+    # On one sorted float column the engine may use a merge join, in which NaN never equals NaN.
+    # A second, constant key prevents that.
+    single_float = len(on) == 1 and other.collect_schema()[on[0]].is_float()
+    if single_float:
+        table, other = table.with_columns(constant), other.with_columns(constant)
+        on.append(_CONSTANT)
+    joined = table.join(
+        other, on=on, how=how, nulls_equal=True, maintain_order=maintain_order, suffix=suffix
+    )
+    return joined.drop(_CONSTANT) if single_float else joined
+
+
+def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
+    """Compute a value within each group of keys, or over all rows if there are no keys."""
+    return value.over(keys) if keys else value
+
+
+def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Make categories of the keys that are texts, which are faster in windows and groups."""
+    # As part of a plan, since that uses several threads, and `Series.cast` only one.
+    schema = frame.collect_schema()
+    texts = [key for key in keys if schema[key] == pl.String]
+    # Categories of their own, which begin at 0 and end with the table.
+    return frame.with_columns(pl.col(texts).cast(pl.Categorical(pl.Categories.random())))
+
+
+# Prefix of the message of a failed check, to extract it from the engine's error.
+MARK = "polars_wroc: "
+_MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+
+
+def probability(argument: str, value: pl.Expr) -> pl.Expr:
+    """Return the column; raise at collect for values outside 0 to 1."""
+    bad = value.filter(~value.cast(pl.Float64).is_between(0, 1)).first()
+    rule = f"`{argument}` must be a probability, from 0 to 1"
+    return pl.when(require_at_collect(bad.is_null(), rule, bad)).then(value)
+
+
+def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
+    """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
+    return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + _MIXED))).fill_null(0.0)
+
+
+def require_one_negative_label(*, zeros: bool, minuses: bool) -> None:
+    """Raise where rows in memory have both 0 and -1 as negative labels."""
+    if zeros and minuses:
+        raise pl.exceptions.InvalidOperationError(_MIXED)
+
+
+def require_at_collect(
+    holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
+) -> pl.Expr:
+    """Return True where a rule ``holds``; raise the sentence at collect where it does not."""
+    message = pl.lit(MARK) + (pl.lit(sentence) if isinstance(sentence, str) else sentence)
+    if found is not None:
+        message += pl.lit("; found ") + found.cast(pl.String).fill_null("null")
+    return raise_at_collect(pl.when(~holds).then(message)).is_null()
+
+
+def message_of(error: Exception) -> str | None:
+    """Return the message of a failed check without the engine's text; None for other errors."""
+    # The engine's text may also hold its plan, in which all messages are.
+    _, mark, message = str(error).partition(f'["{MARK}')
+    # The message is the first of a list of texts in quotation marks, and may have some itself.
+    return re.split(r'"(?:\]|, )', message, maxsplit=1)[0] if mark else None
+
+
+def raise_at_collect(sentence: pl.Expr) -> pl.Expr:
+    """Return null where the sentence is null; elsewhere the cast fails, and its error shows it."""
+    return sentence.cast(pl.Float64, strict=True)
+
+
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+
+
+def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
+    """Return a lazy plan for a lazy input, its result for an eager one."""
+    if isinstance(frame, pl.DataFrame):
+        return collect(plan)
+    return plan
+
+
+def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
+    """Run a plan; a failed check raises its own message only.
+
+    If ``reproducible``, values are added up in their order, so that the same give the same bits.
+    """
+    with _only_message():
+        return plan.collect(engine=_engine(reproducible=reproducible))
+
+
+def collect_all(plans: Sequence[pl.LazyFrame], *, reproducible: bool = False) -> list[pl.DataFrame]:
+    """Run plans that share their source together, each as `collect` would."""
+    with _only_message():
+        return pl.collect_all(plans, engine=_engine(reproducible=reproducible))
+
+
+def _engine(*, reproducible: bool) -> EngineType:
+    return "in-memory" if reproducible else "auto"
+
+
+class NoBatchesError(Exception):
+    """Polars hands over no batches, or not in the way it used to."""
+
+
+def batches(plan: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """Run a plan and hand over its rows in their order, about so many at a time.
+
+    Polars calls the method unstable; `NoBatchesError` comes before the first batch only.
+    """
+    try:
+        handed = plan.collect_batches(chunk_size=rows, maintain_order=True)
+    except (AttributeError, TypeError, NotImplementedError) as error:
+        raise NoBatchesError from error
+    with _only_message():
+        yield from handed
+
+
+@contextmanager
+def _only_message() -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.InvalidOperationError as error:
+        sentence = message_of(error)
+        if sentence is None:
+            raise
+        raise pl.exceptions.InvalidOperationError(sentence) from None
+
+
+Fields: TypeAlias = Callable[[str], pl.Expr]
+Step: TypeAlias = Callable[[Fields], dict[str, pl.Expr]]
+
+_RESULT, _ROWS = "__result", "__rows_in_list"
+
+
+def as_struct(columns: dict[str, pl.Expr]) -> pl.Expr:
+    """Put named expressions into one struct."""
+    return pl.struct([column.alias(name) for name, column in columns.items()])
+
+
+def let(columns: dict[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
+    """Write a formula over named columns as one expression, which computes each column once."""
+    named = as_struct(columns).struct.with_fields(formula(pl.field).alias(_RESULT))
+    return named.struct.field(_RESULT)
+
+
+def in_columns(frame: pl.LazyFrame, steps: Sequence[Step]) -> pl.LazyFrame:
+    """Add the columns of each step to a frame, one step after another."""
+    for step in steps:
+        frame = frame.with_columns(**step(pl.col))
+    return frame
+
+
+def in_list(
+    rows: Mapping[str, dict[str, pl.Expr]], steps: Sequence[Step], result: str
+) -> list[Step]:
+    """Steps that compute each of several named rows, in one list, and name their ``result``.
+
+    A plan grows with the width of a table times the number of its steps, not with that of a list.
+    """
+    element = pl.element().struct
+
+    def in_all(step: Step, field: Fields) -> dict[str, pl.Expr]:
+        added = element.with_fields(**step(element.field))
+        return {_ROWS: field(_ROWS).list.eval(added)}
+
+    def results(field: Fields) -> dict[str, pl.Expr]:
+        return {name: field(_ROWS).list.get(i).struct.field(result) for i, name in enumerate(rows)}
+
+    listed = pl.concat_list(as_struct(row) for row in rows.values())
+    return [lambda _: {_ROWS: listed}, *(partial(in_all, step) for step in steps), results]
+
+
+def in_struct(sums: pl.Expr, steps: Sequence[Step], result: Sequence[str]) -> pl.Expr:
+    """Add the fields of each step to a list of one struct; return the fields ``result``."""
+    element = pl.element()
+    for step in steps:
+        sums = sums.list.eval(element.struct.with_fields(**step(element.struct.field)))
+    fields = [element.struct.field(name) for name in result]
+    return sums.list.agg(pl.struct(fields).first())
