@@ -23,7 +23,7 @@ from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import MODEL, OVERALL, IntoColumn, check_positives
 from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
-from polars_wroc.inputs.expressions import named_columns
+from polars_wroc.inputs.expressions import named_columns, polars_frame
 from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups, require_texts
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -435,8 +435,11 @@ def audit(
         bins=bins,
         tolerance=tolerance,
     )
+    # The methods of `Counts` pass counts instead of a frame.
+    counts = frame if isinstance(frame, RowSource) else None
+    table = polars_frame(frame) if counts is None else frame
     rows = read_rows(
-        frame,
+        table,
         label,
         score,
         weight,
@@ -446,9 +449,8 @@ def audit(
         mark_missing=True,
         selected=selected,
     )
-    # The methods of `Counts` pass counts instead of a frame.
-    counts = frame if isinstance(frame, RowSource) else None
-    plan = asked.plan(rows, [] if counts else list(named_columns("score", score, frame.lazy())))
+    names = [] if counts else list(named_columns("score", score, table.lazy()))
+    plan = asked.plan(rows, names)
     return asked.result(
         lambda complete: measure(rows.with_values(complete), plan), plan, rows, counts
     )

@@ -26,7 +26,7 @@ from polars_wroc.inputs.columns import (
     observe,
     shown_as,
 )
-from polars_wroc.inputs.expressions import named_columns, one_zero
+from polars_wroc.inputs.expressions import named_columns, one_zero, polars_frame
 from polars_wroc.inputs.frames import frames_alike, model_names, read_rows, score_column
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import FrameT, collect, like_input
@@ -129,7 +129,7 @@ def _open(frame: Any) -> nw.LazyFrame[Any]:
     try:
         native: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
     except TypeError:
-        reject_type("frame", "be a Polars frame or one of another engine that Narwhals has", frame)
+        native = nw.from_native(polars_frame(frame).lazy())
     return native
 
 

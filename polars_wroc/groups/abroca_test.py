@@ -11,6 +11,7 @@ from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_g
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.expressions import polars_frame
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import GROUP, IntoColumns, Rows
 from polars_wroc.plans.config import compiled_when
@@ -122,10 +123,11 @@ def abroca_test(
     permutations = arguments.whole_number("permutations", permutations, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
+    read = polars_frame(frame)
+    rows: Rows = read_rows(read, label, score, weight, by, pos_label)
     rows.check_names(ABROCA_COLUMNS)
     numbered = number_groups(_sorted_by_all_columns(rows), within_limit)
-    measured = _tested(frame, rows, numbered, permutations, seed)
+    measured = _tested(read, rows, numbered, permutations, seed)
     table = join_on_keys(rows.key_values(), measured, rows.keys)
     return like_input(frame, rows.result(table, ABROCA_COLUMNS))
 
@@ -147,7 +149,7 @@ def _tested(
 
         stacked = permuted_distances(ordered, models, when, drawn, _PERMUTATION)
     else:
-        eager = isinstance(frame, pl.DataFrame)
+        eager = not isinstance(frame, pl.LazyFrame)
         stacked = _permuted_distances(ordered, models, drawn, eager=eager)
     permuted_area = pl.col("abroca").filter(pl.col(_PERMUTATION) > 0)
     observed_area = pl.col("abroca").filter(pl.col(_PERMUTATION) == 0).first()

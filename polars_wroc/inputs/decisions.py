@@ -14,7 +14,7 @@ from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
 from polars_wroc.inputs.designs import SurveyArguments
-from polars_wroc.inputs.expressions import boolean_column, require_frame
+from polars_wroc.inputs.expressions import boolean_column, polars_frame
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 
@@ -89,8 +89,7 @@ def read_unlabelled(
 ) -> Rows:
     """Return the rows with scores and no label, all of them negative."""
     # Counts have no rows without a label.
-    require_frame(frame)
-    return read_rows(frame, None, score, weight, by, None, survey=survey)
+    return read_rows(polars_frame(frame), None, score, weight, by, None, survey=survey)
 
 
 def read_decisions(
@@ -110,7 +109,7 @@ def read_decisions(
     if score is not None:
         return read_unlabelled(frame, score, weight, by, survey)
     assert selected is not None
-    require_frame(frame)
+    frame = polars_frame(frame)
     recorded = boolean_column("selected", selected, frame.lazy()).column
     return read_unlabelled(frame, recorded.cast(pl.Float64), weight, by, survey)
 

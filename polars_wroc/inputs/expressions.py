@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -200,28 +202,42 @@ def _build(
     return build(observed.list.eval(pl.struct(kept, checked)))
 
 
-# How a frame of Polars is made from objects of other packages, by package.
-_INSTEAD = {
-    "builtins": "",
-    "numpy": ": make a `pl.DataFrame` of your columns",
-    "pandas": ": convert it with `pl.from_pandas(df)`",
-    "pyarrow": ": convert it with `pl.from_arrow(table)`",
-}
-_ANOTHER_ENGINE = ": `score_counts` takes frames of other engines"
+class ArrowTable(Protocol):
+    """A table of another package, such as pandas, PyArrow, DuckDB or Ibis."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the table as a stream of Arrow record batches."""
 
 
-def require_frame(frame: object) -> None:
-    """Check that an argument is a frame of Polars."""
-    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        kind = type(frame)
-        package = kind.__module__.split(".")[0]
-        origin = "" if package == "builtins" else f" of {package}"
-        instead = _INSTEAD.get(package, _ANOTHER_ENGINE)
-        msg = (
-            "`frame` must be a Polars DataFrame or LazyFrame; "
-            f"found an object{origin} of type {kind.__name__}{instead}"
-        )
-        raise TypeError(msg)
+def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
+    """Return a table as a frame of Polars; only a LazyFrame is one afterwards."""
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return frame
+    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pl.Series):
+        return _from_arrow(frame)
+    kind = type(frame)
+    package = kind.__module__.split(".")[0]
+    of_package = "" if package == "builtins" else f" of {package}"
+    msg = (
+        "`frame` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or another "
+        f"package that exports Arrow; found an object{of_package} of type {kind.__name__}"
+    )
+    if package == "numpy":
+        msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
+    raise TypeError(msg)
+
+
+def _from_arrow(table: Any) -> pl.DataFrame:
+    """Convert a table that exports Arrow; of pandas the index is ignored, and NaN is missing."""
+    pandas = sys.modules.get("pandas")
+    try:
+        if pandas is not None and isinstance(table, pandas.DataFrame):
+            return pl.from_pandas(table)
+        return pl.DataFrame(table)
+    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0]
+        msg = f"`frame` must have columns of distinct names and of one type each; found: {reason}"
+        raise ValueError(msg) from error
 
 
 def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:

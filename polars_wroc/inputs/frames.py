@@ -35,9 +35,9 @@ from polars_wroc.inputs.expressions import (
     named_columns,
     of_length,
     one_zero,
+    polars_frame,
     replicate_columns,
     replicates_of,
-    require_frame,
     typed_column,
     unit_columns,
 )
@@ -200,6 +200,7 @@ def read_rows(
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else _named_keys(by, frame.groups))
+    frame = polars_frame(frame)
     columns = _read(frame, label, score, weight, by, cluster, survey, selected)
     if each_a_cluster:
         columns = _numbered(columns)
@@ -249,6 +250,7 @@ def read_rows_within(
 
     The first keys are those of ``by``.
     """
+    frame = frame if isinstance(frame, RowSource) else polars_frame(frame)
     groups = read_rows(frame, label, score, weight, by, pos_label).group_names
     table = frame.groups if isinstance(frame, RowSource) else frame.lazy()
     strata = named_columns("within", within, table)
@@ -276,6 +278,7 @@ def read_paired_rows(
 
     The scores are in the columns `score_column`. A row with any score missing is missing.
     """
+    frame = polars_frame(frame)
     columns = _read(frame, label, score, weight, by, cluster, survey)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
         msg = f"`score` must hold two or more columns to compare; found {columns.models}"
@@ -373,7 +376,6 @@ def _read(
     survey: SurveyArguments | None = None,
     decision: IntoColumn | None = None,
 ) -> _Columns:
-    require_frame(frame)
     lazy = frame.lazy()
     groups = {} if by is None else _named_keys(by, lazy)
     keys = internal_keys(groups)

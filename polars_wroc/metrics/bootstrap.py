@@ -16,6 +16,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.expressions import polars_frame
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.registry import Formula, Metrics, from_walk, named_metrics, need_scores
@@ -122,12 +123,13 @@ def bootstrap(
     formulas: dict[str, Formula] = named_metrics(metrics)
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster)
+    table = polars_frame(frame)
+    rows: Rows = _rows(table, label, score, weight, by, pos_label, cluster)
     rows.check_names(BOOTSTRAP_COLUMNS)
-    curve = _curve(frame, score, formulas)
-    table = _replicates(frame, rows, formulas, curve, replicates, seed, multiplier)
+    curve = _curve(table, score, formulas)
+    replicated = _replicates(table, rows, formulas, curve, replicates, seed, multiplier)
     group = [*rows.keys, "metric"]
-    long = table.unpivot(
+    long = replicated.unpivot(
         on=names, index=[*rows.keys, REPLICATE], variable_name="metric", value_name="value"
     ).with_columns(pl.col("metric").cast(pl.Enum(names)))
     value, drawn = pl.col("value"), pl.col(REPLICATE) > 0
@@ -190,11 +192,12 @@ def bootstrap_replicates(
     formulas: dict[str, Formula] = named_metrics(metrics)
     _check_names(formulas, [REPLICATE, MODEL])
     columns = [REPLICATE, *formulas]
-    rows: Rows = _rows(frame, label, score, weight, by, pos_label, cluster)
+    table = polars_frame(frame)
+    rows: Rows = _rows(table, label, score, weight, by, pos_label, cluster)
     rows.check_names(columns)
-    curve = _curve(frame, score, formulas)
-    table = _replicates(frame, rows, formulas, curve, replicates, seed, multiplier)
-    return like_input(frame, rows.result(table.sort(REPLICATE), columns))
+    curve = _curve(table, score, formulas)
+    replicated = _replicates(table, rows, formulas, curve, replicates, seed, multiplier)
+    return like_input(frame, rows.result(replicated.sort(REPLICATE), columns))
 
 
 def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
@@ -259,7 +262,7 @@ def _replicates(
     ordered = by_descending_score(rows)
     if curve.score is not None:
         ordered = ordered.with_columns(probability("score", pl.col(SCORE)).alias(SCORE))
-    eager = isinstance(frame, pl.DataFrame)
+    eager = not isinstance(frame, pl.LazyFrame)
     if eager:
         ordered = collect(ordered).lazy()
     checked = rows.observations.signed_weight

@@ -120,10 +120,8 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
-    """Return a lazy plan for a lazy input, its result for an eager one."""
-    if isinstance(frame, pl.DataFrame):
-        return collect(plan)
-    return plan
+    """Return a lazy plan for a LazyFrame, its result for every other table."""
+    return plan if isinstance(frame, pl.LazyFrame) else collect(plan)
 
 
 def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:

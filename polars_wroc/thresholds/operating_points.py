@@ -12,7 +12,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.expressions import from_expressions
+from polars_wroc.inputs.expressions import from_expressions, polars_frame
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.plans.queries import (
@@ -479,8 +479,9 @@ def operating_points(
     resamples = arguments.whole_number("resamples", resamples, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
     metrics = ThresholdMetrics(level, weight_type, prevalence, honest)
+    read = polars_frame(frame)
     rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, each_a_cluster=honest is not None)
+    rows = read_rows(read, label, score, weight, by, pos_label, each_a_cluster=honest is not None)
     if common:
         cells = confusion_at(rows, common_threshold(rows, rule))
     else:
@@ -488,7 +489,7 @@ def operating_points(
         if level is not None:
             cells = confusion_at(rows, thresholds_of(cells, rows.keys))
     if honest is not None:
-        height = frame.height if isinstance(frame, pl.DataFrame) else None
+        height = read.height if isinstance(read, pl.DataFrame) else None
         estimates = HonestRates(rows, Choice(rule, common), seed, height)
         cells = (
             estimates.by_bootstrap(cells, resamples)

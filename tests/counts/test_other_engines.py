@@ -218,7 +218,7 @@ def test_expressions_are_refused(convert: Convert, argument: str) -> None:
 
 
 def test_what_is_no_frame_is_refused() -> None:
-    with pytest.raises(TypeError, match="`frame` must be a Polars frame or one of another engine"):
+    with pytest.raises(TypeError, match="`frame` must be a Polars DataFrame or LazyFrame"):
         wroc.score_counts([1, 2], "y", "s")
 
 

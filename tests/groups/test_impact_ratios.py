@@ -707,5 +707,7 @@ def test_categories_must_have_different_names() -> None:
 
 def test_counts_are_no_frames() -> None:
     counted = wroc.from_counts(wroc.score_counts(PAIR, "d", "w", by="g"))
-    with pytest.raises(TypeError, match="`frame` must be a Polars DataFrame or LazyFrame"):
+    with pytest.raises(
+        TypeError, match=r"`frame` must be a Polars DataFrame or LazyFrame, .* type Counts"
+    ):
         UNTYPED.impact_ratios(counted, "w", by="g", threshold=1, favorable="selected")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-import narwhals as nw
 import polars as pl
 import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
@@ -422,23 +420,11 @@ def test_by_named_like_a_result_column_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("frame", [{"y": [1]}, DATA["y"], None], ids=["dict", "Series", "None"])
 def test_what_is_no_frame_is_refused(name: str, frame: object) -> None:
-    message = r"^`frame` must be a Polars DataFrame or LazyFrame; found an object.* of type \w+"
-    with pytest.raises(TypeError, match=f"{message}(: `score_counts` takes .*)?$"):
+    message = (
+        r"^`frame` must be a Polars DataFrame or LazyFrame, .*; found an object.* of type \w+$"
+    )
+    with pytest.raises(TypeError, match=message):
         TABLES[name][0](frame, "y", "s")
-
-
-@pytest.mark.parametrize(
-    ("frame", "hint"),
-    [
-        (DATA.to_pandas(), "of pandas of type DataFrame: convert it with `pl.from_pandas(df)`"),
-        (DATA.to_arrow(), "of pyarrow of type Table: convert it with `pl.from_arrow(table)`"),
-        (DATA.to_numpy(), "of numpy of type ndarray: make a `pl.DataFrame` of your columns"),
-        (nw.from_native(DATA), "of narwhals of type DataFrame: `score_counts` takes frames of"),
-    ],
-)
-def test_frames_of_others_are_answered_by_how_to_convert_them(frame: object, hint: str) -> None:
-    with pytest.raises(TypeError, match=re.escape(hint)):
-        wroc.summary(frame, "y", "s")  # type: ignore[type-var]
 
 
 def test_the_closest_name_is_suggested() -> None:
