@@ -120,8 +120,8 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
-    """Return a lazy plan for a LazyFrame, its result for every other table."""
-    return plan if isinstance(frame, pl.LazyFrame) else collect(plan)
+    """Return the plan of a LazyFrame or of counts, the result of a table that holds rows."""
+    return collect(plan) if hasattr(frame, "__arrow_c_stream__") else plan
 
 
 def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
