@@ -23,9 +23,9 @@ from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import MODEL, OVERALL, IntoColumn, check_positives
 from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
-from polars_wroc.inputs.expressions import named_columns, polars_frame
+from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups, require_texts
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource, read_source
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
@@ -436,8 +436,8 @@ def audit(
         tolerance=tolerance,
     )
     # The methods of `Counts` pass counts instead of a frame.
-    counts = frame if isinstance(frame, RowSource) else None
-    table = polars_frame(frame) if counts is None else frame
+    table = read_source(frame)
+    counts = table if isinstance(table, RowSource) else None
     rows = read_rows(
         table,
         label,
@@ -449,7 +449,9 @@ def audit(
         mark_missing=True,
         selected=selected,
     )
-    names = [] if counts else list(named_columns("score", score, table.lazy()))
+    names = (
+        [] if isinstance(table, RowSource) else list(named_columns("score", score, table.lazy()))
+    )
     plan = asked.plan(rows, names)
     return asked.result(
         lambda complete: measure(rows.with_values(complete), plan), plan, rows, counts

@@ -26,9 +26,9 @@ from polars_wroc.inputs.columns import (
     observe,
     shown_as,
 )
-from polars_wroc.inputs.expressions import named_columns, one_zero, polars_frame
+from polars_wroc.inputs.expressions import named_columns, one_zero
 from polars_wroc.inputs.frames import frames_alike, model_names, read_rows, score_column
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.queries import FrameT, collect, like_input
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_g
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.expressions import polars_frame
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import GROUP, IntoColumns, Rows
+from polars_wroc.inputs.rows import GROUP, IntoColumns, Rows, polars_frame
 from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
 from polars_wroc.ranking.sorting import ENDS_TIE

@@ -14,9 +14,9 @@ from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
 from polars_wroc.inputs.designs import SurveyArguments
-from polars_wroc.inputs.expressions import boolean_column, polars_frame
+from polars_wroc.inputs.expressions import boolean_column
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
 
 import polars as pl
 
@@ -200,44 +198,6 @@ def _build(
     fields = (pl.element().struct.field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
     checked = Observations(*fields).signed_weight.alias(WEIGHT)
     return build(observed.list.eval(pl.struct(kept, checked)))
-
-
-class ArrowTable(Protocol):
-    """A table of another package, such as pandas, PyArrow, DuckDB or Ibis."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export the table as a stream of Arrow record batches."""
-
-
-def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
-    """Return a table as a frame of Polars; only a LazyFrame is one afterwards."""
-    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return frame
-    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pl.Series):
-        return _from_arrow(frame)
-    kind = type(frame)
-    package = kind.__module__.split(".")[0]
-    of_package = "" if package == "builtins" else f" of {package}"
-    msg = (
-        "`frame` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or another "
-        f"package that exports Arrow; found an object{of_package} of type {kind.__name__}"
-    )
-    if package == "numpy":
-        msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
-    raise TypeError(msg)
-
-
-def _from_arrow(table: Any) -> pl.DataFrame:
-    """Convert a table that exports Arrow; of pandas the index is ignored, and NaN is missing."""
-    pandas = sys.modules.get("pandas")
-    try:
-        if pandas is not None and isinstance(table, pandas.DataFrame):
-            return pl.from_pandas(table)
-        return pl.DataFrame(table)
-    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
-        reason = str(error).splitlines()[0]
-        msg = f"`frame` must have columns of distinct names and of one type each; found: {reason}"
-        raise ValueError(msg) from error
 
 
 def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:

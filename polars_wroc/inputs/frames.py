@@ -35,7 +35,6 @@ from polars_wroc.inputs.expressions import (
     named_columns,
     of_length,
     one_zero,
-    polars_frame,
     replicate_columns,
     replicates_of,
     typed_column,
@@ -48,6 +47,8 @@ from polars_wroc.inputs.rows import (
     RowSource,
     has_no_score,
     missing_marks,
+    polars_frame,
+    read_source,
 )
 from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import aggregate, collect, require_at_collect
@@ -250,7 +251,7 @@ def read_rows_within(
 
     The first keys are those of ``by``.
     """
-    frame = frame if isinstance(frame, RowSource) else polars_frame(frame)
+    frame = read_source(frame)
     groups = read_rows(frame, label, score, weight, by, pos_label).group_names
     table = frame.groups if isinstance(frame, RowSource) else frame.lazy()
     strata = named_columns("within", within, table)

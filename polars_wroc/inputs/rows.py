@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import polars as pl
 
@@ -55,6 +56,49 @@ class RowSource(ABC):
     @abstractmethod
     def bins(self) -> int | None:
         """Return the number of bins of scores, or None if each score is there."""
+
+
+class ArrowTable(Protocol):
+    """A table of another package, such as pandas, PyArrow, DuckDB or Ibis."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the table as a stream of Arrow record batches."""
+
+
+def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
+    """Return a table as a frame of Polars; only a LazyFrame is one afterwards."""
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return frame
+    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pl.Series):
+        return _from_arrow(frame)
+    kind = type(frame)
+    package = kind.__module__.split(".")[0]
+    of_package = "" if package == "builtins" else f" of {package}"
+    msg = (
+        "`frame` must be a Polars DataFrame or LazyFrame, or a table of pandas, PyArrow or another "
+        f"package that exports Arrow; found an object{of_package} of type {kind.__name__}"
+    )
+    if package == "numpy":
+        msg += ": build a table, such as pl.DataFrame({'label': y, 'score': s})"
+    raise TypeError(msg)
+
+
+def _from_arrow(table: Any) -> pl.DataFrame:
+    """Convert a table that exports Arrow; of pandas the index is ignored, and NaN is missing."""
+    pandas = sys.modules.get("pandas")
+    try:
+        if pandas is not None and isinstance(table, pandas.DataFrame):
+            return pl.from_pandas(table)
+        return pl.DataFrame(table)
+    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0]
+        msg = f"`frame` must have columns of distinct names and of one type each; found: {reason}"
+        raise ValueError(msg) from error
+
+
+def read_source(frame: object) -> pl.DataFrame | pl.LazyFrame | RowSource:
+    """Return counts as they are, and a table as a frame of Polars."""
+    return frame if isinstance(frame, RowSource) else polars_frame(frame)
 
 
 @dataclass(frozen=True)

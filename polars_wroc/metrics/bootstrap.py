@@ -16,9 +16,8 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.expressions import polars_frame
 from polars_wroc.inputs.frames import read_rows, score_precision
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.metrics.registry import Formula, Metrics, from_walk, named_metrics, need_scores
 from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import FrameT, collect, like_input, probability

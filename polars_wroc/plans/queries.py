@@ -121,7 +121,7 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     """Return the plan of a LazyFrame or of counts, the result of a table that holds rows."""
-    return collect(plan) if hasattr(frame, "__arrow_c_stream__") else plan
+    return collect(plan) if hasattr(frame, "__arrow_c_stream__") else plan  # type: ignore[return-value]
 
 
 def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:

@@ -12,9 +12,9 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.expressions import from_expressions, polars_frame
+from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
+from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
 from polars_wroc.plans.queries import (
     Fields,
     FrameT,
@@ -479,7 +479,7 @@ def operating_points(
     resamples = arguments.whole_number("resamples", resamples, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
     metrics = ThresholdMetrics(level, weight_type, prevalence, honest)
-    read = polars_frame(frame)
+    read = read_source(frame)
     rows: Rows
     rows = read_rows(read, label, score, weight, by, pos_label, each_a_cluster=honest is not None)
     if common:
