@@ -81,9 +81,9 @@ def test_without_numba_plans_compute_and_an_error_says_what_to_install() -> None
 import sys
 sys.modules["numba"] = None
 import polars as pl, polars_wroc as wroc
-from polars_wroc.plans import engine
+from polars_wroc.plans import config
 many = pl.DataFrame({"y": [0, 1], "s": [0.5, 0.6]}).select(pl.all().repeat_by(1_000_000).explode())
-print(engine.compiled_when(many), wroc.summary(many, "y", "s")["auc"].item())
+print(config.compiled_when(many), wroc.summary(many, "y", "s")["auc"].item())
 try:
     wroc.Config(engine="compiled")
 except ModuleNotFoundError as error:
