@@ -225,7 +225,7 @@ def test_what_nobody_expects_hides_no_gate(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli_commands, "_show", fail)
+    monkeypatch.setattr(cli_commands, "_show_audit", fail)
     assert main(AUDIT) == 2
     capsys.readouterr()
     assert main(FAILING) == 1
