@@ -338,11 +338,10 @@ def audit(
     cluster, strata, fpc, lonely, replicate_weights
         The design of a survey: see `summary`. AUCs have the intervals of `summary`; rates, gaps and
         fairness metrics those of `threshold_metrics`, `group_gaps` and `fairness`, with their
-        tests, whatever the ``method``. ``reference`` must be neither ``"rest_pooled"`` nor
-        ``"overall_pooled"``. Intervals of calibration are linearised too, those of the calibration
-        in the large and of the ratio of observed to expected positives from the scores and labels
-        of each unit; calibration slopes and intercepts have none. Plans compute this, whatever the
-        engine.
+        tests, whatever the ``method``. Intervals of calibration are linearised too, those of the
+        calibration in the large and of the ratio of observed to expected positives from the scores
+        and labels of each unit; calibration slopes and intercepts have none. Plans compute this,
+        whatever the engine.
     bins, tolerance
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then

@@ -22,8 +22,6 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import AuditPlan, AuditReference
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
-from polars_wroc.groups.auc_sums import AucSums
-from polars_wroc.groups.references import RankedGroups, Reference
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import (
@@ -39,7 +37,6 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import (
-    CLASSES,
     MISSING_MARKS,
     IntoColumns,
     MissingRows,
@@ -59,7 +56,7 @@ from polars_wroc.metrics.score_ranges import (
     read_parts,
     rows_by_score,
 )
-from polars_wroc.plans.queries import aggregate, collect, join_on_keys, with_categories
+from polars_wroc.plans.queries import aggregate, collect, with_categories
 from polars_wroc.ranking.curve import origins, points_of_rows
 from polars_wroc.ranking.curve_points import thin_parts
 from polars_wroc.ranking.placements import add_placements
@@ -83,8 +80,6 @@ class RangeSums(NamedTuple):
 
     of_smallest: pl.DataFrame
     of_groupings: dict[GroupingKeys, RankedSums]
-    # Of groups that are nearly all rows: the sums over all others.
-    without: dict[GroupingKeys, pl.DataFrame]
     # Confusion matrices of the smallest segments at a given threshold.
     cells: pl.DataFrame | None
     # For a rule that chooses the threshold: the best point of each model.
@@ -93,10 +88,9 @@ class RangeSums(NamedTuple):
 
 @dataclass(frozen=True)
 class SumsOfAudit:
-    """The task to sum a range, given the groups of each grouping that are nearly all rows."""
+    """The task to sum a range."""
 
     plan: AuditPlan
-    large: Mapping[GroupingKeys, pl.DataFrame]
 
     def __call__(self, each: ScoreRange, rows: Rows) -> RangeSums:
         """Read the rows of the range once, and sum them in all groupings."""
@@ -110,7 +104,6 @@ class SumsOfAudit:
                 keys: RankedSums(_retyped(of_all.sums, types), _retyped(of_all.points, types))
                 for keys, of_all in sums.of_groupings.items()
             },
-            {keys: _retyped(table, types) for keys, table in sums.without.items()},
             None if sums.cells is None else _retyped(sums.cells, types),
             sums.best,
         )
@@ -131,7 +124,6 @@ class SumsOfAudit:
                     self.plan.groupings, wanted.of_groupings, strict=True
                 )
             },
-            {keys: _sums_without(ranked, large) for keys, large in self.large.items()},
             cells,
             best,
         )
@@ -148,7 +140,7 @@ def _rank(each: ScoreRange, rows: Rows, plan: AuditPlan) -> PlannedSegments:
     reference = reference_of(counted, plan)
     sums = [ROW_COUNT, ROW_SQUARES, ROW_CUBES]
     frame = counted.frame.select(*counted.keys, SCORE, WEIGHT, *sums, OUTSIDE)
-    table = collect(reference.place_among_all(with_categories(frame, counted.keys)))
+    table = collect(with_categories(frame, counted.keys))
     read = replace(counted, frame=table.lazy())
     return PlannedSegments(reference, plan.interval.for_rows(read), read)
 
@@ -159,15 +151,6 @@ def _best_points(rows: Rows, rule: Rule) -> pl.DataFrame:
     # The origin, where missing rows are, belongs to no range.
     scored = placed.filter(pl.col(SCORE).is_not_null())
     return collect(best_points(points_of_rows(overall, scored), overall.keys, rule))
-
-
-def _sums_without(ranked: PlannedSegments, large: pl.DataFrame) -> pl.DataFrame:
-    schema = ranked.rows.frame.collect_schema()
-    keys = [key for key in large.columns if key not in ranked.rows.model_keys]
-    groups = large.lazy().cast({key: schema[key] for key in large.columns})
-    return collect(
-        ranked.reference.sums_without(ranked.groups(ranked.rows.regrouped(keys)), groups)
-    )
 
 
 def _retyped(table: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
@@ -198,7 +181,7 @@ class AddedSegments(RankedSegments):
             each.of_smallest.with_columns(pl.lit(number).alias(RANGE))
             for number, each in enumerate(self.ranges)
         ]
-        return collect(self.reference.to_add_up(_stacked(numbered).lazy()))
+        return _stacked(numbered)
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:  # noqa: ARG002
         """Add up the sums, and join the parts of the curves."""
@@ -223,27 +206,6 @@ class AddedSegments(RankedSegments):
         """Return the confusion matrices of the smallest segments in each range."""
         known = [each.cells for each in self.ranges if each.cells is not None]
         return _stacked(known or self.decide(collect(thresholds)))
-
-    def groups(self, rows: Rows) -> AddedGroups:
-        """Return the segments, whose complements were summed if they are small."""
-        keys = tuple(rows.group_keys)
-        without = [each.without[keys] for each in self.ranges if keys in each.without]
-        return AddedGroups(without, rows.keys, rows.model_keys)
-
-
-@dataclass(frozen=True)
-class AddedGroups(RankedGroups):
-    """Groups that are compared, of some of which all others were summed in each range."""
-
-    without: Sequence[pl.DataFrame]
-    keys: Sequence[str]
-    partition_keys: Sequence[str]
-
-    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
-        """Add up the sums over all others, as far as they were measured."""
-        if not self.without:
-            return groups.clear().with_columns(**dict.fromkeys(sums.walk_sums(), pl.lit(0.0)))
-        return join_on_keys(groups, add_ranges(self.without, self.keys), self.keys, how="inner")
 
 
 def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -402,7 +364,7 @@ def _measure(
     rows = rows_by_score(counts.lazy(), passes.keys, passes.model_keys)
     reference = reference_of(rows, plan)
     ranges = cut_ranges(counts, passes.keys, rows_per_range)
-    task = SumsOfAudit(plan, _nearly_all(counts, rows, plan, reference))
+    task = SumsOfAudit(plan)
     ranked = AddedSegments(
         reference,
         plan.interval.for_rows(rows),
@@ -418,27 +380,6 @@ def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows
     """Count the rows that miss a value from the counts of marked rows."""
     rows = rows_by_score(counts.lazy(), marked.keys, marked.model_keys)
     return count_missing(collect(rows.frame), marked.names, plan.scores)
-
-
-def _nearly_all(
-    counts: pl.DataFrame, rows: Rows, plan: AuditPlan, reference: Reference
-) -> dict[GroupingKeys, pl.DataFrame]:
-    """List the segments whose complements have to be summed themselves, in each grouping."""
-    own = AucSums("own", reference.units)
-    powers = {"weight": "w", "squares": "w" if reference.units == "frequency" else "w2"}
-    totals = {
-        own.power(name, side): pl.col(f"{power}_{side}").sum()
-        for name, power in powers.items()
-        for side in CLASSES
-    }
-    found = {}
-    for grouping in plan.groupings:
-        # The overall sample is compared with nothing.
-        if grouping.keys:
-            keys = rows.regrouped(grouping.keys).keys
-            large = reference.nearly_all(aggregate(counts.lazy(), keys, totals)).select(keys)
-            found[grouping.keys] = collect(large)
-    return {keys: large for keys, large in found.items() if not large.is_empty()}
 
 
 def _decide(

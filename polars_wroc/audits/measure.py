@@ -26,8 +26,7 @@ from polars_wroc.curves.calibration_slope import EXTREMES, extremes
 from polars_wroc.groups.auc_sums import ENOUGH_ROWS, OWN_WEIGHTS, with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
 from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
-from polars_wroc.groups.references import REPEATED, Reference
-from polars_wroc.groups.rest import read_reference
+from polars_wroc.groups.references import REPEATED, Reference, read_reference
 from polars_wroc.groups.survey_gaps import SurveyGaps
 from polars_wroc.inputs.columns import AUDIT_KEYS, SCORE
 from polars_wroc.inputs.decisions import unknown_keys
@@ -230,7 +229,7 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
 
 def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedSums:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    reference, wanted = ranked.reference, wanted_sums(rows, plan, ranked)
+    wanted = wanted_sums(rows, plan, ranked)
     smallest = ranked.unranked_sums(wanted.of_smallest).sort(rows.keys).lazy()
     added = {name: pl.col(name).sum() for name in wanted.of_smallest}
     tables = []
@@ -241,8 +240,7 @@ def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedS
         if grouped.keys:
             sums = sums.sort(grouped.keys)
         if grouping.keys:
-            sums = reference.completed(sums, ranked.groups(grouped))
-            sums = with_bin_slack(sums, grouped, rows.model_keys)
+            sums = with_bin_slack(sums, grouped)
         known = [sums, *(other.lazy() for other in others if other is not None)]
         tables.append([collect(grouping.named(each), reproducible=True) for each in known])
         grouping.check_names(tables[-1][0], rows.model_keys)

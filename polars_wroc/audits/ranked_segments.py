@@ -17,7 +17,7 @@ from polars_wroc.audits.words import many, required_values
 from polars_wroc.curves.calibration_error import walked_in_the_large_sums
 from polars_wroc.curves.calibration_slope import EXTREMES
 from polars_wroc.groups.gaps import place
-from polars_wroc.groups.references import PlannedGroups, RankedGroups, Reference, WalkedGroups
+from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import (
     CLUSTER,
@@ -219,10 +219,6 @@ class RankedSegments(ABC):
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Count the confusion matrix of each of the smallest segments."""
 
-    @abstractmethod
-    def groups(self, rows: Rows) -> RankedGroups:
-        """Return the segments as groups that are compared."""
-
 
 @dataclass(frozen=True)
 class PlannedSegments(RankedSegments):
@@ -275,10 +271,6 @@ class PlannedSegments(RankedSegments):
         """Compare each row with the threshold."""
         return collect(confusion_at(self._own, thresholds), reproducible=self.reproducible)
 
-    def groups(self, rows: Rows) -> PlannedGroups:
-        """Return the segments, whose rows are there to be sorted again."""
-        return PlannedGroups(rows, rows.keys, rows.model_keys)
-
 
 @dataclass(frozen=True)
 class WalkedSegments(RankedSegments):
@@ -310,11 +302,7 @@ class WalkedSegments(RankedSegments):
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Walk along the rows once."""
-        compared = not aggregates.keys().isdisjoint(self.reference.walk_sums())
-        walked = self.sorted_rows.walk(
-            rows.group_keys,
-            in_all=compared and self.reference.needs_all,
-        )
+        walked = self.sorted_rows.walk(rows.group_keys)
         named = {name: value for name, value in self._walk_sums.items() if name in aggregates}
         sums = walked.sums.lazy().select(*rows.keys, **named)
         points = thin_placements(rows, walked.points.lazy(), CURVE_POINTS)
@@ -335,10 +323,6 @@ class WalkedSegments(RankedSegments):
 
         return collect(walked_confusion_at(self.sorted_rows, thresholds))
 
-    def groups(self, rows: Rows) -> WalkedGroups:
-        """Return the segments, to be walked along again."""
-        return WalkedGroups(self.sorted_rows, rows.keys, rows.model_keys)
-
 
 def rank_segments(
     rows: Rows, scores: Sequence[str], reference: Reference, interval: Interval
@@ -356,7 +340,7 @@ def rank_segments(
     if not planned and is_compiled(table.height):
         read = Rows(table.lazy(), rows.keys, rows.model_keys, compiled="at once")
         return _walk(iter([table]), read, reference, interval), missing
-    table = collect(reference.place_among_all(by_descending_score(Rows(table.lazy(), []))))
+    table = collect(by_descending_score(Rows(table.lazy(), [])))
     design = reader.design()
     read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True, design=design)
     return PlannedSegments(reference, interval, read), missing

@@ -21,8 +21,7 @@ from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import Grouping, named_segments
 from polars_wroc.groups.gaps import GapTests
-from polars_wroc.groups.references import Reference, ReferenceGroup
-from polars_wroc.groups.rest import read_reference
+from polars_wroc.groups.references import Reference, ReferenceGroup, read_reference
 from polars_wroc.inputs.arguments import WeightType, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
@@ -107,7 +106,7 @@ def _described(file: str, *, contents: bool) -> AuditedFile:
     return AuditedFile(path.name, path.stat().st_size, digest, rows)
 
 
-ReferenceKind: TypeAlias = Literal["rest", "overall", "best", "rest_pooled", "overall_pooled"]
+ReferenceKind: TypeAlias = Literal["rest", "overall", "best"]
 AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
 
 
@@ -126,7 +125,7 @@ class AuditReferences:
     @property
     def is_mutual(self) -> bool:
         """Whether each of two segments is the reference of the other, unless one is named."""
-        return self.kind in ("rest", "overall", "rest_pooled")
+        return self.kind in ("rest", "overall")
 
     def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
         """Drop the reference segments, which have no gap to themselves."""

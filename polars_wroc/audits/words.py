@@ -85,9 +85,7 @@ def quoted(model: str | None) -> str:
 
 REFERENCES = {
     "rest": "the rest",
-    "rest_pooled": "the rest",
     "overall": "all rows",
-    "overall_pooled": "all rows",
     "best": "the best segment",
 }
 # Names of labels that say what people are, as far as an ending tells.

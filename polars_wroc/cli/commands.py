@@ -300,9 +300,7 @@ def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
 
 _IN_WORDS: dict[str, str] = {
     "rest": "the rest",
-    "rest_pooled": "the rest",
     "overall": "all rows",
-    "overall_pooled": "all rows",
     "best": "the best group",
 }
 

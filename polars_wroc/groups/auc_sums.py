@@ -15,17 +15,11 @@ from polars_wroc.metrics.auc_variance import Moments, Units, Variance
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import ScoreInterval
 from polars_wroc.plans.queries import Fields, Step, aggregate, join_on_keys, over
-from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import RowCurve, walked_one_minus_auc
 from polars_wroc.stats.difference_tests import AucEstimate
-from polars_wroc.stats.proportions import ROUNDING, is_exact
+from polars_wroc.stats.proportions import ROUNDING
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
-
-OTHER = dict(zip(CLASSES, reversed(CLASSES), strict=True))
-# Sums of the weights, of their squares and of their cubes.
-POWERS = ("weight", "squares", "cubes")
-_MOMENTS = {"first": 1, "second": 2}
 
 
 @dataclass(frozen=True)
@@ -59,23 +53,6 @@ class AucSums:
     def weight(self, side: str) -> str:
         """Column of the weight of a class."""
         return self.power("weight", side)
-
-    def misranked(self, moment: str, side: str) -> str:
-        """Column of the first or second moment of the weights that the rows of a class misrank."""
-        return self.variance.column(f"{moment}_misranked", side)
-
-    def cross(self, side: str) -> str:
-        """Column of the mixed moment of the weights misranked in the group and overall."""
-        return self.variance.column("cross_misranked", side)
-
-    @property
-    def misranked_pairs(self) -> str:
-        """Column of the weight of the misranked pairs."""
-        return f"__misranked_pairs_{self.name}"
-
-    def misranked_pairs_of(self, side: str) -> str:
-        """Column of the weight of the misranked pairs, summed over the rows of one class."""
-        return self.variance.column("misranked_pairs", side)
 
     def sums(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Aggregate placed rows to the sums that `steps` need."""
@@ -111,47 +88,9 @@ class AucSums:
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         return {self.df: self.variance.degrees_of_freedom(field)}
 
-    def to_weights(self, field: Fields) -> dict[str, pl.Expr]:
-        """Convert proportions of the other class into weights: 0 if that class has no weight."""
-        pos, neg = (field(self.weight(side)) for side in CLASSES)
-        both = pl.when((pos > 0) & (neg > 0))
-        pairs = field(self.variance.centre) * pos * neg
-        columns = {self.misranked_pairs: both.then(pairs).otherwise(0.0)}
-        for side, other in zip(CLASSES, (neg, pos), strict=True):
-            for moment, power in _MOMENTS.items():
-                misranked = field(self.variance.column(moment, side)) * other**power
-                columns[self.misranked(moment, side)] = both.then(misranked).otherwise(0.0)
-        return columns
-
-    def to_proportions(self, field: Fields) -> dict[str, pl.Expr]:
-        """Convert misranked weights into proportions of the other class.
-
-        Null where products of weights overflow or underflow.
-        """
-        columns: dict[str, pl.Expr] = {}
-        weights = {side: field(self.weight(side)) for side in CLASSES}
-        for side, other in OTHER.items():
-            for moment, power in _MOMENTS.items():
-                divisor = weights[other] ** power
-                largest = field(self.power("squares", side)) * divisor
-                proportion = field(self.misranked(moment, side)) / divisor
-                exact = pl.when(is_exact(largest)).then(proportion)
-                columns[self.variance.column(moment, side)] = exact
-        pairs = weights["pos"] * weights["neg"]
-        one_minus_auc = pl.when(is_exact(pairs)).then(field(self.misranked_pairs) / pairs)
-        columns[self.variance.centre] = if_both_classes(
-            weights["pos"], weights["neg"], one_minus_auc
-        )
-        return columns
-
 
 # The names of columns do not depend on the units.
 OWN_WEIGHTS = tuple(AucSums("own", "row").weight(side) for side in CLASSES)
-
-
-def weights_by_class() -> dict[str, pl.Expr]:
-    """Weight of a row in each class."""
-    return dict(zip(CLASSES, class_weights(pl.col(WEIGHT)), strict=True))
 
 
 # Parts of an AUC. In a weighted mean of AUCs of different rows, the first are means too, and the
@@ -290,50 +229,23 @@ class PairWeightedMean:
         return over(others, self.partition_keys)
 
 
-# Columns of the largest change of the AUC of a group, of its complement and of all rows.
-OWN_SLACK, REST_SLACK, OVERALL_SLACK = "__slack_own", "__slack_rest", "__slack_overall"
-
+# Column of the largest change of the AUC of a group that ties within score bins can make.
+OWN_SLACK = "__slack_own"
 _HAS_SEVERAL_SCORES = "__has_several_scores"
 
 
-def with_bin_slack(sums: pl.LazyFrame, rows: Rows, partition_keys: Sequence[str]) -> pl.LazyFrame:
+def with_bin_slack(sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     """Add the largest changes of AUCs that ties within score bins can make; 0 without bins."""
     if not rows.binned:
-        none = dict.fromkeys((OWN_SLACK, REST_SLACK, OVERALL_SLACK), pl.lit(0.0))
-        return sums.with_columns(**none)
+        return sums.with_columns(pl.lit(0.0).alias(OWN_SLACK))
     pos, neg = class_weights(pl.col(WEIGHT).fill_null(0.0))
     several = (pl.col(SCORE) < pl.col(SCORE_HIGH)).any()
     sides = {"__pos": pos.sum(), "__neg": neg.sum()}
     bins = rows.frame.group_by(*rows.keys, SCORE).agg(several.alias(_HAS_SEVERAL_SCORES), **sides)
-    overall = {f"{name}_all": pl.col(name).sum() for name in sides}
-    bins = join_on_keys(
-        bins, bins.group_by(*partition_keys, SCORE).agg(**overall), [*partition_keys, SCORE]
-    )
-    own_pos, own_neg, all_pos, all_neg = (pl.col(name) for name in (*sides, *overall))
-    tied = pl.when(_HAS_SEVERAL_SCORES).then(1.0).otherwise(0.0)
-    mixed = all_pos * own_neg + own_pos * all_neg - own_pos * own_neg
-    of_group = aggregate(
-        bins,
-        rows.keys,
-        {
-            "__own": (own_pos * own_neg * tied).sum(),
-            "__mixed": (mixed * tied).sum(),
-            **{name: pl.col(name).sum() for name in sides},
-        },
-    )
-    pairs = all_pos * all_neg * tied
-    of_all = aggregate(
-        bins.unique([*partition_keys, SCORE]),
-        partition_keys,
-        {"__whole": pairs.sum(), **{name: pl.col(name).sum() for name in overall}},
-    )
-    table = join_on_keys(of_group, of_all, partition_keys)
-    own = pl.col("__own") / (own_pos * own_neg)
-    whole = pl.col("__whole") / (all_pos * all_neg)
-    rest = (pl.col("__whole") - pl.col("__mixed")) / ((all_pos - own_pos) * (all_neg - own_neg))
-    changes = {OWN_SLACK: own, REST_SLACK: rest, OVERALL_SLACK: whole}
-    columns = {name: (change / 2).fill_nan(None) for name, change in changes.items()}
-    return join_on_keys(sums, table.select(*rows.keys, **columns), rows.keys)
+    own_pos, own_neg = (pl.col(name) for name in sides)
+    tied = (own_pos * own_neg).filter(_HAS_SEVERAL_SCORES).sum()
+    slack = (tied / (own_pos.sum() * own_neg.sum()) / 2).fill_nan(None)
+    return join_on_keys(sums, aggregate(bins, rows.keys, {OWN_SLACK: slack}), rows.keys)
 
 
 def widened_by_bins(gaps: pl.LazyFrame, slack: str) -> pl.LazyFrame:

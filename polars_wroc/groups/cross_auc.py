@@ -8,11 +8,17 @@ from math import prod
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import weights_by_class
 from polars_wroc.inputs.arguments import Limit, WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
 from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import GROUP, IntoColumns, Rows, numbered_groups, with_numbers
+from polars_wroc.inputs.rows import (
+    GROUP,
+    IntoColumns,
+    Rows,
+    class_weights,
+    numbered_groups,
+    with_numbers,
+)
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.config import run
@@ -27,12 +33,10 @@ from polars_wroc.plans.queries import (
 )
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import (
-    MISRANKED,
     add_placements,
-    rank_weights,
+    misranked,
     walk_sum,
     with_placements_among,
-    with_rank_weights,
 )
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.stats.proportions import Estimate, difference_limits
@@ -304,14 +308,13 @@ def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
 
 def _plan_groups(rows: Rows, models: Rows) -> pl.LazyFrame:
     """Plan the sums of each group."""
-    misranked = {_PROPORTION_MISRANKED: rank_weights().misranked / pl.col(NEGATIVES)}
+    of_all = {_PROPORTION_MISRANKED: misranked() / pl.col(NEGATIVES)}
     sorted_rows = by_descending_score(rows)
-    placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), misranked)
+    placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), of_all)
     placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
-    placed = with_rank_weights(placed)
-    positive, negative = weights_by_class().values()
+    positive, negative = class_weights(pl.col(WEIGHT))
     # In a group without negatives no pair is misranked.
-    own_misranked = (pl.col(MISRANKED) / pl.col(NEGATIVES)).fill_nan(0.0)
+    own_misranked = (misranked() / pl.col(NEGATIVES)).fill_nan(0.0)
     return rows.aggregate(
         placed,
         {

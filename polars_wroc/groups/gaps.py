@@ -32,11 +32,9 @@ from polars_wroc.groups.metric_gaps import (
 from polars_wroc.groups.references import (
     DIFFERENCE,
     REPEATED,
-    PlannedGroups,
     Reference,
-    WalkedGroups,
+    read_reference,
 )
-from polars_wroc.groups.rest import read_reference
 from polars_wroc.groups.survey_gaps import AUC_DF, SurveyGaps, survey_gaps
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType
@@ -56,7 +54,6 @@ from polars_wroc.ranking.placements import (
     add_placements,
     row_curve,
     walked_class_counts,
-    with_rank_weights,
 )
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.difference_tests import (
@@ -245,14 +242,12 @@ def measure_gaps(
 
 def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     """Compute placements of sorted rows in each group."""
-    return with_rank_weights(
-        add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
-    )
+    return add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
 
 
 def plan_sums(rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None) -> Measured:
     """Plan the sums of each group, and its cells at its threshold."""
-    placed = place(reference.place_among_all(by_descending_score(rows)), rows)
+    placed = place(by_descending_score(rows), rows)
     survey = None
     if rows.design is not None:
         placed = placed.cache()
@@ -260,8 +255,7 @@ def plan_sums(rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None)
     aggregates = reference.aggregates(row_curve()) | rows.class_counts()
     # Sorted, because the first of several groups with the highest AUC is the reference.
     sums = rows.aggregate(placed, aggregates).sort(rows.keys)
-    sums = reference.completed(sums, PlannedGroups(rows, rows.keys, rows.model_keys))
-    sums = with_bin_slack(sums, rows, rows.model_keys)
+    sums = with_bin_slack(sums, rows)
     cells = None if thresholds is None else confusion_at(rows, thresholds)
     return Measured(sums, cells, survey)
 
@@ -274,10 +268,9 @@ def _walk_sums(rows: Rows, reference: Reference, thresholds: pl.LazyFrame | None
 
     compiled = compile_rows(rows, rows.model_keys, frequency=reference.units == "frequency")
     types = rows.frame.collect_schema()
-    walked = compiled.walk(rows.group_keys, in_all=reference.needs_all).sums.sort(rows.keys)
+    walked = compiled.walk(rows.group_keys).sums.sort(rows.keys)
     sums = walked.select(*rows.keys, **reference.walk_sums(), **walked_class_counts()).lazy()
-    sums = reference.completed(sums, WalkedGroups(compiled, rows.keys, rows.model_keys))
-    sums = with_bin_slack(sums, rows, rows.model_keys)
+    sums = with_bin_slack(sums, rows)
     keys = [pl.col(key).cast(types[key]) for key in rows.keys]
     cells = None
     if thresholds is not None:

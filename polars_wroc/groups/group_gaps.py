@@ -60,13 +60,12 @@ def group_gaps(
     reference
         ``"rest"``: the other groups: the mean of their AUCs, weighted by their pairs of a positive
         and a negative, and the rates of all their rows. ``"overall"``: the same of all groups, the
-        group's own included. ``"rest_pooled"`` and ``"overall_pooled"`` take the AUC of the
-        same rows as one sample instead, in which rows of different groups are compared too: an
-        offset of all scores of a group then changes the reference of the others (`cross_auc` and
-        `auc_decomposition` report such offsets). ``"best"``: the group with the highest AUC;
-        because it is selected for that, gaps to it are biased away from 0. Anything else: the
-        group with that value of ``by``, or that tuple of values where ``by`` has several columns;
-        ``("best",)`` is a group of that name. The group of null keys cannot be the reference.
+        group's own included. Rows of different groups are never compared, so that an offset of
+        all scores of a group changes no other gap (`cross_auc` and `auc_decomposition` report
+        such offsets). ``"best"``: the group with the highest AUC; because it is selected for that,
+        gaps to it are biased away from 0. Anything else: the group with that value of ``by``, or
+        that tuple of values where ``by`` has several columns; ``("best",)`` is a group of that
+        name. The group of null keys cannot be the reference.
     threshold
         Rows with at least this score are predicted positive. Without it, and without ``selected``,
         there are no gaps of rates.
@@ -110,9 +109,8 @@ def group_gaps(
         of groups that share units, and Student's t; each p-value belongs to the level at which the
         interval just excludes 0. Degrees of freedom are those of `summary` for the group or for its
         reference, whichever has fewer; for rates those of the units with rows of any class.
-        ``method`` must be ``"score"``, ``reference`` neither ``"rest_pooled"`` nor
-        ``"overall_pooled"``, and ``within`` None. With replicate weights the pairs of a reference
-        keep the weights that the full sample gives them.
+        ``method`` must be ``"score"``, and ``within`` None. With replicate weights the pairs of a
+        reference keep the weights that the full sample gives them.
 
     Returns
     -------
@@ -122,19 +120,18 @@ def group_gaps(
         auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low, auc_gap_high,
         auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null. The columns of a
         gap are also null for the reference group itself and where there is no reference; the
-        standard error also where a class has one row. With ``"logit-t"``, and with
-        ``"overall_pooled"``, they are null where a variance is unknown or, with perfect separation,
-        0. With ``threshold`` or ``selected`` there follow, for each of ``selection_rate, tpr, fpr,
-        ppv, npv``, the rate and, prefixed by its name, ``_reference``, ``_gap``, ``_gap_low``,
-        ``_gap_high``, ``_gap_p_value``, ``_gap_p_adjusted``, ``_ratio`` (of the rate to the
-        reference's), ``_ratio_low``, ``_ratio_high``. A ratio and its limits are null where the
-        reference's rate is 0, the upper limit also where it is infinite. Limits and tests are null
-        where squares of the weights overflow or underflow. P-values are adjusted for all tests of
-        the table together. Last come, for the AUC and each rate, ``_gap_detectable`` (Float64), the
-        smallest gap below the reference that would have been found with a probability of 80 %, and
-        ``_gap_verdict`` (String): ``"alike"``, ``"different"`` or ``"too little data"``. The first
-        is null where no gap could have been found or the gap is not tested; both are null where
-        there is no gap.
+        standard error also where a class has one row. With ``"logit-t"`` they are null where a
+        variance is unknown or, with perfect separation, 0. With ``threshold`` or ``selected`` there
+        follow, for each of ``selection_rate, tpr, fpr, ppv, npv``, the rate and, prefixed by its
+        name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``, ``_gap_p_value``,
+        ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's), ``_ratio_low``,
+        ``_ratio_high``. A ratio and its limits are null where the reference's rate is 0, the upper
+        limit also where it is infinite. Limits and tests are null where squares of the weights
+        overflow or underflow. P-values are adjusted for all tests of the table together. Last come,
+        for the AUC and each rate, ``_gap_detectable`` (Float64), the smallest gap below the
+        reference that would have been found with a probability of 80 %, and ``_gap_verdict``
+        (String): ``"alike"``, ``"different"`` or ``"too little data"``. The first is null where no
+        gap could have been found or the gap is not tested; both are null where there is no gap.
         With ``within`` all these are averages over the strata in which a group and its reference
         have rows of the metric (``n_pos`` and ``n_neg`` count all rows): a rate and its
         ``_reference`` are directly standardised rates with common weights. After them come
@@ -156,10 +153,8 @@ def group_gaps(
     score-type interval is that of `roc_auc_ci`; for a weighted mean of AUCs it uses the weighted
     sums of the moments of the groups. A group differs from the overall sample only through the
     other groups: with ``"overall"`` gap and interval are those to the rest times the rest's share
-    of all pairs, and the p-value is the same. With ``"overall_pooled"`` the variance is split into
-    what the group's rows and what the others add to it. With ``"logit-t"`` degrees of freedom are
-    Satterthwaite's, and the p-value of ``"overall_pooled"`` is the larger of its own and of that
-    of the complement's. Two groups that are compared with each other are one test, whose p-value is
+    of all pairs, and the p-value is the same. With ``"logit-t"`` degrees of freedom are
+    Satterthwaite's. Two groups that are compared with each other are one test, whose p-value is
     the larger of both. Groups are compared within each model. The cost does not grow with the
     number of groups; for a survey it grows with their number times that of sampling units.
 

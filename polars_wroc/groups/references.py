@@ -4,82 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import OF_GROUP, OF_REFERENCE, OWN_SLACK, AucSums
-from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_variance import Units
-from polars_wroc.plans.queries import Fields, Step, collect, join_on_keys, over
-from polars_wroc.ranking.placements import RowCurve, add_placements, row_curve
-from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.groups.auc_sums import (
+    OF_GROUP,
+    OF_REFERENCE,
+    OTHER_PAIRS,
+    OWN_SLACK,
+    PAIRS,
+    AucSums,
+    PairWeightedMean,
+    large_enough,
+    outside,
+)
+from polars_wroc.inputs import columns
+from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.metrics.auc_variance import Units, units_of
+from polars_wroc.plans.queries import Fields, Step, over, require_at_collect
+from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.stats.difference_tests import auc_difference_test
-
-if TYPE_CHECKING:
-    from polars_wroc.ranking.compiled_rows import CompiledRows
-
-
-class RankedGroups(ABC):
-    """Groups of ranked rows; groups with other partition keys are never compared."""
-
-    keys: Sequence[str]
-    partition_keys: Sequence[str]
-
-    @abstractmethod
-    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
-        """Sum, for each of the ``groups``, the rows of the other groups of its partition.
-
-        ``groups`` has the keys alone; the result has the keys and ``sums``.
-        """
-
-
-@dataclass(frozen=True)
-class PlannedGroups(RankedGroups):
-    """Groups that a plan ranks."""
-
-    rows: Rows
-    keys: Sequence[str]
-    partition_keys: Sequence[str]
-
-    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
-        """Sort the other rows of each group again."""
-        left_out = {key: f"__left_out_{key}" for key in self.keys if key not in self.partition_keys}
-        keys = [*self.partition_keys, *left_out.values()]
-        paired = join_on_keys(
-            self.rows.frame, groups.rename(left_out), self.partition_keys, how="inner"
-        )
-        others = paired.filter(
-            pl.any_horizontal(pl.col(key).ne_missing(pl.col(out)) for key, out in left_out.items())
-        )
-        sorted_rows = by_descending_score(Rows(others, keys, in_order=self.rows.in_order))
-        placed = self.rows.inside(add_placements(sorted_rows, keys, pl.col(WEIGHT)))
-        curve = row_curve(in_range=self.rows.in_range)
-        summed = placed.group_by(keys).agg(**sums.sums(curve))
-        return summed.rename({out: key for key, out in left_out.items()})
-
-
-@dataclass(frozen=True)
-class WalkedGroups(RankedGroups):
-    """Groups that the compiled engine walks along."""
-
-    rows: CompiledRows
-    keys: Sequence[str]
-    partition_keys: Sequence[str]
-
-    def sums_without(self, groups: pl.LazyFrame, sums: AucSums) -> pl.LazyFrame:
-        """Walk along the other rows of each group."""
-        named = collect(groups)
-        own = [key for key in self.keys if key not in self.partition_keys]
-        walked = [
-            group.hstack(self.rows.walk_without(own, group).select(**sums.walk_sums()))
-            for group in named.iter_slices(1)
-        ]
-        none = named.clear().with_columns(**dict.fromkeys(sums.walk_sums(), pl.lit(0.0)))
-        return pl.concat([none, *walked]).lazy()
-
+from polars_wroc.stats.proportions import TOLERANCE
 
 # Marks a group whose test is the same as that of an earlier group.
 REPEATED = "__repeated"
@@ -135,38 +82,13 @@ class Reference(ABC):
         self.partition_keys = partition_keys
         self.units = units
 
-    def place_among_all(self, sorted_rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Add to sorted rows the columns that depend on the rows of all groups."""
-        return sorted_rows
-
     @abstractmethod
     def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sums over the placed rows of a group, or over a part of its curve."""
 
-    def to_add_up(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Complete the sums over ranges of scores, numbered by `RANGE`, so that they add up."""
-        return sums
-
     @abstractmethod
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
-
-    @property
-    def needs_all(self) -> bool:
-        """Whether a walk needs the sums among the rows of all groups."""
-        return False
-
-    def nearly_all(self, sums: pl.LazyFrame) -> pl.LazyFrame:
-        """Keep the groups for which `completed` needs the sums over all others."""
-        return sums.clear()
-
-    def sums_without(self, groups: RankedGroups, large: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG002
-        """Sum all others than each of these groups, given by its keys."""
-        return large
-
-    def completed(self, sums: pl.LazyFrame, groups: RankedGroups) -> pl.LazyFrame:  # noqa: ARG002
-        """Add sums to those of sorted groups that cannot be computed from them exactly."""
-        return sums
 
     @property
     @abstractmethod
@@ -307,3 +229,165 @@ def independent_difference(field: Fields) -> dict[str, pl.Expr]:
         DIFFERENCE.share: pl.lit(1.0),
         DIFFERENCE.slack: own["slack"] + other["slack"],
     }
+
+
+# Relative rounding error of a difference of cells.
+_ROUNDING = 1e-14
+
+
+class Rest(Reference):
+    """The other groups: the mean of their AUCs, weighted by their pairs, and the rates of all rows.
+
+    Rows of different groups are not compared, so that an offset of all scores of a group does not
+    change the reference of the others.
+    """
+
+    @property
+    def _own(self) -> AucSums:
+        return AucSums("own", self.units)
+
+    @property
+    def _mean(self) -> PairWeightedMean:
+        weights = {side: self._own.weight(side) for side in CLASSES}
+        return PairWeightedMean(weights, self.partition_keys)
+
+    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
+        """Sums over the rows of a group."""
+        return self._own.sums(curve)
+
+    def walk_sums(self) -> dict[str, pl.Expr]:
+        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
+        return self._own.walk_sums()
+
+    def auc_weights(self) -> UnitWeights:
+        """Weight the groups by their pairs."""
+        return UnitWeights(pl.col(PAIRS), pl.col(PAIRS), pl.col(OTHER_PAIRS))
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the AUC of each group and to the mean of the others."""
+        return [*self._own.steps, own_parts(self._own), *self._mean.steps, self._difference]
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        return independent_difference(field)
+
+    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
+        """Give two groups, each the only other one, the larger of their p-values."""
+        has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
+        pair = has_rows & (over(has_rows.sum(), self.partition_keys) == 2)  # noqa: PLR2004
+        second = over(has_rows.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
+        tests = pl.col(p_values)
+        same = pl.when(pair).then(over(tests.max(), self.partition_keys)).otherwise(tests)
+        return gaps.with_columns(same, (pair & second).alias(REPEATED))
+
+    def row_weights(self) -> UnitWeights:
+        """Leave out the units of the group."""
+        return UnitWeights(pl.lit(1.0), pl.lit(1.0), pl.lit(1.0))
+
+    def cell(self, own: pl.Expr) -> pl.Expr:
+        """Subtract the group's cell from the overall one; a difference within rounding is 0."""
+        overall = over(own.sum(), self.partition_keys)
+        rest = overall - own
+        return pl.when(rest > _ROUNDING * overall).then(rest).otherwise(0.0)
+
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Count the rows of the other groups."""
+        return outside(self.partition_keys)(own)
+
+
+class Overall(Rest):
+    """All groups, the group itself included: the mean of their AUCs, and the rates of all rows.
+
+    A group differs from them only through the other groups.
+    """
+
+    def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
+        """Proportion of the group in all rows."""
+        return own / (own + others)
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        """Shrink the difference to the other groups by their share of the pairs."""
+        columns = independent_difference(field)
+        own, others = field(PAIRS), field(OTHER_PAIRS)
+        share = others / (own + others)
+        difference = share * columns[DIFFERENCE.difference]
+        auc = field(OF_GROUP.column("auc"))
+        return {
+            # A group without pairs or without others has no difference.
+            DIFFERENCE.reference_auc: pl.when(own > 0)
+            .then(pl.coalesce(auc - difference, auc))
+            .otherwise(columns[DIFFERENCE.reference_auc]),
+            DIFFERENCE.difference: difference,
+            DIFFERENCE.scale_own: share,
+            DIFFERENCE.scale_other: share,
+            DIFFERENCE.share: share,
+            DIFFERENCE.slack: share * columns[DIFFERENCE.slack],
+        }
+
+    def logit_test(self, level: float) -> dict[str, pl.Expr]:
+        """Test the difference from the other groups; shrink it and its limits by their share."""
+        parts = super().logit_test(level)
+        share = pl.col(DIFFERENCE.scale_own)
+        shrunk = {name: share * value for name, value in parts.items() if name != "p_value"}
+        return parts | shrunk
+
+
+# References that all other groups make up.
+_OTHERS: dict[str, type[Reference]] = {"rest": Rest, "overall": Overall}
+_NAMES = ", ".join(repr(name) for name in (*_OTHERS, "best"))
+
+
+def read_reference(
+    reference: object, rows: Rows, weight_type: WeightType, min_rows: int
+) -> Reference:
+    """Read the argument ``reference`` for the groups of checked rows."""
+    partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
+    if isinstance(reference, str) and reference in _OTHERS:
+        return _OTHERS[reference](partition_keys, units)
+    if reference == "best":
+        return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
+    return ReferenceGroup(partition_keys, units, _named(rows, reference))
+
+
+def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
+    enough = pl.when(large_enough("auc", weight_type, min_rows))
+
+    def is_best(auc: pl.Expr) -> pl.Expr:
+        def first(highest: pl.Expr) -> pl.Expr:
+            return highest & (highest.cum_sum() == 1)
+
+        candidate = enough.then(auc)
+        # Equal AUCs of different rows may round differently.
+        is_highest = candidate >= candidate.max() - TOLERANCE
+        best = first(is_highest.fill_null(value=False))
+        return over(best, partition_keys)
+
+    return is_best
+
+
+def _named(rows: Rows, reference: Any) -> IsReference:
+    groups, schema = rows.group_keys, rows.frame.collect_schema()
+    given = reference if isinstance(reference, tuple) else (reference,)
+    exact = [columns.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
+    if len(given) != len(groups) or any(value is None for value in exact):
+        types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in groups)
+        msg = (
+            f"`reference` must be {_NAMES} or one value for each of {types}; "
+            f"found {shown(reference)}"
+        )
+        raise ValueError(msg)
+    named = pl.all_horizontal(
+        pl.col(key) == columns.literal(value)
+        for key, value in zip(groups, exact, strict=True)
+        if value is not None
+    ).fill_null(value=False)
+    exists = over(named.any(), rows.model_keys)
+    rule = (
+        f"`reference` must be {_NAMES} or a group; "
+        f"found no group {shown(reference)} in {', '.join(rows.group_names)}"
+    )
+
+    def is_named(_: pl.Expr) -> pl.Expr:
+        return named & require_at_collect(exists, rule)
+
+    return is_named

@@ -34,10 +34,11 @@ from polars_wroc.groups.references import (
     DIFFERENCE,
     Reference,
     ReferenceGroup,
+    Rest,
     independent_difference,
     other_name,
+    read_reference,
 )
-from polars_wroc.groups.rest import Rest, read_reference
 from polars_wroc.inputs.arguments import WeightType, shown
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import units_of
@@ -235,8 +236,6 @@ _IS_REFERENCE = "__is_reference"
 _PAIRS, _REFERENCE_PAIRS, _SHARE = "__stratum_pairs", "__reference_pairs", "__stratum_share"
 # The weight of a group in a stratum, and whether its reference has rows there.
 _WEIGHT, _COMPARED = "__weight_in_stratum", "__compared_in_stratum"
-# References of which a group is a part, and one whose pairs are of different groups.
-_REFUSED = ("overall", "overall_pooled", "rest_pooled")
 
 
 def within_columns(*, rates: bool) -> list[str]:
@@ -250,7 +249,7 @@ def check_within(reference: object, method: GapMethod) -> None:
     if method != "score":
         msg = f"`method` must be 'score' where gaps are measured `within` strata; found {method!r}"
         raise ValueError(msg)
-    if isinstance(reference, str) and reference in _REFUSED:
+    if isinstance(reference, str) and reference == "overall":
         msg = (
             "`reference` must be 'rest', 'best' or a group where gaps are measured `within` "
             f"strata; found {shown(reference)}"
@@ -330,7 +329,7 @@ class GapsWithinStrata:
         rows, reference = self.rows, self._reference(self._partition_keys)
         placed = place(by_descending_score(rows), rows)
         sums = rows.aggregate(placed, reference.aggregates(row_curve()))
-        sums = self._in_strata(with_bin_slack(sums, rows, self._partition_keys), crude)
+        sums = self._in_strata(with_bin_slack(sums, rows), crude)
         steps = [*reference.steps, self._pairs, self._reference_pairs, self._shares]
         means = {WEIGHT_SHARE: pl.col(_WEIGHT).filter(_COMPARED).sum() / pl.col(_WEIGHT).sum()}
         for each in (OF_GROUP, OF_REFERENCE):

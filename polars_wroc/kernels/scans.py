@@ -12,29 +12,17 @@ import numpy as np
 from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, ClassWeights, Groups, class_weights
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array, SortedRows
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
-ALL_SUMS = OWN_SUMS + 2 * len(SUMS_IN_ALL)
 _DISTANCE = OWN_SUMS - 1
 # The weight of each class, and `CURVE_SUMS`.
 _RATE_SUMS = 2 + len(CURVE_SUMS)
-# Where the sums of the negatives begin, those of the curve, and those among all rows.
+# Where the sums of the negatives begin, and those of the curve.
 _NEG, _CURVE = U(len(CLASS_SUMS)), U(2 * len(CLASS_SUMS))
-_POS_IN_ALL, _NEG_IN_ALL = U(OWN_SUMS), U(OWN_SUMS + len(SUMS_IN_ALL))
 _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = U(3), U(4), U(5), U(6), U(7), U(8)
 # What positions on a curve are rounded to, and more than that changes a length.
 _DIGITS, _NEAR = 1e9, 1e-8
-
-
-class InAll(NamedTuple):
-    """Sums over the rows of all groups, before each block and in its whole partition.
-
-    For both classes: the weights w, the sums of w u, and those of w u M (see `SUMS_IN_ALL`).
-    """
-
-    before: Array
-    totals: Array
 
 
 class Points(NamedTuple):
@@ -52,22 +40,20 @@ def walk(
     groups: Groups = ONE_GROUP,
     *,
     frequency: bool,
-    in_all: InAll | None = None,
     parts: int = 0,
 ) -> tuple[Array, Points]:
     """Return the sums of each block and group, and points of the curve of each group.
 
-    With ``frequency`` a row is as many observations as its weight says. There are `OWN_SUMS` sums
-    or, with ``in_all``, `ALL_SUMS`. The length of each curve, measured as fpr + tpr, is cut into
-    ``parts`` of equal length; the points are the first and the last of each part in each block.
+    With ``frequency`` a row is as many observations as its weight says. There are `OWN_SUMS` sums.
+    The length of each curve, measured as fpr + tpr, is cut into ``parts`` of equal length; the
+    points are the first and the last of each part in each block.
     """
-    sums = np.zeros((len(blocks), groups.size, OWN_SUMS if in_all is None else ALL_SUMS))
+    sums = np.zeros((len(blocks), groups.size, OWN_SUMS))
     weights = class_weights(rows, blocks, groups)
-    around = in_all or InAll(np.zeros((0, 6)), np.zeros((0, 6)))
     places = _places(weights, parts)
     each_group = [weights.before.reshape(-1), weights.totals.reshape(-1), sums.reshape(-1)]
     written = places.of_part_0, places.rows, places.weights
-    arrays = [*each_group, *(each.reshape(-1) for each in (*around, *written))]
+    arrays = [*each_group, *(each.reshape(-1) for each in written)]
     codes = groups.codes_of(rows)
     blocks.run(
         lambda a, b: _walk(
@@ -99,20 +85,6 @@ def rates_of_partitions(rows: SortedRows, blocks: Blocks, weights: ClassWeights)
     before, totals = weights.before[:, 0], weights.totals[:, 0]
     _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, 0, len(blocks), sums)
     return _of_partitions(blocks, sums, -1)
-
-
-def in_all_of(blocks: Blocks, sums: Array) -> InAll:
-    """Find the sums over the rows of all groups from a walk in which these are one group."""
-    names = ("weight", "squares", "first")
-    weight, squares, first = (
-        sums[:, 0, [CLASS_SUMS.index(name), CLASS_SUMS.index(name) + len(CLASS_SUMS)]]
-        for name in names
-    )
-    # A placement value is a share of the weight of the other class; without one it is not a number.
-    with np.errstate(over="ignore"):
-        misranked = np.nan_to_num(first * blocks.totals(weight)[:, ::-1], posinf=np.inf)
-    values = np.hstack([weight, squares, misranked])
-    return InAll(blocks.before(values), blocks.totals(values))
 
 
 def weights_around(rows: SortedRows, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
@@ -182,30 +154,6 @@ def _add_placed(sums: Array, at: np.uint64, w: float, squared: float, placement:
 
 
 @inlined
-def _add_in_all(
-    sums: Array,
-    at: np.uint64,
-    w: float,
-    squared: float,
-    misranked_in_all: float,
-    misranked: float,
-    ahead: float,
-    squares: float,
-    tied_squares: float,
-    weights: float,
-) -> None:
-    """Add the tied rows of a class and group to `SUMS_IN_ALL`."""
-    moment = squared * misranked_in_all
-    sums[at] += w * misranked_in_all
-    sums[at + ONE] += moment
-    sums[at + TWO] += moment * misranked_in_all
-    sums[at + _THREE] += moment * misranked
-    sums[at + _FOUR] += w * squares
-    sums[at + _FIVE] += w * (2.0 * ahead * squares - w * tied_squares / 4.0)
-    sums[at + _SIX] += w * weights
-
-
-@inlined
 def _part(tp: float, fp: float, positives: float, negatives: float, parts: int) -> int:
     """Number the part of a curve that a point is in."""
     length = (tp / positives if positives > 0.0 else 0.0) + (
@@ -257,8 +205,6 @@ def _walk(
     before: Array,
     totals: Array,
     sums: Array,
-    all_before: Array,
-    all_totals: Array,
     of_part_0: Array,
     point_rows: Array,
     point_weights: Array,
@@ -268,8 +214,7 @@ def _walk(
     The placement value of a positive is the share of the negatives above it, and of a negative
     that of the positives below it; tied rows count half.
     """
-    in_all, one_group = len(all_before) > 0, len(group_of) == 0
-    width = U(ALL_SUMS) if in_all else U(OWN_SUMS)
+    one_group, width = len(group_of) == 0, U(OWN_SUMS)
     # Of each group, in one cache line: the weights of both classes above, their totals, the inverse
     # totals, about the largest distance, and about the length of the curve where a part ends.
     state = np.empty(groups * _EIGHT)
@@ -277,9 +222,6 @@ def _walk(
     place_of, last = np.zeros(groups, np.uint64), np.zeros(groups, np.uint64)
     # In a tie: its groups, and the sums of w and w u of both classes of each.
     touched, tie = np.empty(groups, np.uint64), np.zeros(groups * _FOUR)
-    # Of all groups: the sums of w, w u and w u M of both classes above, and of both classes below.
-    p = n = pu = nu = pm = nm = p_total = pu_total = pm_total = 0.0
-    up = down = up_squares = down_squares = up_moments = down_moments = 0.0
     for t in range(U(a), U(b)):
         of_block = t * groups * TWO
         for j in range(groups):
@@ -291,13 +233,6 @@ def _walk(
                 state[s + TWO + side] = total
                 state[s + _FOUR + side] = 1.0 / total if total > 0.0 else 0.0
             state[s + _SIX], state[s + _SEVEN] = -1.0, 0.0
-        if in_all:
-            of_all = t * _SIX
-            p, n = all_before[of_all], all_before[of_all + ONE]
-            pu, nu = all_before[of_all + TWO], all_before[of_all + _THREE]
-            pm, nm = all_before[of_all + _FOUR], all_before[of_all + _FIVE]
-            p_total, pu_total = all_totals[of_all], all_totals[of_all + TWO]
-            pm_total = all_totals[of_all + _FOUR]
         i, end = cuts[t], cuts[t + ONE]
         while i < end:
             key, size = keys[i], ZERO
@@ -330,16 +265,6 @@ def _walk(
                 i += ONE
                 if alone or i == end or keys[i] != key:
                     break
-            if in_all:
-                up, down = n + y / 2.0, p_total - (p + x / 2.0)
-                up_squares, down_squares = nu + yu / 2.0, pu_total - (pu + xu / 2.0)
-                up_moments, down_moments = nm + yu * down / 2.0, pm_total - (pm + xu * up / 2.0)
-                p += x
-                n += y
-                pu += xu
-                nu += yu
-                pm += xu * up
-                nm += yu * down
             for k in range(size):
                 g = touched[k]
                 of_tie = g * _FOUR
@@ -361,19 +286,9 @@ def _walk(
                 if dp > 0.0:
                     _add_placed(sums, at, dp, dpu, above_own / negatives)
                     sums[at + _CURVE + ONE] += _precision(tp, fp, dp, dn)
-                    if in_all:
-                        _add_in_all(
-                            sums, at + _POS_IN_ALL, dp, dpu, up, above_own, below_own,
-                            up_squares, yu, up_moments,
-                        )  # fmt: skip
                 if dn > 0.0:
                     _add_placed(sums, at + _NEG, dn, dnu, below_own / positives)
                     sums[at + _CURVE] += _ranked(tp, dp, dn, positives)
-                    if in_all:
-                        _add_in_all(
-                            sums, at + _NEG_IN_ALL, dn, dnu, down, below_own, above_own,
-                            down_squares, xu, down_moments,
-                        )  # fmt: skip
                 tp += dp
                 fp += dn
                 tpr, fpr = tp * state[s + _FOUR], fp * state[s + _FIVE]

@@ -17,21 +17,6 @@ UNRANKED_SUMS = (
 # ranked: over negatives, w times the share of positives above; precision: over positives, w times
 # the precision at their score; distance: the largest difference between tpr and fpr, not a sum.
 CURVE_SUMS = ("ranked", "precision", "distance")
-# Over the rows of a class, among the rows of all groups. A row misranks the weight m of the other
-# class in its group, and the weight M among all rows.
-# misranked: w M; first_in_all: w u M; second_in_all: w u M M; cross: w u M m.
-# Over the rows of the other class that a row misranks among all, their w u add up to q, and their
-# w u M to r; a is the weight of its own class and group that the row is ahead of.
-# squares_misranked: w q; ahead_squares: w 2 a q, but for ties; weights_misranked: w r.
-SUMS_IN_ALL = (
-    "misranked",
-    "first_in_all",
-    "second_in_all",
-    "cross",
-    "squares_misranked",
-    "ahead_squares",
-    "weights_misranked",
-)
 # The area between the curves of a group and of the rest, after the weights of the positives (y) and
 # of the negatives (x) in both.
 AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")

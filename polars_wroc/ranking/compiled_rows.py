@@ -26,9 +26,7 @@ from polars_wroc.kernels.blocks import (
 )
 from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.scans import (
-    InAll,
     Points,
-    in_all_of,
     rates_of_partitions,
     sums_of_partitions,
     walk,
@@ -52,7 +50,6 @@ from polars_wroc.ranking.placements import (
     RATE_SUMS,
     REPLICATE,
     WALK_SUMS,
-    WALK_SUMS_IN_ALL,
     walk_sum,
 )
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
@@ -176,10 +173,6 @@ class CompiledRows:
         return self._walk(ONE_GROUP)
 
     @cached_property
-    def _in_all(self) -> InAll:
-        return in_all_of(self.blocks, self._overall[0])
-
-    @cached_property
     def _code_keys(self) -> pl.DataFrame:
         """The keys of each code."""
         return pl.DataFrame(self.codes.key_values(np.arange(self.codes.size)))
@@ -210,14 +203,11 @@ class CompiledRows:
                 weight = pl.Series(WEIGHT, self.sorted_rows.signed[rows]).cast(pl.Float64)
                 yield pl.DataFrame([*keys, score, weight])
 
-    def walk(self, keys: Sequence[str] = (), *, in_all: bool = False) -> Walked:
-        """Sum the groups of these keys, which are some of those of the codes.
-
-        ``in_all`` adds the sums among all rows of the partition.
-        """
+    def walk(self, keys: Sequence[str] = ()) -> Walked:
+        """Sum the groups of these keys, which are some of those of the codes."""
         numbers = number_groups(self._code_keys, keys)
         if keys:
-            sums, points = self._walk(_groups(numbers), self._in_all if in_all else None)
+            sums, points = self._walk(_groups(numbers))
         else:
             sums, points = self._overall
         table = self._by_partition(sums)
@@ -263,19 +253,6 @@ class CompiledRows:
                 high = middle
         return low
 
-    def walk_without(self, keys: Sequence[str], group: pl.DataFrame) -> pl.DataFrame:
-        """Return the `WALK_SUMS` of the other groups of a partition.
-
-        ``group`` is one row with the keys of the partition and of the group.
-        """
-        numbers = number_groups(self._code_keys, keys)
-        left_out = numbers.number_of(group)
-        assert numbers.numbers is not None
-        others = Groups(1, (numbers.numbers == left_out).astype(np.uint32))
-        sums, _ = self._walk(others)
-        partition = self._by_partition(sums)[self.partitions.number_of(group), 0]
-        return pl.DataFrame(dict(zip(WALK_SUMS, partition.reshape(-1, 1), strict=True)))
-
     @cached_property
     def class_weights(self) -> ClassWeights:
         """The weights of both classes around each block, of partitions of one group."""
@@ -304,9 +281,9 @@ class CompiledRows:
     def _with_rows(self) -> Array:
         return self.blocks.partitions[self.blocks.begins]
 
-    def _walk(self, groups: Groups, in_all: InAll | None = None) -> tuple[Array, Points]:
+    def _walk(self, groups: Groups) -> tuple[Array, Points]:
         rows, blocks, parts = self.sorted_rows, self.blocks, self.parts
-        return walk(rows, blocks, groups, frequency=self.frequency, in_all=in_all, parts=parts)
+        return walk(rows, blocks, groups, frequency=self.frequency, parts=parts)
 
     def _by_partition(self, sums: Array) -> Array:
         every = np.arange(self.partitions.size)
@@ -321,7 +298,7 @@ class CompiledRows:
         if self.partitions.numbers is None and numbers.numbers is None:
             there[:] = True
         partition, group = np.nonzero(there)
-        names = [MISSING_ROWS, *WALK_SUMS, *WALK_SUMS_IN_ALL]
+        names = [MISSING_ROWS, *WALK_SUMS]
         columns = dict(zip(names, [missing[there], *table[there].T], strict=False))
         return pl.DataFrame([*self._keys(numbers, partition, group), *pl.DataFrame(columns)])
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, class_weights
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, SUMS_IN_ALL, UNRANKED_SUMS
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
 from polars_wroc.plans.queries import Fields, aggregate, as_struct
 from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.sorting import (
@@ -26,7 +26,6 @@ from polars_wroc.ranking.sorting import (
 )
 
 # Columns of the weights of `RankWeights`.
-MISRANKED, AHEAD, TIED = "__misranked", "__ahead", "__tied"
 TP_BEFORE, FP_BEFORE = "__tp_before", "__fp_before"
 
 
@@ -75,13 +74,6 @@ def with_placements_among(
     """Add ``columns`` of placements, computed with these weights among rows with the same keys."""
     before = sorted_rows.collect_schema().names()
     return add_placements(sorted_rows, keys, weights).select(*before, **columns)
-
-
-def with_rank_weights(placed: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `MISRANKED`, `AHEAD` and `TIED` to placed rows."""
-    around = rank_weights()
-    columns = {MISRANKED: around.misranked, AHEAD: around.ahead, TIED: around.tied_own}
-    return placed.with_columns(**columns)
 
 
 def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
@@ -169,36 +161,10 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
     )
 
 
-class RankWeights(NamedTuple):
-    """Weight ranked above, below and tied with each row.
-
-    ``misranked`` is the weight of the other class on the wrong side of the row: negatives above
-    a positive, positives below a negative. ``ahead`` is the weight of its own class that the row
-    is ahead of: positives below a positive, negatives above a negative. Ties count half in both.
-    ``tied_other`` and ``tied_own`` are the weights of the rows with the same score.
-    """
-
-    misranked: pl.Expr
-    ahead: pl.Expr
-    tied_other: pl.Expr
-    tied_own: pl.Expr
-
-
-def rank_weights() -> RankWeights:
-    """Refer to the rank weights of rows with the columns of `add_placements`."""
-    positive = pl.col(WEIGHT) > 0
+def misranked() -> pl.Expr:
+    """Weight of the other class that a row with the columns of `add_placements` misranks."""
     above, below = _misranked(pl.col, pl.col(POSITIVES))
-    tied_pos, tied_neg = pl.col(TP) - pl.col(TP_BEFORE), pl.col(FP) - pl.col(FP_BEFORE)
-
-    def by_class(of_positive: pl.Expr, of_negative: pl.Expr) -> pl.Expr:
-        return pl.when(positive).then(of_positive).otherwise(of_negative)
-
-    return RankWeights(
-        misranked=by_class(above, below),
-        ahead=by_class(below, above),
-        tied_other=by_class(tied_neg, tied_pos),
-        tied_own=by_class(tied_pos, tied_neg),
-    )
+    return pl.when(pl.col(WEIGHT) > 0).then(above).otherwise(below)
 
 
 def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -267,8 +233,6 @@ RATE_SUMS = [
     *(walk_sum("weight", side) for side in CLASSES),
     *(walk_sum(name) for name in CURVE_SUMS),
 ]
-# Those that `SUMS_IN_ALL` adds.
-WALK_SUMS_IN_ALL = [walk_sum(name, side) for side in CLASSES for name in SUMS_IN_ALL]
 
 # Of rows at or above a threshold, and below it.
 DECISIONS = ("selected", "rejected")

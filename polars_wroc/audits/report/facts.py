@@ -301,7 +301,6 @@ def methods(audit: AuditTables) -> set[str]:
         "holm": settings.adjust == "holm",
         "bh": settings.adjust == "bh",
         "within": settings.reference.kind in ("rest", "overall"),
-        "pooled": settings.reference.kind in ("rest_pooled", "overall_pooled"),
         "youden": (settings.rule or {}).get("criterion") == "youden",
     }
     return {name for name, so in used.items() if so}
