@@ -86,8 +86,6 @@ TABLES: dict[str, Table] = {
     ),
     "group_gaps to the rest": _gaps("rest"),
     "group_gaps to overall": _gaps("overall"),
-    "group_gaps to the pooled rest": _gaps("rest_pooled"),
-    "group_gaps to the pooled sample": _gaps("overall_pooled"),
     "group_gaps to the best": _gaps("best"),
     "group_gaps to a group": _gaps_to_a_group,
     "group_gaps in a survey": lambda f, by="g": wroc.group_gaps(

@@ -118,7 +118,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
             {
                 "score": "s",
                 "threshold": 0.5,
-                "reference": "overall_pooled",
+                "reference": "overall",
                 "favorable": "selected",
             },
             {

@@ -143,8 +143,6 @@ COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
 GAPS: dict[str, dict[str, Any]] = {
     "rest": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
-    "pooled rest": {"weight": "w", "reference": "rest_pooled"},
-    "pooled": {"reference": "overall_pooled"},
     "logits": {"weight": "w", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w"},
     "a group": {"reference": "b", "threshold": 0.0},
@@ -155,8 +153,7 @@ DECIDED = {"favorable": "selected"}
 AUDITS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", **DECIDED, "threshold": 0.5},
     "overall": {"reference": "overall"},
-    "pooled rest": {"weight": "w", "reference": "rest_pooled"},
-    "pooled": {"reference": "overall_pooled", "method": "logit-t"},
+    "logits": {"reference": "overall", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w", **DECIDED, "max_fpr": 0.2},
     "named": {"reference": {"g": "b"}, "weight": "w"},
     "frequencies": {"weight": "w", "weight_type": "frequency", **DECIDED, "threshold": 0.5},
@@ -235,13 +232,6 @@ def test_gaps_of_groups_of_every_kind(kind: str) -> None:
         lambda f: wroc.group_gaps(f, "y", ["s", "limit"], by=["k", "g"], weight="w"), frame
     )
     assert table.schema["k"] == frame.schema["k"]
-
-
-def test_gaps_to_groups_of_nearly_all_rows() -> None:
-    frame = PEOPLE.with_columns(k=pl.int_range(pl.len()) % 50 == 0)
-    for reference in ("rest_pooled", "overall_pooled"):
-        options: Any = {"by": "k", "weight": "w", "reference": reference}
-        both(partial(wroc.group_gaps, label="y", score=["s", "limit"], **options), frame)
 
 
 @pytest.mark.parametrize("score", sweep(["s", ["s", "limit"]]))

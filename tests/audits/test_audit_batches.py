@@ -75,7 +75,7 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"weight": "w", "threshold": 0.25, "favorable": "selected", "reference": "overall_pooled"},
+        {"weight": "w", "threshold": 0.25, "favorable": "selected", "reference": "overall"},
         {"score": ["s", "t"], "criterion": "youden", "favorable": "selected"},
         {
             "score": ["t", "s"],

@@ -173,10 +173,7 @@ def test_a_segment_is_named_by_its_value_or_its_name(
         ({"sex": ("m",)}, r"^`reference` must give 'sex' .*; found \('m',\)$"),
         (
             "m",
-            (
-                "^`reference` must be one of 'rest', 'overall', 'best', 'rest_pooled', "
-                "'overall_pooled' or map attributes to"
-            ),
+            ("^`reference` must be one of 'rest', 'overall', 'best' or map attributes to"),
         ),
     ],
 )

@@ -50,7 +50,7 @@ def rows() -> pl.DataFrame:
     ("score", "options"),
     [
         ("s", {}),
-        (["s", "t"], {"weight": "w", "reference": "overall_pooled", **AT_HALF}),
+        (["s", "t"], {"weight": "w", "reference": "overall", **AT_HALF}),
         ("s", {"weight": "w", "cluster": "c", "criterion": "youden", "favorable": "selected"}),
         (["s", "t"], {"weight": "w", "bins": 16}),
     ],

@@ -58,7 +58,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     two = data.filter(pl.col("g") != "c")
     # A segment whose rows lack a score is none to compare.
     empty = data.head(5).with_columns(g=pl.lit("0"), s=pl.lit(None, pl.Float64))
-    for reference, mirrored in (("rest", 6), ("overall", 6), ("overall_pooled", 0), ("best", 0)):
+    for reference, mirrored in (("rest", 6), ("overall", 6), ("best", 0)):
         kind: Any = reference
         result = wroc.audit(
             two, "y", "s", by="g", threshold=0.5, favorable="selected", reference=kind

@@ -71,12 +71,6 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
         assert_frame_equal(found, alone.select(names), rel_tol=1e-9, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("reference", ["rest_pooled", "overall_pooled"])
-def test_pooled_references_have_no_design(survey: pl.DataFrame, reference: Any) -> None:
-    with pytest.raises(ValueError, match="`reference` must not be 'rest_pooled' or 'overall_poo"):
-        wroc.audit(survey, "y", "s", by="g", reference=reference, cluster="c")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -231,9 +231,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
 
 REFERENCES = {
     "rest": "the rest",
-    "rest_pooled": "the rest",
     "overall": "all rows",
-    "overall_pooled": "all rows",
     "best": "the best group",
     "a": "a",
     "g=a": "g=a",
@@ -321,7 +319,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("compare --score t --counts", "unrecognized arguments: --counts"),
         ("gaps", "gaps needs at least one --by"),
         ("gaps --by g --reference x", "or a group; found no group 'x' in g"),
-        ("gaps --by g --reference job=1", "best, rest_pooled, overall_pooled, or g=VALUE; found"),
+        ("gaps --by g --reference job=1", "best, or g=VALUE; found"),
         ("gaps --by job --reference x", "--reference must have a value of 'job'; found 'x' for"),
         ("gaps --by g --by job --reference g=a", "or g=VALUE and job=VALUE; found g=a"),
         ("gaps --by g --selected decision=x", "that column 'decision' holds; no row has 'x'"),

@@ -45,7 +45,6 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("decision_curve", {}, False),
     ("group_gaps", {"threshold": 0.5}, True),
     ("group_gaps", {"threshold": 0.5, "reference": "overall"}, True),
-    ("group_gaps", {"reference": "overall_pooled"}, True),
     ("group_gaps", {"reference": "best", "weight_type": "frequency"}, True),
     ("fairness", {"threshold": 0.5}, True),
     ("cross_auc", {}, True),

@@ -62,18 +62,6 @@ def test_bins_of_one_score_hide_nothing(crowded: pl.DataFrame) -> None:
     assert_frame_equal(counts.group_gaps(by="g"), exact, rel_tol=1e-9)
 
 
-def test_bins_hide_as_much_of_the_pooled_rest_as_of_one_group(crowded: pl.DataFrame) -> None:
-    several = pl.when(pl.col("g") == "a").then("g").otherwise(pl.format("b{}", pl.col("s") > 0.5))
-    groups = [crowded, crowded.with_columns(g=several)]
-    counts = [wroc.score_counts(rows, "y", "s", by="g", bins=16) for rows in groups]
-    one, pooled = (
-        wroc.from_counts(table).group_gaps(by="g", reference=reference).filter(g="a")
-        for table, reference in zip(counts, ("b", "rest_pooled"), strict=True)
-    )
-    columns = [f"auc_gap{end}" for end in ("", "_low", "_high", "_p_value", "_detectable")]
-    assert_frame_equal(pooled.select(columns), one.select(columns), rel_tol=1e-9)
-
-
 def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
     # One group ranks all rows well, and the other none; of two rows a bin hides the order.
     pairs = [(0.1, 0.9)] * 3 + [(0.52, 0.521)]

@@ -17,7 +17,7 @@ RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 METRICS = ("auc", *RATES)
 COLUMNS = [f"{metric}_gap_{part}" for metric in METRICS for part in ("detectable", "verdict")]
 VERDICTS = {"alike", "different", "too little data"}
-REFERENCES = ["rest", "overall", "b", "best", "rest_pooled", "overall_pooled"]
+REFERENCES = ["rest", "overall", "b", "best"]
 
 
 def people(seed: int, n: int, spread: float = 0.0) -> pl.DataFrame:
@@ -185,7 +185,7 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     )
     # Of two groups that are compared with each other, only the first counts.
     of_first = audit.gaps.filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
-    repeats = reference in ("rest", "overall", "rest_pooled", "b")
+    repeats = reference in ("rest", "overall", "b")
     counted = of_first if repeats else audit.gaps
     level = 1 - 0.05 / number_of_tests(counted)
     alone = wroc.group_gaps(

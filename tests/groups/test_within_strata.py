@@ -338,7 +338,7 @@ def test_counts_and_both_engines() -> None:
         assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-8)
 
 
-@pytest.mark.parametrize("reference", ["overall", "overall_pooled", "rest_pooled"])
+@pytest.mark.parametrize("reference", ["overall"])
 def test_references_without_a_meaning(reference: str) -> None:
     message = rf"^`reference` must be 'rest', 'best' or a group .* found '{reference}'$"
     with pytest.raises(ValueError, match=message):

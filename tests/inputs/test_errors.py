@@ -400,7 +400,7 @@ def test_bad_rate_is_refused_at_once(
 def test_reference_that_is_no_group_is_refused_at_collect(
     by: str | list[str], reference: object, found: str, engine: Engine
 ) -> None:
-    kinds = "'rest', 'overall', 'rest_pooled', 'overall_pooled', 'best'"
+    kinds = "'rest', 'overall', 'best'"
     message = f"`reference` must be {kinds} or a group; {found}"
     with pytest.raises(InvalidOperationError, match=f"^{message}$"):
         wroc.group_gaps(DATA, "y", "s", by=by, reference=reference)

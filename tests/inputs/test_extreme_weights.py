@@ -41,7 +41,6 @@ TABLES: dict[str, Table] = {
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wroc.group_gaps, threshold=0.5),
     "group_gaps, overall": partial(wroc.group_gaps, reference="overall", threshold=0.5),
-    "group_gaps, pooled": partial(wroc.group_gaps, reference="overall_pooled"),
     "group_gaps, best": partial(wroc.group_gaps, reference="best", threshold=0.5),
     "group_gaps, within": partial(wroc.group_gaps, within=pl.col("c") % 2, threshold=0.5),
     "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
@@ -94,7 +93,7 @@ def test_limits_are_right_or_null_where_products_of_four_weights_are_no_numbers(
     rows: pl.DataFrame,
 ) -> None:
     for power in (-81, 78):
-        check_limits("group_gaps, pooled", power, rows)
+        check_limits("group_gaps, overall", power, rows)
 
 
 def check_limits(table: str, power: int, rows: pl.DataFrame) -> None:

@@ -11,7 +11,7 @@ from sweeps import sweep
 
 from polars_wroc.kernels import blocks, compiling
 from polars_wroc.kernels.blocks import Groups, cut_blocks
-from polars_wroc.kernels.scans import OWN_SUMS, in_all_of, sums_of_partitions, walk, weights_around
+from polars_wroc.kernels.scans import sums_of_partitions, walk, weights_around
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 
@@ -103,54 +103,6 @@ def test_groups_of_one_order_have_the_sums_of_their_own(
             alone = sort_rows([RowChunk(score[own].view(np.uint64), signed[own])], FLOAT_BITS)
             expected = sums_of(alone, frequency=frequency)[0]
             np.testing.assert_allclose(found[group], expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("frequency", [False, True])
-@pytest.mark.parametrize("decimals", [1, 12])
-def test_sums_among_all_rows_follow_their_definitions(
-    decimals: int, frequency: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blocks, "_BLOCK", 100)
-    score, signed, groups, _ = rows(decimals, weighted=True)
-    together = in_one_order(score, signed, groups)
-    cut = cut_blocks(together, GROUPS)
-    overall, _ = walk(together, cut, frequency=frequency)
-    groups_of = Groups(GROUPS, np.arange(GROUPS, dtype=np.uint32))
-    sums, _ = walk(together, cut, groups_of, frequency=frequency, in_all=in_all_of(cut, overall))
-    found = sums_of_partitions(cut, sums)[0]
-    for group in range(GROUPS):
-        expected = among_all(score, signed, groups == group, frequency=frequency)
-        np.testing.assert_allclose(found[group, OWN_SUMS:], expected, rtol=1e-11, atol=1e-11)
-
-
-def among_all(score: Array, signed: Array, own: Array, *, frequency: bool) -> list[float]:
-    """Compute `SUMS_IN_ALL` of a group from all pairs of a positive and a negative."""
-    weight = np.abs(signed.astype(np.longdouble))
-    squared = weight if frequency else weight**2
-    positive = signed > 0
-    # Whether the row of the second axis is misranked with that of the first; ties count half.
-    wrong = np.sign(score[None, :] - score[:, None]) / 2 + 0.5
-    wrong = np.where(positive[:, None], wrong, 1 - wrong)
-    wrong *= positive[:, None] != positive[None, :]
-    misranked = wrong @ weight
-    found: list[float] = []
-    for side in (positive, ~positive):
-        rows = own & side
-        w, wu, in_all = weight[rows], squared[rows], misranked[rows]
-        of_group = wrong[rows] @ (weight * own)
-        q, r = wrong[rows] @ squared, wrong[rows] @ (squared * misranked)
-        # All rows of the other class, with the weight of this group's rows that they misrank.
-        in_group = wrong @ (weight * rows)
-        found += [
-            (w * in_all).sum(),
-            (wu * in_all).sum(),
-            (wu * in_all**2).sum(),
-            (wu * in_all * of_group).sum(),
-            (w * q).sum(),
-            (squared * in_group**2 * ~side).sum(),
-            (w * r).sum(),
-        ]
-    return found
 
 
 def test_points_are_the_ends_of_the_parts_of_each_curve(monkeypatch: pytest.MonkeyPatch) -> None:
