@@ -93,7 +93,7 @@ def before_and_after(sections: Sequence[Section]) -> Section:
     return Section(
         "What was found, before and after",
         '*Before* are the defaults of earlier development versions: `method="logit-t"`, '
-        '`reference="rest_pooled"` or `"overall_pooled"`, the limits of the picked pair, rates '
+        "the limits of the picked pair, rates "
         "without the bootstrap. *After* are those of now (for chosen thresholds: "
         '`honest="bootstrap"`), on the same simulated data. '
         f"Failing: {failing[0]} of {len(found)} before, {failing[1]} after; biases are not judged, "
