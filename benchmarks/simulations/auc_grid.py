@@ -11,7 +11,7 @@ from designs import Spread, TwoClasses, Weights
 from simulation import Method, Simulation, intervals
 from tables import Found, Measure, Section, Table, coverage, share
 
-METHODS: tuple[Method, ...] = ("score", "logit-t", "conservative")
+METHODS: tuple[Method, ...] = ("score", "logit-t")
 SIZES = ((8, 24), (8, 160), (20, 20), (20, 60), (20, 400), (50, 150), (100, 300), (500, 500))
 AUCS = (0.6, 0.8, 0.95, 0.97, 0.99)
 KINDS: tuple[tuple[Spread, Weights], ...] = (
@@ -55,9 +55,7 @@ def auc_grid(simulation: Simulation) -> tuple[Section, pl.DataFrame]:
         "logit-t",
         "AUC below it",
         "AUC above it",
-        "conservative",
         "score / logit-t",
-        "conservative / logit-t",
     )
     text = (
         "Coverage of the intervals of `summary`, how often the true AUC is below the lower limit "
@@ -103,9 +101,7 @@ def _row(cell: dict[str, float]) -> tuple[str, ...]:
         f"{cell['width score']:.3f}",
         shown("logit-t"),
         *misses("logit-t"),
-        shown("conservative"),
         f"{cell['width score'] / width:.2f}",
-        f"{cell['width conservative'] / width:.2f}",
     )
 
 

@@ -16,7 +16,6 @@ from polars_wroc.charts.options import COLOURS, DASHES, GREY, SHAPES
 NAMES = {
     "score": "score, the default",
     "logit-t": "logit-t, the default before",
-    "conservative": "conservative",
 }
 NOMINAL = 0.95
 WIDTH, HEIGHT = 150, 95

@@ -29,7 +29,7 @@ from polars_wroc.plans.queries import collect, in_columns
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
-Method: TypeAlias = Literal["score", "logit-t", "conservative", "wald"]
+Method: TypeAlias = Literal["score", "logit-t", "wald"]
 
 LEVEL = 1 - SIGNIFICANCE
 ROWS_AT_ONCE = 2_000_000

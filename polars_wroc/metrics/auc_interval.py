@@ -19,7 +19,6 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import (
-    NEWCOMBE_HIGH,
     NEWCOMBE_LOW,
     RangeScoreInterval,
     ScoreInterval,
@@ -82,7 +81,7 @@ def unknown_reliability(_: Fields) -> dict[str, pl.Expr]:
 
 
 AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
-Method: TypeAlias = Literal[AreaMethod, "newcombe", "conservative"]
+Method: TypeAlias = Literal[AreaMethod, "newcombe"]
 
 INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # 1 - AUC, the number of clusters, and the number of rows in a row's cluster.
@@ -347,12 +346,9 @@ class Interval:
             margin = normal * variance.sqrt()
             low, high = (auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0)
         else:
-            small_sample = self.options.method in ("logit-t", "conservative")
+            small_sample = self.options.method == "logit-t"
             quantile = student_quantile(tail, field("__df")) if small_sample else normal
             low, high = logit_limits(auc, one_minus_auc, quantile * variance.sqrt())
-        if self.options.method == "conservative":
-            low = pl.min_horizontal(low, field(NEWCOMBE_LOW))
-            high = pl.max_horizontal(high, field(NEWCOMBE_HIGH))
         return {"__analytic_low": low, "__analytic_high": high}
 
     def _result(self, field: Fields) -> dict[str, pl.Expr]:

@@ -51,9 +51,9 @@ def roc_auc_ci(
         score. ``"logit-t"``: Student's t interval of the logit of the AUC, which keeps its level in
         small groups if AUCs are not near 1. ``"logit"``: the same with the normal distribution.
         ``"wald"``: the normal interval of the AUC itself. ``"newcombe"``: needs no variance but
-        assumes that scores spread equally in both classes. ``"conservative"``: on each side the
-        wider of ``"logit-t"`` and ``"newcombe"``. Where the variance is 0 or unknown, as with
-        perfect separation or one row in a class, all but ``"score"`` fall back to ``"newcombe"``.
+        assumes that scores spread equally in both classes. Where the variance is 0 or unknown, as
+        with perfect separation or one row in a class, all but ``"score"`` fall back to
+        ``"newcombe"``.
     weight_type
         ``"probability"``: a row is one observation, and its weight says how much of the
         population it represents; the interval does not depend on the scale of the weights.

@@ -249,7 +249,7 @@ def test_unknown_options_are_rejected() -> None:
             wroc.partial_auc("y", "s", fpr=(0, 0.5), standardize=bad)
     with pytest.raises(ValueError, match="not both"):
         wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), tpr=(0.5, 1))
-    for method in ("newcombe", "conservative", None):
+    for method in ("newcombe", None):
         unknown: Any = method
         allowed = "'score', 'logit-t', 'logit', 'wald'"
         message = f"^`method` must be one of {allowed}; found {method!r}$"

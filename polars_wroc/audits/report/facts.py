@@ -92,7 +92,6 @@ _INTERVALS: dict[str, str] = {
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",
     "newcombe": "Newcombe's",
-    "conservative": "the wider of Student's t on the logit and Newcombe's at each limit",
 }
 _WEIGHTS = {
     "probability": "a weight is how much of the population a row represents",
@@ -292,7 +291,7 @@ def methods(audit: AuditTables) -> set[str]:
     """Name the methods used on this page, whose sources it lists."""
     settings, decided = audit.parameters, "threshold" in audit.segments.columns
     used = {
-        "newcombe": audit.segments["ci_method"].is_in(["newcombe", "conservative"]).any(),
+        "newcombe": audit.segments["ci_method"].eq("newcombe").any(),
         "kish": settings.weight is not None and settings.weight_type == "probability",
         "cluster": settings.by_design and not settings.more_than_clusters,
         "design": settings.by_design,
